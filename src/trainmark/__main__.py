@@ -1,0 +1,5 @@
+"""``python -m trainmark``."""
+
+from trainmark.cli.main import main
+
+main()

@@ -1,0 +1,238 @@
+"""``--published``: what was published beside what was measured, and number by number whether they agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmark.analysis.groups import Group, Key, group_records
+from trainmark.analysis.reading import Missing, chains_of, read_value
+from trainmark.analysis.statistics import median
+from trainmark.analysis.summary import summarize
+from trainmark.errors import RecordError
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+from trainmark.workload import catalog
+from trainmark.workload.decode import Misfit
+from trainmark.workload.published import PublishedRun, PublishedTiming, PublishedValue
+from trainmark.workload.spec import Workload
+
+Agreement = Literal["agrees", "differs", "not judged"]
+DeviceKind = Literal["cpu", "gpu"]
+
+
+@dataclass(frozen=True)
+class ValueResult:
+    """One published figure beside the measured one.
+
+    Args:
+        where: in a run, for people.
+        statistic: of which repeats.
+        device: the published one's kind; None is any.
+        published: NaN where the published run failed; None where only the bounds are known.
+        measured: None where there is nothing to compare.
+        reason: why it is not judged, else empty.
+    """
+
+    quantity: str
+    where: str
+    statistic: str
+    device: DeviceKind | None
+    published: float | None
+    low: float | None
+    high: float | None
+    measured: float | None
+    verdict: Agreement
+    reason: str
+
+
+@dataclass(frozen=True)
+class TimingResult:
+    """One published duration or rate beside the measured one; never judged, for the hardware differs.
+
+    Args:
+        ratio: how many times as fast as published the measured runs were, above 1 is faster.
+        hardware: of the published figure.
+        includes: what its seconds hold, which need not be what trainmark's hold.
+    """
+
+    quantity: str
+    device: DeviceKind
+    published: float
+    measured: float | None
+    ratio: float | None
+    hardware: str
+    includes: str
+
+
+@dataclass(frozen=True)
+class PublishedResult:
+    """One published run beside one group that followed its schedule; ``key`` is None where none did."""
+
+    workload: str
+    source: str
+    run: str
+    note: str
+    key: Key | None
+    values: tuple[ValueResult, ...]
+    timings: tuple[TimingResult, ...]
+
+
+def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
+    """Every published run of the records' workloads, beside each group that was scheduled and seeded as it was.
+
+    A figure printed for the other kind of device is held against a group too, unless the same figure with bounds was
+    printed for its own kind: what is learnt does not depend on the device.
+
+    Raises:
+        RecordError: a record holds a workload that this trainmark can't read.
+    """
+    groups = group_records(records)
+    results = []
+    for workload in _workloads(groups):
+        if workload.published is None:
+            continue
+        for run in workload.published.runs:
+            scheduled = workload.scheduled_as(run)
+            followers = [group for group in groups if _follows(group, scheduled, run)]
+            beside: list[Group | None] = [*followers] or [None]
+            for group in beside:
+                results.append(_beside(workload, workload.published.source, run, group))
+    return tuple(results)
+
+
+def _workloads(groups: Iterable[Group]) -> list[Workload]:
+    """Each workload once, as it stands in the catalogue.
+
+    A record's own schedule may be what ``run``'s options made of it, and would then match a published run that it did
+    not follow; a workload of the same name that computes something else is the user's, and speaks for itself.
+    """
+    found: dict[tuple[str, str], Workload] = {}
+    for group in groups:
+        name, step_fingerprint, _ = group.key.same_work
+        if (name, step_fingerprint) in found or not group.records:
+            continue
+        own = _decoded(group.records[0])
+        listed = catalog.find(name) if name in catalog.names() else own
+        found[name, step_fingerprint] = listed if listed.step_fingerprint == step_fingerprint else own
+    return list(found.values())
+
+
+def _decoded(record: Record) -> Workload:
+    try:
+        return Workload.from_data(record.workload.spec)
+    except Misfit as misfit:
+        raise RecordError(
+            f"the workload in record {record.id} can't be read",
+            expected=misfit.expected,
+            found=misfit.found,
+            fix="It was written by another trainmark; compare without --published.",
+        ) from misfit
+
+
+def _follows(group: Group, scheduled: Workload, run: PublishedRun) -> bool:
+    same_work = (scheduled.name, scheduled.step_fingerprint, scheduled.schedule_fingerprint)
+    if group.key.same_work != same_work or not group.records:
+        return False
+    return run.only_on in (None, group.records[0].device.kind)
+
+
+def _beside(workload: Workload, source: str, run: PublishedRun, group: Group | None) -> PublishedResult:
+    values = [value for value in run.values if group is None or not _displaced(value, run, _kind(group))]
+    timings = [timing for timing in run.timings if group is None or _concerns(timing, run, _kind(group))]
+    return PublishedResult(
+        workload=workload.name,
+        source=source,
+        run=run.name,
+        note=run.note,
+        key=group.key if group else None,
+        values=tuple(_judge(value, run, workload, group) for value in values),
+        timings=tuple(_time(timing, group) for timing in timings),
+    )
+
+
+def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: Group | None) -> ValueResult:
+    chains = chains_of(group.records, run) if group else []
+    measured = read_value(chains, value, run) if group else Missing("nothing measured")
+    reason = measured.reason if isinstance(measured, Missing) else ""
+    if group is not None and not reason:
+        reason = _unfit(value, workload, group)
+    verdict: Agreement = "not judged"
+    if not reason and not isinstance(measured, Missing):
+        low = -math.inf if value.low is None else value.low
+        high = math.inf if value.high is None else value.high
+        verdict = "agrees" if low <= measured <= high else "differs"
+    return ValueResult(
+        quantity=value.quantity,
+        where=value.where,
+        statistic=_statistic(value, run, group),
+        device=value.device,
+        published=math.nan if value.value == "nan" else value.value,
+        low=value.low,
+        high=value.high,
+        measured=None if isinstance(measured, Missing) else measured,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _unfit(value: PublishedValue, workload: Workload, group: Group) -> str:
+    """Why the tolerance does not hold for what was measured; empty when it does."""
+    caveats = {caveat for record in group.records for caveat in record.caveats}
+    if group.key.dataset != workload.dataset:
+        return f"trained on {group.key.dataset}, published for {workload.dataset}"
+    if group.key.weights_from is not None:
+        return "started from another record's weights"
+    if value.needs_whole_dataset and Caveat.PARTIAL_DATASET in caveats:
+        return "needs the whole dataset"
+    if value.value == "nan":
+        return "the published run failed"
+    if not _bounded(value):
+        return "no tolerance known"
+    return ""
+
+
+def _statistic(value: PublishedValue, run: PublishedRun, group: Group | None) -> str:
+    if value.repeat is not None:
+        return f"repeat {value.repeat}"
+    repeats = run.repeats if run.protocol == "continued" or group is None else len(group.records)
+    return f"median of {repeats}" if repeats > 1 else "one run"
+
+
+def _kind(group: Group) -> DeviceKind:
+    return "cpu" if group.records[0].device.kind == "cpu" else "gpu"
+
+
+def _displaced(value: PublishedValue, run: PublishedRun, kind: DeviceKind) -> bool:
+    """Whether ``value`` is the other kind's twin of a figure that was printed, with bounds, for this kind."""
+    if value.device in (None, kind):
+        return False
+    place = (value.quantity, value.epochs, value.steps, value.repeat)
+    twins = [
+        twin
+        for twin in run.values
+        if twin.device == kind and (twin.quantity, twin.epochs, twin.steps, twin.repeat) == place
+    ]
+    return any(_bounded(twin) or not _bounded(value) for twin in twins)
+
+
+def _bounded(value: PublishedValue) -> bool:
+    return value.low is not None or value.high is not None
+
+
+def _concerns(timing: PublishedTiming, run: PublishedRun, kind: DeviceKind) -> bool:
+    if timing.device == kind:
+        return True
+    return all(twin.device != kind for twin in run.timings if twin.quantity == timing.quantity)
+
+
+def _time(timing: PublishedTiming, group: Group | None) -> TimingResult:
+    runs = [summarize(record) for record in group.records] if group else []
+    read = [getattr(run, timing.quantity) for run in runs]
+    measured = median([number for number in read if number is not None])
+    ratio = None
+    if measured:
+        ratio = measured / timing.value if timing.quantity == "samples_per_second" else timing.value / measured
+    return TimingResult(timing.quantity, timing.device, timing.value, measured, ratio, timing.hardware, timing.includes)

@@ -1,0 +1,202 @@
+"""Records compared: which is faster, by how much, how sure, and do they learn the same thing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.groups import Dimension, Group, group_records
+from trainmark.analysis.pairing import Reading, match
+from trainmark.analysis.reference import references
+from trainmark.analysis.results import Comparison, GroupResult, Learning, Speedup, Spread
+from trainmark.analysis.statistics import (
+    FEWEST_FOR_INTERVAL,
+    Estimate,
+    learning_verdict,
+    median,
+    median_interval,
+    speed_verdict,
+)
+from trainmark.analysis.summary import RunSummary, summarize
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+
+MARGIN = 0.03
+"""Speed: what still counts as the same, ±3 %."""
+
+LEARNING_MARGIN = 0.005
+"""Accuracy at the end: what still counts as the same, ±0.5 percentage points.
+
+Just above what another seed alone changes in the catalogue's workloads, 0.3 to 0.4 points.
+"""
+
+_AS_REFERENCE_SPEED = Speedup(1.0, None, None, "same")
+_UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
+_UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A group and the figures of its runs."""
+
+    group: Group
+    runs: tuple[RunSummary, ...]
+
+    @property
+    def learns(self) -> bool:
+        return all(run.learns for run in self.runs)
+
+    def known(self, of: Reading) -> list[float]:
+        return [value for run in self.runs if (value := of(run)) is not None]
+
+
+def compare(
+    records: Iterable[Record],
+    by: Dimension | None = None,
+    baseline: tuple[str, str] | None = None,
+    margin: float = MARGIN,
+) -> Comparison:
+    """Group ``records`` and hold each group against its reference.
+
+    Without ``by`` every group of a workload is held against one reference; with it, groups that are equal in all else
+    are compared along that dimension. A run that does not learn is never called faster: where either side has one,
+    the verdict on the speed is ``unclear``, whatever the interval.
+
+    Args:
+        records: of any workloads, backends, devices and machines; ratios never cross workloads.
+        by: the one dimension to compare along.
+        baseline: key and value of the reference, such as ``("device", "cpu")``; else the first measured.
+        margin: what still counts as the same speed, a fraction.
+
+    Raises:
+        UnknownName: no group has the baseline's value.
+        UsageError: the baseline is not of the dimension ``by``.
+    """
+    groups = group_records(records)
+    chosen = references(groups, by, baseline)
+    sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
+    results = []
+    for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
+        alone = _alone(side, reference)
+        if reference == position:
+            quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
+            learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
+            alone = dataclasses.replace(alone, speedup=_AS_REFERENCE_SPEED, learning=learning)
+        elif reference is not None:
+            alone = _held_against(alone, side, sides[reference], by, margin)
+        results.append(alone)
+    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN)
+
+
+def _alone(side: _Side, reference: int | None) -> GroupResult:
+    """A group's own figures, not yet compared."""
+
+    def middle(of: Reading) -> float | None:
+        return median(side.known(of))
+
+    caveats = {caveat for run in side.runs for caveat in run.caveats}
+    if side.group.failed:
+        caveats.add(Caveat.FAILED_RUNS)
+    if len(side.known(_epoch_seconds)) < FEWEST_FOR_INTERVAL:
+        caveats.add(Caveat.FEW_ROUNDS)
+    low, high = median_interval(side.known(_epoch_seconds)) or (None, None)
+    return GroupResult(
+        key=side.group.key,
+        runs=len(side.runs),
+        failed=side.group.failed,
+        reference=reference,
+        epochs=max((len(record.epochs) for record in side.group.records), default=0),
+        epoch_seconds=Spread(middle(_epoch_seconds), low, high),
+        samples_per_second=middle(lambda run: run.samples_per_second),
+        training_seconds=middle(lambda run: run.training_seconds),
+        compile_seconds=middle(lambda run: run.compile_seconds),
+        train_accuracy=middle(_train_accuracy),
+        test_accuracy=middle(_test_accuracy),
+        train_loss=middle(lambda run: run.train_loss),
+        test_loss=middle(lambda run: run.test_loss),
+        speedup=_UNKNOWN_SPEED,
+        learning=_UNKNOWN_LEARNING,
+        caveats=_ordered(caveats),
+    )
+
+
+def _held_against(
+    result: GroupResult, side: _Side, reference: _Side, by: Dimension | None, margin: float
+) -> GroupResult:
+    """``result`` with its speed-up and what it learnt, both against ``reference``."""
+    caveats = set(result.caveats) | _differences(side, reference, by)
+    speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
+    interleaved = side.group.key.protocol == "fresh"
+    if side.group.key.train_examples == reference.group.key.train_examples:
+        times = match(reference.runs, side.runs, _log_epoch_seconds, pairs=interleaved)
+        if (difference := times.difference()) is not None:
+            speedup = _speedup(difference.exponential(), margin, learns=side.learns and reference.learns)
+            caveats |= set() if times.paired else {Caveat.UNPAIRED}
+            caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
+    if Caveat.DIFFERENT_DATA not in caveats:
+        learning = _learning(side, reference, pairs=interleaved)
+    return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=_ordered(caveats))
+
+
+def _speedup(ratio: Estimate, margin: float, *, learns: bool) -> Speedup:
+    return Speedup(ratio.value, ratio.low, ratio.high, speed_verdict(ratio, margin) if learns else "unclear")
+
+
+def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
+    """The difference of the accuracies at the end; two sides that both learn nothing are not *the same*."""
+    for quantity, of in _READINGS.items():
+        # match() gives reference less these; the other way round, above 0 is better.
+        difference = match(side.runs, reference.runs, of, pairs=pairs).difference()
+        if difference is not None:
+            learns = side.learns or reference.learns
+            verdict = learning_verdict(difference, LEARNING_MARGIN) if learns else "unclear"
+            return Learning(quantity, difference.value, difference.low, difference.high, verdict)
+    return _UNKNOWN_LEARNING
+
+
+def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
+    """What is not equal on the two sides although nobody asked for it."""
+    these, those = side.group.key, reference.group.key
+    found = set()
+    if (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples):
+        found.add(Caveat.DIFFERENT_DATA)
+    if by != "machine" and (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores):
+        found.add(Caveat.DIFFERENT_MACHINES)
+    if _weights_differ(side.runs, reference.runs):
+        found.add(Caveat.DIFFERENT_WEIGHTS)
+    return found
+
+
+def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:
+    """Whether the runs of a round, or without common rounds all of them, started from other weights."""
+    a = {(run.group, run.round): run.weights_sha256 for run in these if run.weights_sha256}
+    b = {(run.group, run.round): run.weights_sha256 for run in those if run.weights_sha256}
+    if shared := a.keys() & b.keys():
+        return any(a[round] != b[round] for round in shared)
+    return bool(a and b) and not (set(a.values()) <= set(b.values()) or set(b.values()) <= set(a.values()))
+
+
+def _ordered(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
+    wanted = set(caveats)
+    return tuple(caveat for caveat in Caveat if caveat in wanted)
+
+
+def _epoch_seconds(run: RunSummary) -> float | None:
+    return run.epoch_seconds
+
+
+def _log_epoch_seconds(run: RunSummary) -> float | None:
+    return None if run.epoch_seconds is None else math.log(run.epoch_seconds)
+
+
+def _test_accuracy(run: RunSummary) -> float | None:
+    return run.test_accuracy
+
+
+def _train_accuracy(run: RunSummary) -> float | None:
+    return run.train_accuracy
+
+
+_READINGS: dict[str, Reading] = {"test_accuracy": _test_accuracy, "train_accuracy": _train_accuracy}

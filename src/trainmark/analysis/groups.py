@@ -1,0 +1,138 @@
+"""Records of the same thing, measured again: what must be equal for that, and which dimension may be asked about."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from trainmark.analysis.summary import MEASURED
+from trainmark.record.codec import encode
+from trainmark.record.record import Record
+
+Dimension = Literal["device", "backend", "style", "machine", "python"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+_VARIES_WITH: dict[Dimension, frozenset[str]] = {
+    "device": frozenset({"device", "device_name"}),
+    "backend": frozenset({"backend", "version"}),
+    "style": frozenset({"style"}),
+    "machine": frozenset({"machine", "cpu", "cores", "threads", "device_name"}),
+    "python": frozenset({"python", "version"}),
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """Everything that must be equal for two runs to be repeats of each other.
+
+    A name is not enough where it can stay while the thing changes: the dataset has its checksum, the device and the
+    machine their hardware, the workload its fingerprints.
+
+    Args:
+        device_name: of an accelerator; a CPU's is ``cpu``.
+        cores: that the run could use.
+        threads: None is the framework's own choice.
+        memory_fraction: 0 to 1, or None for no limit.
+        weights_from: id of the record whose weights it started from.
+    """
+
+    workload: str
+    backend: str
+    style: str
+    device: str
+    machine: str
+    python: str
+    precision: str
+    threads: int | None
+    version: str | None
+    protocol: str
+    dataset: str
+    train_examples: int
+    test_examples: int
+    memory_fraction: float | None
+    weights_from: str | None
+    device_name: str | None
+    cpu: str | None
+    cores: int | None
+    dataset_sha256: str
+    step_fingerprint: str
+    schedule_fingerprint: str
+
+    @property
+    def same_work(self) -> tuple[str, str, str]:
+        """Equal for groups that may be compared at all; workloads are never mixed in one ratio."""
+        return self.workload, self.step_fingerprint, self.schedule_fingerprint
+
+    def without(self, dimension: Dimension) -> tuple[object, ...]:
+        """Everything but what varies along ``dimension``: equal for groups that differ along it alone."""
+        varies = _VARIES_WITH[dimension]
+        return tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Repeats of one thing: the measured records, oldest first, and how many more failed."""
+
+    key: Key
+    records: tuple[Record, ...]
+    failed: int
+
+
+def key_of(record: Record) -> Key:
+    """What ``record`` measured."""
+    return Key(
+        workload=record.workload.name,
+        backend=record.backend.name,
+        style=record.backend.style,
+        device=record.device.id,
+        machine=record.machine.name,
+        python=record.python.label,
+        precision=record.backend.precision,
+        threads=record.threads,
+        version=record.backend.version,
+        protocol=record.protocol,
+        dataset=record.dataset.name,
+        train_examples=record.dataset.train_examples,
+        test_examples=record.dataset.test_examples,
+        memory_fraction=record.memory_fraction,
+        weights_from=record.weights_from,
+        device_name=record.device.name if record.device.kind == "accelerator" else None,
+        cpu=record.machine.cpu,
+        cores=record.machine.usable_cores or record.machine.logical_cores,
+        dataset_sha256=record.dataset.sha256,
+        step_fingerprint=record.workload.step_fingerprint,
+        schedule_fingerprint=record.workload.schedule_fingerprint,
+    )
+
+
+def group_records(records: Iterable[Record]) -> list[Group]:
+    """The records by key, in the order of each group's first measurement; a record given twice counts once.
+
+    A run that failed early knows less about itself (no framework version, no device name): it is counted with the
+    group that it agrees with in all it knows.
+    """
+    unique = {encode(record): record for record in records}  # the whole text: a copy is equal, NaN included
+    ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
+    measured: dict[Key, list[Record]] = {}
+    for record in ordered:
+        if record.outcome.status in MEASURED:
+            measured.setdefault(key_of(record), []).append(record)
+    started: dict[Key, int] = {}
+    failed: dict[Key, int] = {}
+    for position, record in enumerate(ordered):
+        key = key_of(record)
+        if record.outcome.status not in MEASURED:
+            key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
+            failed[key] = failed.get(key, 0) + 1
+        started.setdefault(key, position)
+    return [
+        Group(key, tuple(measured.get(key, ())), failed.get(key, 0)) for key in sorted(started, key=started.__getitem__)
+    ]
+
+
+def _fits(partial: Key, whole: Key) -> bool:
+    """Whether ``partial`` says nothing else than ``whole``; None, 0 and "" say nothing."""
+    pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
+    return all(not said or said == known for said, known in pairs)

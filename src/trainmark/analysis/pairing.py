@@ -1,0 +1,70 @@
+"""Which runs of two groups belong together: those of the same round, or, failing that, all of each."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, Estimate, paired_mean, welch
+from trainmark.analysis.summary import RunSummary
+
+Reading = Callable[[RunSummary], float | None]
+Round = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Match:
+    """The values of two groups side by side; ``paired`` where equal positions were measured in the same round."""
+
+    reference: tuple[float, ...]
+    these: tuple[float, ...]
+    paired: bool
+
+    @property
+    def count(self) -> int:
+        """How many rounds, or runs of the smaller side, the estimate rests on."""
+        return min(len(self.reference), len(self.these))
+
+    def difference(self) -> Estimate | None:
+        """Reference less these, or None when a side has no value."""
+        if not self.count:
+            return None
+        if not self.paired:
+            return welch(self.reference, self.these)
+        return paired_mean([a - b for a, b in zip(self.reference, self.these, strict=True)])
+
+
+def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool) -> Match:
+    """Pair the values of two groups by round.
+
+    Runs of one round share the machine's slow drifts, which then cancel. Where too few rounds are shared for an
+    interval and both sides have enough runs without pairing, they are compared unpaired.
+
+    Args:
+        reference: runs of one group.
+        these: runs of the other.
+        of: what is compared; runs without it are left out.
+        pairs: False for ``continued`` repeats, which follow each other in one process and are never interleaved.
+    """
+    a, b = _by_round(reference, of), _by_round(these, of)
+    shared = sorted(a.keys() & b.keys()) if pairs else []
+    left, right = _values(reference, of), _values(these, of)
+    enough_unpaired = min(len(left), len(right)) >= FEWEST_FOR_INTERVAL
+    if len(shared) >= FEWEST_FOR_INTERVAL or (shared and not enough_unpaired):
+        return Match(tuple(a[round] for round in shared), tuple(b[round] for round in shared), paired=True)
+    return Match(left, right, paired=False)
+
+
+def _values(runs: Sequence[RunSummary], of: Reading) -> tuple[float, ...]:
+    return tuple(value for run in runs if (value := of(run)) is not None)
+
+
+def _by_round(runs: Sequence[RunSummary], of: Reading) -> dict[Round, float]:
+    """One value a round; the mean where a round holds several runs of one group."""
+    collected: dict[Round, list[float]] = {}
+    for run in runs:
+        value = of(run)
+        if value is not None:
+            collected.setdefault((run.group, run.round), []).append(value)
+    return {round: statistics.fmean(values) for round, values in collected.items()}

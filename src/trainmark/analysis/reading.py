@@ -1,0 +1,91 @@
+"""What the runs of a group say at the place where a published value stands."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.statistics import median
+from trainmark.record.record import Record
+from trainmark.workload.published import PublishedRun, PublishedValue
+
+Chain = tuple[Record, ...]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why there is no value to hold against the published one."""
+
+    reason: str
+
+
+def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
+    """The records of each plan, in the order of their repeats.
+
+    ``continued`` repeats carry one network on. Of those as many count as were published; a chain that lacks one says
+    nothing about the published states and is left out, unless it ended because the loss was not finite any more.
+    """
+    plans: dict[str, list[Record]] = {}
+    for record in records:
+        plans.setdefault(record.group.id, []).append(record)
+    chains = [tuple(sorted(plan, key=lambda record: record.repeat)) for plan in plans.values()]
+    if run.protocol == "fresh":
+        return chains
+    cut = [chain[: run.repeats] for chain in chains]
+    return [chain for chain in cut if _whole(chain, run.repeats) or chain[-1].outcome.status == "diverged"]
+
+
+def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> float | Missing:
+    """The measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
+
+    NaN where the network diverged before it came to that place: the published scripts died there, and lost what they
+    had.
+    """
+    if not chains:
+        return Missing(f"needs {run.repeats} repeats that follow from one another")
+    needed = value.repeat or run.repeats
+    if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
+        return math.nan
+    span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
+    read = [_read(record, value) for chain in chains for record in chain[span]]
+    found = median([number for number in read if number is not None])
+    return Missing("not measured") if found is None else found
+
+
+def _whole(chain: Chain, repeats: int) -> bool:
+    """Whether no repeat is missing between the first and the last."""
+    return len(chain) == repeats and chain[-1].repeat - chain[0].repeat == repeats - 1
+
+
+def _read(record: Record, value: PublishedValue) -> float | None:
+    found = _read_steps(record, value) if value.quantity.startswith("step_") else _read_epochs(record, value)
+    if found is None and record.outcome.status == "diverged":
+        return math.nan
+    return found
+
+
+def _read_steps(record: Record, value: PublishedValue) -> float | None:
+    """Mean over steps; ``step_losses`` holds total losses, ``step_l2_losses`` the L2 part in them."""
+    losses = record.step_losses if value.quantity == "step_loss" else record.step_l2_losses
+    if not losses:
+        return None
+    if value.steps is None:
+        return losses[-1]
+    first, last, every = value.steps
+    return statistics.fmean(losses[first : last + 1 : every]) if last < len(losses) else None
+
+
+def _read_epochs(record: Record, value: PublishedValue) -> float | None:
+    """Mean over epochs, or the value at the end of the run."""
+    if value.epochs is None:
+        return _float(getattr(record.final, value.quantity))
+    first, last = value.epochs
+    read = [_float(getattr(epoch, value.quantity)) for epoch in record.epochs[first - 1 : last]]
+    known = [number for number in read if number is not None]
+    return statistics.fmean(known) if len(known) == last - first + 1 else None
+
+
+def _float(number: float | None) -> float | None:
+    return None if number is None else float(number)

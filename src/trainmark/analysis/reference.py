@@ -1,0 +1,62 @@
+"""Which group the others are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainmark.analysis.groups import DIMENSIONS, Dimension, Group, Key
+from trainmark.errors import UnknownName, UsageError
+
+BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
+
+
+def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
+    """For each group the position of its reference.
+
+    Groups of one workload form a family; with ``by``, only those that differ along that dimension alone. A family's
+    reference is its first measured group that has the baseline's value, or its first measured group.
+
+    Returns:
+        positions in ``groups``; None where a family has no group with the baseline's value, or none that ran.
+
+    Raises:
+        UnknownName: the baseline's key is not one of :data:`BASELINE_KEYS`, or no group has its value.
+        UsageError: the baseline is not of the dimension that is compared along.
+    """
+    if baseline is not None:
+        _check(groups, by, *baseline)
+    families: dict[Any, list[int]] = {}
+    for position, group in enumerate(groups):
+        families.setdefault(_family(group.key, by), []).append(position)
+    chosen: list[int | None] = [None] * len(groups)
+    for members in families.values():
+        able = (position for position in members if groups[position].records)
+        if baseline is not None:
+            able = (position for position in able if _value(groups[position].key, baseline[0]) == baseline[1])
+        reference = next(able, None)
+        for position in members:
+            chosen[position] = reference
+    return chosen
+
+
+def _family(key: Key, by: Dimension | None) -> object:
+    return key.same_work if by is None else key.without(by)
+
+
+def _value(key: Key, name: str) -> str:
+    return str(getattr(key, name))
+
+
+def _check(groups: Sequence[Group], by: Dimension | None, name: str, value: str) -> None:
+    if name not in BASELINE_KEYS:
+        raise UnknownName("baseline key", name, BASELINE_KEYS)
+    if by is not None and name != by:
+        raise UsageError(
+            f"a comparison by {by} can't start from a {name}",
+            expected=f"a baseline such as {by}={_value(groups[0].key, by)}",
+            found=f"{name}={value}",
+        )
+    known = {_value(group.key, name) for group in groups if group.records}
+    if value not in known:
+        raise UnknownName(f"baseline {name}", value, known)

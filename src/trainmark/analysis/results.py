@@ -1,0 +1,95 @@
+"""What a comparison says, as frozen data; its field names are the keys of ``trainmark compare --json``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmark.analysis.agreement import PublishedResult
+from trainmark.analysis.groups import Dimension, Key
+from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
+from trainmark.record.caveats import Caveat
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A median over runs with the interval of :func:`~trainmark.analysis.statistics.median_interval`."""
+
+    median: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """Reference seconds / these seconds of a steady epoch, above 1 is faster, with its 95 % interval."""
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: SpeedVerdict
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Accuracy at the end, these less reference, as a fraction, with its 95 % interval.
+
+    Args:
+        quantity: ``test_accuracy``, or ``train_accuracy`` where nothing was tested.
+        difference: above 0 where these learnt more.
+    """
+
+    quantity: str | None
+    difference: float | None
+    low: float | None
+    high: float | None
+    verdict: LearningVerdict
+
+
+@dataclass(frozen=True)
+class GroupResult:
+    """One group beside its reference. Figures are medians over its runs.
+
+    Args:
+        runs: how many were measured.
+        failed: how many more failed, timed out or were interrupted, and are left out.
+        reference: position of the group it is compared with, its own for a reference, None without one.
+        epochs: how many a run had, the longest.
+    """
+
+    key: Key
+    runs: int
+    failed: int
+    reference: int | None
+    epochs: int
+    epoch_seconds: Spread
+    samples_per_second: float | None
+    training_seconds: float | None
+    compile_seconds: float | None
+    train_accuracy: float | None
+    test_accuracy: float | None
+    train_loss: float | None
+    test_loss: float | None
+    speedup: Speedup
+    learning: Learning
+    caveats: tuple[Caveat, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Groups in the order they were measured.
+
+    Args:
+        margin: what still counts as the same speed, a fraction.
+        learning_margin: what still counts as learning the same, a fraction of accuracy.
+    """
+
+    groups: tuple[GroupResult, ...]
+    published: tuple[PublishedResult, ...]
+    by: Dimension | None
+    baseline: tuple[str, str] | None
+    margin: float
+    learning_margin: float
+
+    def is_reference(self, position: int) -> bool:
+        """Whether the group at ``position`` is what others are compared with."""
+        return self.groups[position].reference == position

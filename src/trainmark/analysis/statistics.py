@@ -1,0 +1,120 @@
+"""Estimates with 95 % intervals, and the verdicts drawn from them.
+
+Times are compared on a logarithmic scale: a ratio of 2 and a ratio of 1/2 are then equally far from 1, and swapping
+the two sides swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no interval.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmark.analysis.student import t_quantile
+
+CONFIDENCE = 0.95
+FEWEST_FOR_INTERVAL = 3
+
+SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
+LearningVerdict = Literal["same", "differs", "unclear"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its 95 % interval; no bounds where there were too few values."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def exponential(self) -> Estimate:
+        """The estimate of a ratio from that of its logarithm."""
+        if self.low is None or self.high is None:
+            return Estimate(math.exp(self.value), None, None)
+        return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
+
+
+def paired_mean(differences: Sequence[float]) -> Estimate:
+    """Mean of paired differences with Student's interval ``mean ± t·s/√n``; at least one difference."""
+    count = len(differences)
+    mean = statistics.fmean(differences)
+    if count < FEWEST_FOR_INTERVAL:
+        return Estimate(mean, None, None)
+    half = t_quantile(CONFIDENCE, count - 1) * statistics.stdev(differences) / math.sqrt(count)
+    return Estimate(mean, mean - half, mean + half)
+
+
+def welch(these: Sequence[float], others: Sequence[float]) -> Estimate:
+    """Mean of ``these`` less mean of ``others``, unpaired, of unequal variances (Welch 1947); each at least one."""
+    difference = statistics.fmean(these) - statistics.fmean(others)
+    if min(len(these), len(others)) < FEWEST_FOR_INTERVAL:
+        return Estimate(difference, None, None)
+    a, b = (statistics.variance(values) / len(values) for values in (these, others))
+    if a + b == 0:
+        return Estimate(difference, difference, difference)
+    degrees = (a + b) ** 2 / (a**2 / (len(these) - 1) + b**2 / (len(others) - 1))
+    half = t_quantile(CONFIDENCE, degrees) * math.sqrt(a + b)
+    return Estimate(difference, difference - half, difference + half)
+
+
+def median(values: Sequence[float]) -> float | None:
+    """The median; NaN counts as worse than any number. None of no values."""
+    if not values:
+        return None
+    ordered = sorted(values, key=lambda value: (math.isnan(value), value))
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The distribution-free interval of the median: two of the ordered values (David and Nagaraja 2003, 7.1).
+
+    The narrowest symmetric pair that covers the median with at least 95 %. Of 3, 4 or 5 values no pair does; then it
+    is their whole range, which covers it with 75, 87.5 or 93.75 %. None of fewer than 3.
+    """
+    count = len(values)
+    if count < FEWEST_FOR_INTERVAL:
+        return None
+    ordered = sorted(values)
+    outside, cut = 0.0, 0  # the median lies beyond the pair (cut, count - 1 - cut) with probability 2·outside
+    while True:
+        outside += math.comb(count, cut) / 2**count
+        if 2 * outside > 1 - CONFIDENCE:
+            break
+        cut += 1
+    cut = max(cut - 1, 0)
+    return ordered[cut], ordered[count - 1 - cut]
+
+
+def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
+    """The verdict on a speed-up, decided in DESIGN's order: the first that holds.
+
+    ``faster`` or ``slower``: the interval excludes 1, however near to 1 it lies. ``same``: it holds 1 and lies inside
+    ``[1/(1 + margin), 1 + margin]``. Else, or without an interval, ``unclear``.
+
+    Args:
+        ratio: reference seconds / these seconds.
+        margin: what still counts as the same, a fraction such as 0.03.
+    """
+    if ratio.low is None or ratio.high is None:
+        return "unclear"
+    if ratio.low > 1:
+        return "faster"
+    if ratio.high < 1:
+        return "slower"
+    return "same" if 1 / (1 + margin) <= ratio.low and ratio.high <= 1 + margin else "unclear"
+
+
+def learning_verdict(difference: Estimate, margin: float) -> LearningVerdict:
+    """The verdict on a difference of accuracies: an equivalence test first, for *the same thing* is what is asked.
+
+    ``same``: the interval lies inside ``±margin``, also when it excludes 0. ``differs``: it excludes 0. Else, or
+    without an interval, ``unclear``.
+    """
+    if difference.low is None or difference.high is None:
+        return "unclear"
+    if -margin <= difference.low and difference.high <= margin:
+        return "same"
+    return "differs" if difference.low > 0 or difference.high < 0 else "unclear"

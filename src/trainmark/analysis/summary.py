@@ -1,0 +1,99 @@
+"""The figures derived from one record. Nothing here is stored: the record keeps the raw numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.statistics import median
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Epoch, Record
+
+MEASURED = ("ok", "diverged")
+"""Outcomes whose epochs count. A diverged run kept its clock, so it is shown, as one that does not learn."""
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """One run in figures; None is unknown.
+
+    Args:
+        group: id of the plan the run was measured in.
+        round: its round there.
+        epoch_seconds: median of the steady epochs.
+        samples_per_second: examples of a steady epoch / ``epoch_seconds``.
+        training_seconds: sum of all epochs, warm-up in, evaluation out; unknown for a run that broke off.
+        compile_seconds: what went by before the first epoch; never part of the others.
+        weights_sha256: proves what it started from.
+    """
+
+    group: str
+    round: int
+    epoch_seconds: float | None
+    samples_per_second: float | None
+    training_seconds: float | None
+    compile_seconds: float | None
+    train_loss: float | None
+    train_accuracy: float | None
+    test_loss: float | None
+    test_accuracy: float | None
+    weights_sha256: str | None
+    caveats: frozenset[Caveat]
+
+    @property
+    def learns(self) -> bool:
+        """Whether the training loss fell and stayed finite."""
+        return Caveat.NOT_LEARNING not in self.caveats
+
+
+def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
+    """The epochs with as many steps as the first; ``--steps`` may end a run in the middle of its last one."""
+    return [epoch for epoch in epochs if epoch.steps == epochs[0].steps]
+
+
+def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
+    """The whole epochs without the first, which holds the warm-up; that one too when there is no other."""
+    whole = whole_epochs(epochs)
+    return whole[1:] or whole
+
+
+def summarize(record: Record) -> RunSummary:
+    """The figures of one record whose outcome is in :data:`MEASURED`."""
+    diverged = record.outcome.status == "diverged"
+    steady = steady_epochs(record.epochs)
+    seconds = median([epoch.seconds for epoch in steady])
+    if seconds is not None and seconds <= 0:
+        seconds = None  # a clock too coarse for this epoch: unknown, never infinitely fast
+    train_loss = record.final.train_loss
+    if diverged and train_loss is None:
+        train_loss = math.nan
+    return RunSummary(
+        group=record.group.id,
+        round=record.round,
+        epoch_seconds=seconds,
+        samples_per_second=None if seconds is None else steady[0].examples / seconds,
+        training_seconds=None if diverged else _training_seconds(record),
+        compile_seconds=record.compile_seconds,
+        train_loss=train_loss,
+        train_accuracy=record.final.train_accuracy,
+        test_loss=record.final.test_loss,
+        test_accuracy=record.final.test_accuracy,
+        weights_sha256=record.model.initial_weights_sha256,
+        caveats=frozenset(record.caveats) | _derived_caveats(record, train_loss),
+    )
+
+
+def _training_seconds(record: Record) -> float | None:
+    if record.final.training_seconds is not None:
+        return record.final.training_seconds
+    return math.fsum(epoch.seconds for epoch in record.epochs) if record.epochs else None
+
+
+def _derived_caveats(record: Record, train_loss: float | None) -> frozenset[Caveat]:
+    derived = set()
+    if len(whole_epochs(record.epochs)) == 1:
+        derived.add(Caveat.ONE_EPOCH)
+    if record.outcome.status == "diverged" or (train_loss is not None and not math.isfinite(train_loss)):
+        derived.add(Caveat.NOT_LEARNING)
+    return frozenset(derived)

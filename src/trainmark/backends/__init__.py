@@ -1,0 +1,1 @@
+"""BY WHOM: one folder a framework, all behind the two protocols of ``base``."""

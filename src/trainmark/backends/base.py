@@ -1,0 +1,199 @@
+"""What a backend is. Two protocols: a :class:`Backend` says what it can do, a :class:`Trainer` does it.
+
+Time is read by the worker, only at synchronised edges. So a trainer queues as many steps as it is told and returns
+results that may still be on the device; only ``synchronize`` waits for them, and only ``read`` fetches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.data.dataset import Dataset
+from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload.layers import Layer
+from trainmark.workload.losses import Loss
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.optimizers import Optimizer
+from trainmark.workload.spec import Workload
+
+Style = Literal["idiomatic", "fast"]
+Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
+SplitName = Literal["train", "test"]
+
+STYLES: tuple[Style, ...] = ("idiomatic", "fast")
+PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
+ALL_KINDS: frozenset[str] = frozenset(choice.kind for union in (Layer, Loss, Optimizer) for choice in get_args(union))
+
+
+@dataclass(frozen=True)
+class Device:
+    """One device as the backend reports it: ``cpu``, ``cuda:0``, ``mps``, ..."""
+
+    id: str
+    name: str | None
+    kind: Literal["cpu", "accelerator"]
+    memory_bytes: int | None = None
+    precisions: tuple[Precision, ...] = ("fp32",)
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a backend found itself able to do in this interpreter.
+
+    Args:
+        version: the framework's.
+        kinds: the layers, losses and optimisers it knows, by their ``kind``.
+        packages: versions of what decides speed or arithmetic.
+    """
+
+    name: str
+    version: str
+    styles: tuple[Style, ...]
+    devices: tuple[Device, ...]
+    kinds: frozenset[str]
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a workload is to be run.
+
+    Args:
+        threads: of the CPU; None leaves the framework's own choice.
+        memory_fraction: of the device's memory, 0 to 1; None leaves it alone.
+        seed: of the framework's own random numbers (dropout, its own shuffle, distortions).
+    """
+
+    style: Style
+    device: str
+    precision: Precision
+    seed: int
+    threads: int | None = None
+    memory_fraction: float | None = None
+
+
+@dataclass(frozen=True)
+class EpochPlan:
+    """The steps of one epoch.
+
+    Args:
+        sizes: examples of each step.
+        order: index of every example in the order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the
+            framework, as its own loader does it.
+        whole: every step takes the whole training set in stored order, so nothing need be gathered.
+    """
+
+    sizes: tuple[int, ...]
+    order: NDArray[np.int64] | None
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Results of steps, one value a step, on the host.
+
+    Args:
+        losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
+        l2_losses: the L2 part of it, ``[steps]``; None when no layer has one.
+        hits: correct predictions of the batch, ``[steps]``.
+    """
+
+    losses: NDArray[np.float64]
+    l2_losses: NDArray[np.float64] | None
+    hits: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Mean loss (L2 left out) and accuracy over a whole split, dropout off."""
+
+    loss: float
+    accuracy: float
+
+
+class Trainer(Protocol):
+    """One network on one device, ready to train. Anything it returns from ``train`` may still be on the device."""
+
+    def load(self, weights: Weights) -> None:
+        """Take these weights, ``float32`` in canonical layout, and start with a new optimiser at step 0."""
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """Compile what an epoch like ``plan`` would otherwise compile as it runs, and leave weights and optimiser as
+        they were; False when there is nothing to compile."""
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Make ready to take the batches of ``plan``."""
+
+    def train(self, steps: int, tick: Callable[[], None]) -> Any:
+        """Queue the next ``steps`` steps of the epoch, calling ``tick`` after each; returns what :meth:`read` takes."""
+
+    def synchronize(self) -> None:
+        """Return when all queued work is done."""
+
+    def read(self, results: Any) -> Steps:
+        """Fetch the results of :meth:`train`."""
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """Loss and accuracy on a split, with the averaged weights where the workload keeps an average."""
+
+    def weights(self) -> Weights:
+        """The weights as they are now, ``float32`` in canonical layout."""
+
+    def settings(self) -> dict[str, Any]:
+        """The switches that decide speed or arithmetic, as the framework itself reports them now."""
+
+    def device_peak_bytes(self) -> int | None:
+        """Most memory the framework held on the device; None when it does not say."""
+
+
+class Backend(Protocol):
+    """A framework adapter. Constructing it imports the framework."""
+
+    def capabilities(self) -> Capabilities:
+        """What it can do here."""
+
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+        """A trainer with no weights yet; raises :class:`~trainmark.errors.Unsupported`."""
+
+
+def kinds_of(workload: Workload) -> tuple[str, ...]:
+    """The ``kind`` of every layer, of the loss and of the optimiser."""
+    return (*(layer.kind for layer in workload.model), workload.loss.kind, workload.optimizer.kind)
+
+
+def require_support(can: Capabilities, workload: Workload, options: Options) -> Device:
+    """The device of ``options``, or the reason why the backend can't run this.
+
+    Raises:
+        AbsentDevice: the backend does not see the device.
+        Unsupported: a layer, loss, optimiser, style or precision it does not have.
+    """
+    seen = {device.id: device for device in can.devices}
+    if options.device not in seen:
+        raise AbsentDevice(
+            f"{can.name} does not see the device {options.device!r}",
+            expected=f"one of {', '.join(seen)}",
+            fix="`trainmark list devices` shows what each backend sees.",
+        )
+    device = seen[options.device]
+    for what, value, known in (
+        ("style", options.style, can.styles),
+        ("precision", options.precision, device.precisions),
+        *(("layer, loss or optimiser", kind, sorted(can.kinds)) for kind in kinds_of(workload)),
+    ):
+        if value not in known:
+            raise Unsupported(
+                f"{can.name} on {device.id} can't do {what} {value!r}", expected=f"one of {', '.join(known)}"
+            )
+    if options.memory_fraction is not None and device.kind == "cpu":
+        raise Unsupported(
+            "--memory-fraction has no meaning on a CPU",
+            expected="an accelerator such as cuda:0",
+            found=device.id,
+        )
+    return device

@@ -1,0 +1,178 @@
+"""The NumPy backend: one device, ``cpu``, one style, ``float32`` or ``float64``."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.base import (
+    ALL_KINDS,
+    Capabilities,
+    Device,
+    EpochPlan,
+    Evaluation,
+    Options,
+    SplitName,
+    Steps,
+    require_support,
+)
+from trainmark.backends.numpy import layers, losses, optimizers
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.pixels import distort, prepare
+from trainmark.workload.spec import Workload
+
+EVALUATION_BATCH = 1000
+
+
+class NumpyBackend:
+    """The reference backend."""
+
+    def capabilities(self) -> Capabilities:
+        """Every layer, loss and optimiser, on the CPU."""
+        cpu = Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "fp64"))
+        return Capabilities("numpy", np.__version__, ("idiomatic",), (cpu,), ALL_KINDS, {"numpy": np.__version__})
+
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> NumpyTrainer:
+        """A trainer with the whole training set prepared in memory."""
+        require_support(self.capabilities(), workload, options)
+        return NumpyTrainer(workload, model, data, options)
+
+
+class NumpyTrainer:
+    """Trains at once: nothing is queued, so ``synchronize`` has nothing to wait for."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        self._workload, self._model, self._data = workload, model, data
+        self._dtype = np.float64 if options.precision == "fp64" else np.float32
+        self._rng = np.random.default_rng([options.seed, 1])
+        self._labels = {"train": data.train.labels.astype(np.int64), "test": data.test.labels.astype(np.int64)}
+        self._prepared = {
+            "train": None if workload.input.distortions else prepare(workload.input, data.train.images, self._dtype),
+            "test": prepare(workload.input, data.test.images, self._dtype),
+        }
+        self._weights: layers.Parameters = {}
+        self._gradients: layers.Parameters = {}
+        self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
+        self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
+
+    def load(self, weights: Weights) -> None:
+        """Take weights, rebuild the optimiser."""
+        self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
+        self._average = {name: value.copy() for name, value in self._weights.items()}
+        self._updater = optimizers.build(self._workload.optimizer)
+        self._step = 0
+
+    def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
+        """Nothing to compile."""
+        return False
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Draw an order where none is given."""
+        if plan.whole or plan.order is not None:
+            self._order = None if plan.whole else plan.order
+        else:
+            count = len(self._labels["train"])
+            passes = -(-sum(plan.sizes) // count)
+            self._order = np.concatenate([self._rng.permutation(count) for _ in range(passes)])
+        self._edges = iter(np.cumsum([0, *plan.sizes]))
+        self._start = int(next(self._edges))
+
+    def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
+        """Train ``steps`` batches."""
+        results = []
+        for _ in range(steps):
+            end = int(next(self._edges))
+            results.append(self._train_batch(*self._batch(self._start, end)))
+            self._start = end
+            tick()
+        return results
+
+    def synchronize(self) -> None:
+        """Nothing is ever pending."""
+
+    def read(self, results: Any) -> Steps:
+        """The results of :meth:`train` as arrays."""
+        losses_, l2_losses, hits = zip(*results, strict=True)
+        return Steps(
+            np.array(losses_, dtype=np.float64),
+            np.array(l2_losses, dtype=np.float64) if self._l2 else None,
+            np.array(hits, dtype=np.int64),
+        )
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """Loss and accuracy over a split, with the averaged weights where there is an average."""
+        trained = dict(self._weights)
+        if self._workload.weight_average:
+            self._weights.update(self._average)
+        labels, images = self._labels[split], getattr(self._data, split).images
+        loss, hits = 0.0, 0
+        for start in range(0, len(labels), EVALUATION_BATCH):
+            part = slice(start, start + EVALUATION_BATCH)
+            prepared = self._prepared[split]
+            x = prepare(self._workload.input, images[part], self._dtype) if prepared is None else prepared[part]
+            outputs = self._forward(x, training=False)
+            each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels[part])
+            loss += float(each.sum(dtype=np.float64))
+            hits += int((outputs.argmax(axis=1) == labels[part]).sum())
+        self._weights.update(trained)
+        return Evaluation(loss / len(labels), hits / len(labels))
+
+    def weights(self) -> Weights:
+        """A copy of the weights."""
+        return {name: value.astype(np.float32) for name, value in self._weights.items()}
+
+    def gradients(self, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> layers.Parameters:
+        """Gradient of the mean loss of one batch by every weight, for tests; changes nothing."""
+        self._backward(prepare(self._workload.input, images, self._dtype), labels.astype(np.int64))
+        return {name: value.copy() for name, value in self._gradients.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """The matrix library and what was said of its threads."""
+        build = getattr(np.__config__, "CONFIG", {}).get("Build Dependencies", {}).get("blas", {})
+        return {"blas": build.get("name"), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}
+
+    def device_peak_bytes(self) -> int | None:
+        """The device is the host."""
+        return None
+
+    def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        prepared = self._prepared["train"]
+        if self._order is None and prepared is not None:
+            return prepared, self._labels["train"]
+        taken = np.arange(start, end) if self._order is None else self._order[start:end]
+        if prepared is not None:
+            return prepared[taken], self._labels["train"][taken]
+        images = self._data.train.images[taken]
+        return distort(self._workload.input, images, self._rng, self._dtype), self._labels["train"][taken]
+
+    def _train_batch(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, float, int]:
+        loss, hits = self._backward(x, labels)
+        l2_loss = 0.0
+        for name, factor in self._l2.items():
+            l2_loss += 0.5 * factor * float((self._weights[name] ** 2).sum(dtype=np.float64))
+            self._gradients[name] += self._weights[name].dtype.type(factor) * self._weights[name]
+        self._updater.update(self._weights, self._gradients)
+        if self._workload.weight_average:
+            decay = self._workload.weight_average.decay_at(self._step)
+            for name, average in self._average.items():
+                average += (1 - decay) * (self._weights[name] - average)
+        self._step += 1
+        return loss + l2_loss, l2_loss, hits
+
+    def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
+        outputs = self._forward(x, training=True)
+        each, gradient = losses.loss_and_gradient(self._workload.loss, outputs, labels)
+        for module in reversed(self._modules):
+            gradient = module.backward(gradient)
+        return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=1) == labels).sum())
+
+    def _forward(self, x: NDArray[Any], *, training: bool) -> NDArray[Any]:
+        for module in self._modules:
+            x = module.forward(x, training)
+        return x

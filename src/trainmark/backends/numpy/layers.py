@@ -1,0 +1,232 @@
+"""Forward and backward pass of every layer, written to be read.
+
+A module keeps of the forward pass what its backward pass needs. Activations are ``[batch, ...]`` in canonical layout
+(NHWC); ``backward`` takes the gradient of the loss by the output and returns that by the input.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    LocalResponseNorm,
+    LogSoftmax,
+    MaxPool,
+    ReLU,
+    padding_of,
+)
+from trainmark.workload.model import LayerPlan
+
+Array = NDArray[Any]
+Parameters = dict[str, Array]
+
+NOBODY_ASKS: Array = np.empty(0)
+"""The gradient by the input of the first layer with weights, which is never computed."""
+
+
+class Module(Protocol):
+    """One layer with its memory of the last forward pass."""
+
+    def forward(self, x: Array, training: bool) -> Array:
+        """The layer's output."""
+
+    def backward(self, gradient: Array) -> Array:
+        """Gradient by the input; gradients by the parameters are put into the dictionary the module was given."""
+
+
+def build(plan: LayerPlan, weights: Parameters, gradients: Parameters, rng: np.random.Generator) -> Module:
+    """The module of one layer; it reads ``weights`` and writes ``gradients`` under its own names."""
+    layer = plan.layer
+    if isinstance(layer, Dense):
+        return DenseModule(plan, weights, gradients)
+    if isinstance(layer, Conv2D):
+        return ConvModule(plan, layer, weights, gradients)
+    if isinstance(layer, MaxPool):
+        return MaxPoolModule(layer)
+    if isinstance(layer, LocalResponseNorm):
+        return LocalResponseNormModule(layer, plan.input_shape[-1])
+    if isinstance(layer, (Dropout, ChannelDropout)):
+        return DropoutModule(layer, rng)
+    modules: dict[type, type[ReLUModule | FlattenModule | LogSoftmaxModule]] = {
+        ReLU: ReLUModule,
+        Flatten: FlattenModule,
+        LogSoftmax: LogSoftmaxModule,
+    }
+    return modules[type(layer)]()
+
+
+class DenseModule:
+    """``x @ kernel + bias``."""
+
+    def __init__(self, plan: LayerPlan, weights: Parameters, gradients: Parameters) -> None:
+        self._plan, self._weights, self._gradients = plan, weights, gradients
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._x = x
+        y: Array = x @ self._weights[self._plan.kernel_name]
+        y += self._weights[self._plan.bias_name]
+        return y
+
+    def backward(self, gradient: Array) -> Array:
+        self._gradients[self._plan.kernel_name] = self._x.T @ gradient
+        self._gradients[self._plan.bias_name] = gradient.sum(axis=0)
+        if self._plan.input_gradient_macs == 0:
+            return NOBODY_ASKS
+        by_input: Array = gradient @ self._weights[self._plan.kernel_name].T
+        return by_input
+
+
+class ConvModule:
+    """Convolution as one matrix product over all windows (im2col)."""
+
+    def __init__(self, plan: LayerPlan, layer: Conv2D, weights: Parameters, gradients: Parameters) -> None:
+        self._plan, self._weights, self._gradients = plan, weights, gradients
+        self._size = layer.size
+        self._padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
+        windows = sliding_window_view(x, (self._size, self._size), axis=(1, 2))  # [n, h, w, c, size, size]
+        self._padded_shape = x.shape
+        self._columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(*windows.shape[:3], -1)
+        y: Array = self._columns @ self._kernel()
+        y += self._weights[self._plan.bias_name]
+        return y
+
+    def backward(self, gradient: Array) -> Array:
+        flat = gradient.reshape(-1, gradient.shape[-1])
+        by_kernel = self._columns.reshape(len(flat), -1).T @ flat
+        self._gradients[self._plan.kernel_name] = by_kernel.reshape(self._weights[self._plan.kernel_name].shape)
+        self._gradients[self._plan.bias_name] = flat.sum(axis=0)
+        if self._plan.input_gradient_macs == 0:
+            return NOBODY_ASKS
+        size, (_, height, width, _) = self._size, gradient.shape
+        by_column = (gradient @ self._kernel().T).reshape(*gradient.shape[:3], size, size, -1)
+        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
+        for row in range(size):
+            for column in range(size):
+                by_input[:, row : row + height, column : column + width] += by_column[:, :, :, row, column]
+        (top, bottom), (left, right) = self._padding
+        return by_input[:, top : by_input.shape[1] - bottom, left : by_input.shape[2] - right]
+
+    def _kernel(self) -> Array:
+        kernel = self._weights[self._plan.kernel_name]
+        return kernel.reshape(-1, kernel.shape[-1])
+
+
+class MaxPoolModule:
+    """Maximum over windows; the gradient goes to the first maximum."""
+
+    def __init__(self, layer: MaxPool) -> None:
+        self._layer = layer
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        layer = self._layer
+        self._padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+        x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
+        self._padded_shape = x.shape
+        windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
+        flat = windows.reshape(*windows.shape[:4], -1)
+        self._winner = flat.argmax(axis=-1)
+        y: Array = np.take_along_axis(flat, self._winner[..., None], axis=-1)[..., 0]
+        return y
+
+    def backward(self, gradient: Array) -> Array:
+        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
+        by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
+        for row in range(size):
+            for column in range(size):
+                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
+                target += gradient * (self._winner == row * size + column)
+        (top, bottom), (left, right) = self._padding
+        return by_input[:, top : by_input.shape[1] - bottom, left : by_input.shape[2] - right]
+
+
+class LocalResponseNormModule:
+    """``y = x · s^-beta`` with ``s = bias + alpha · Σ x²`` over neighbouring channels."""
+
+    def __init__(self, layer: LocalResponseNorm, channels: int) -> None:
+        self._layer = layer
+        distance = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels)))
+        self._neighbours = distance <= layer.radius
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._x = x
+        self._band = self._neighbours.astype(x.dtype)
+        self._scale = self._layer.bias + self._layer.alpha * (x * x @ self._band)
+        y: Array = x * self._scale**-self._layer.beta
+        return y
+
+    def backward(self, gradient: Array) -> Array:
+        alpha, beta, power = self._layer.alpha, self._layer.beta, self._scale**-self._layer.beta
+        through_scale = (gradient * self._x * power / self._scale) @ self._band
+        by_input: Array = gradient * power - 2 * alpha * beta * self._x * through_scale
+        return by_input
+
+
+class DropoutModule:
+    """Inverted dropout of single values, or of whole feature maps."""
+
+    def __init__(self, layer: Dropout | ChannelDropout, rng: np.random.Generator) -> None:
+        self._layer, self._rng = layer, rng
+
+    def forward(self, x: Array, training: bool) -> Array:
+        if not training:
+            return x
+        whole_maps = isinstance(self._layer, ChannelDropout)
+        shape = (len(x), *(1,) * (x.ndim - 2), x.shape[-1]) if whole_maps else x.shape
+        kept = self._rng.random(shape, dtype=np.float32) >= self._layer.rate
+        self._factor = kept * x.dtype.type(1 / (1 - self._layer.rate))
+        dropped: Array = x * self._factor
+        return dropped
+
+    def backward(self, gradient: Array) -> Array:
+        by_input: Array = gradient * self._factor
+        return by_input
+
+
+class ReLUModule:
+    """``max(x, 0)``; the gradient at 0 is 0."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._positive = x > 0
+        positive: Array = x * self._positive
+        return positive
+
+    def backward(self, gradient: Array) -> Array:
+        by_input: Array = gradient * self._positive
+        return by_input
+
+
+class FlattenModule:
+    """Images to rows."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._shape = x.shape
+        return x.reshape(len(x), -1)
+
+    def backward(self, gradient: Array) -> Array:
+        by_input: Array = gradient.reshape(self._shape) if gradient.size else gradient
+        return by_input
+
+
+class LogSoftmaxModule:
+    """``x - log Σ exp x``, shifted by the maximum."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        shifted = x - x.max(axis=1, keepdims=True)
+        self._y: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return self._y
+
+    def backward(self, gradient: Array) -> Array:
+        by_input: Array = gradient - np.exp(self._y) * gradient.sum(axis=1, keepdims=True)
+        return by_input

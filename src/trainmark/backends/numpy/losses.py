@@ -1,0 +1,66 @@
+"""The losses, term by term as they are defined: no shortcut that the definition does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+
+Array = NDArray[Any]
+
+
+def loss_and_gradient(loss: Loss, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Loss of each example ``[batch]`` and gradient of the *mean* by the outputs ``[batch, classes]``.
+
+    Args:
+        outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]``.
+        labels: true classes, ``[batch]``.
+    """
+    if isinstance(loss, NegativeLogLikelihood):
+        return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
+    shifted = outputs - outputs.max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    total = exponentials.sum(axis=1, keepdims=True)
+    probabilities = exponentials / total
+    if isinstance(loss, SoftmaxCrossEntropy):
+        each = np.log(total[:, 0]) - _true(shifted, labels)
+        return each, (probabilities - _one_hot(outputs, labels)) / len(labels)
+    if isinstance(loss, ClippedCrossEntropy):
+        return _clipped(loss.epsilon, probabilities, labels)
+    # Softmax, then log, each with its own gradient: 1/p may overflow and p·(d - Σ d·p) turn into NaN, as published.
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        true = _true(probabilities, labels)
+        by_probability = _one_hot(outputs, labels) * (-1 / true[:, None])
+        return -np.log(true), _through_softmax(probabilities, by_probability) / len(labels)
+
+
+def _clipped(epsilon: float, probabilities: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
+    low, high = (probabilities.dtype.type(bound) for bound in (epsilon, 1 - epsilon))
+    total = probabilities.sum(axis=1, keepdims=True)
+    normal = probabilities / total
+    true = _true(normal, labels)
+    inside = (true >= low) & (true <= high)
+    with np.errstate(divide="ignore"):
+        slope = np.where(inside, -1 / true, 0)
+    by_normal = _one_hot(normal, labels) * slope[:, None]
+    by_probability = (by_normal - (by_normal * normal).sum(axis=1, keepdims=True)) / total
+    return -np.log(np.clip(true, low, high)), _through_softmax(probabilities, by_probability) / len(labels)
+
+
+def _through_softmax(probabilities: Array, by_probability: Array) -> Array:
+    by_logit: Array = probabilities * (by_probability - (by_probability * probabilities).sum(axis=1, keepdims=True))
+    return by_logit
+
+
+def _true(values: Array, labels: NDArray[np.int64]) -> Array:
+    picked: Array = values[np.arange(len(labels)), labels]
+    return picked
+
+
+def _one_hot(like: Array, labels: NDArray[np.int64]) -> Array:
+    hot = np.zeros_like(like)
+    hot[np.arange(len(labels)), labels] = 1
+    return hot

@@ -1,0 +1,81 @@
+"""The backends by name, none imported before it is asked for.
+
+Built-in ones are named here, since the measured interpreter may have no installed trainmark; others are found by the
+entry point group ``trainmark.backends``, in whichever interpreter trains.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import cast
+
+from trainmark.backends.base import Backend
+from trainmark.errors import NotInstalled, UnknownName
+
+ENTRY_POINT_GROUP = "trainmark.backends"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a backend is and what it needs.
+
+    Args:
+        target: ``module:class``.
+        framework: the top-level module that must be importable.
+        install: the command that installs it.
+        hidden: not listed and never chosen by itself.
+    """
+
+    name: str
+    target: str
+    framework: str
+    install: str
+    hidden: bool = False
+
+    @property
+    def installed(self) -> bool:
+        """Whether this interpreter can find the framework, without importing it."""
+        return importlib.util.find_spec(self.framework) is not None
+
+
+# Best first: `run` without --backend takes the first that is installed.
+_BUILT_IN = (
+    Entry("torch", "trainmark.backends.torch.backend:TorchBackend", "torch", "pip install torch"),
+    Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", "numpy", "pip install numpy"),
+    Entry("fake", "trainmark.backends.fake:FakeBackend", "numpy", "pip install numpy", hidden=True),
+)
+
+
+def entries() -> dict[str, Entry]:
+    """Every backend known to this interpreter, best first, plug-ins last."""
+    known = {entry.name: entry for entry in _BUILT_IN}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        module = point.value.partition(":")[0]
+        plugin = Entry(point.name, point.value, module.partition(".")[0], f"pip install {point.name}")
+        known.setdefault(point.name, plugin)
+    return known
+
+
+def find(name: str) -> Entry:
+    """The backend called ``name``; raises :class:`~trainmark.errors.UnknownName`."""
+    known = entries()
+    if name not in known:
+        raise UnknownName("backend", name, [entry.name for entry in known.values() if not entry.hidden])
+    return known[name]
+
+
+def load(name: str) -> Backend:
+    """Import the framework of ``name`` and return its backend.
+
+    Raises:
+        UnknownName: no such backend.
+        NotInstalled: its framework can't be found in this interpreter.
+    """
+    entry = find(name)
+    if not entry.installed:
+        raise NotInstalled(f"the backend {name!r} needs {entry.framework}, which is not installed", fix=entry.install)
+    module, _, attribute = entry.target.partition(":")
+    return cast(Backend, getattr(importlib.import_module(module), attribute)())

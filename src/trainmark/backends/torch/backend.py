@@ -1,0 +1,56 @@
+"""The PyTorch backend: what it sees and what it can do."""
+
+from __future__ import annotations
+
+import platform
+
+import torch
+
+from trainmark.backends.base import (
+    ALL_KINDS,
+    STYLES,
+    Capabilities,
+    Device,
+    Options,
+    Precision,
+    Trainer,
+    require_support,
+)
+from trainmark.backends.torch.fast import FastTrainer
+from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+_AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
+
+
+class TorchBackend:
+    """PyTorch on CPU, CUDA and Apple's GPU."""
+
+    def capabilities(self) -> Capabilities:
+        """Everything, on the devices that PyTorch sees."""
+        packages = {"torch": torch.__version__}
+        if torch.version.cuda:
+            packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
+        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages)
+
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+        """A trainer of the asked style."""
+        require_support(self.capabilities(), workload, options)
+        if options.style == "fast":
+            return FastTrainer(workload, model, data, options)
+        return IdiomaticTrainer(workload, model, data, options)
+
+
+def _devices() -> tuple[Device, ...]:
+    devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "bf16", "fp64"))]
+    for index in range(torch.cuda.device_count()):
+        properties = torch.cuda.get_device_properties(index)
+        precisions: tuple[Precision, ...] = ("fp32", "fp16", "fp64")
+        if (properties.major, properties.minor) >= _AMPERE:
+            precisions += ("tf32", "bf16")
+        devices.append(Device(f"cuda:{index}", properties.name, "accelerator", properties.total_memory, precisions))
+    if torch.backends.mps.is_available():
+        devices.append(Device("mps", "Apple GPU", "accelerator", None, ("fp32",)))
+    return tuple(devices)

@@ -1,0 +1,95 @@
+"""``idiomatic``: the training loop of PyTorch's tutorials, with its ``DataLoader`` and per-image transforms.
+
+A workload whose batch is the whole dataset keeps it in one tensor instead, as the published script does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.torch import optimizers
+from trainmark.backends.torch.pixels import Images, transform
+from trainmark.backends.torch.trainer import HITS, L2_LOSS, LOSS, TorchTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.spec import Workload
+
+Batch = tuple[Tensor, Tensor]
+
+
+class IdiomaticTrainer(TorchTrainer):
+    """One batch at a time from the host."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        super().__init__(workload, model, data, options)
+        self._images = Images(workload.input, data.train, self._dtype)
+
+    def load(self, weights: Weights) -> None:
+        """Weights, a new optimiser, a new schedule of the learning rate."""
+        super().load(weights)
+        spec = self._workload.optimizer
+        self._optimizer = optimizers.build(spec, self._network, fused=False, capturable=False)
+        self._scheduler = (
+            torch.optim.lr_scheduler.StepLR(self._optimizer, spec.staircase.steps, spec.staircase.factor)
+            if spec.staircase
+            else None
+        )
+        self._step = 0
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """Nothing is compiled; the whole dataset as one batch is put together here, since it is not a step's work."""
+        if plan.whole:
+            self._whole = self._whole_batch()
+        return False
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Make the loaders that will give these batches."""
+        batches = itertools.repeat(self._whole) if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
+        self._batches: Iterator[Batch] = iter(batches)
+
+    def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
+        """The loop; losses stay on the device."""
+        results = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
+        for step, (x, y) in zip(range(steps), self._batches, strict=False):
+            x, y = x.to(self._device), y.to(self._device)
+            self._optimizer.zero_grad()
+            loss, l2_loss, outputs = self._batch_loss(x, y)
+            self._scaler.scale(loss).backward()
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+            if self._scheduler is not None:
+                self._scheduler.step()
+            if self._workload.weight_average is not None:
+                decay = self._workload.weight_average.decay_at(self._step)
+                torch._foreach_lerp_(self._average, [p.detach() for p in self._parameters], 1 - decay)
+            results[step, LOSS] = loss.detach()
+            results[step, HITS] = (outputs.argmax(dim=1) == y).sum()
+            if l2_loss is not None:
+                results[step, L2_LOSS] = l2_loss.detach()
+            self._step += 1
+            tick()
+        return results
+
+    def _loaders(self, plan: EpochPlan) -> Iterator[Iterable[Batch]]:
+        """One loader a pass over the dataset: with its own shuffle, or in the order that was given."""
+        size, last = plan.sizes[0], self._workload.batches.last
+        if plan.order is None:
+            while True:
+                yield DataLoader(self._images, batch_size=size, shuffle=True, drop_last=last == "drop")
+        batches, start = [], 0
+        for count in plan.sizes:
+            batches.append(plan.order[start : start + count].tolist())
+            start += count
+        yield DataLoader(self._images, batch_sampler=batches)
+
+    def _whole_batch(self) -> Batch:
+        split = self._data.train
+        x = transform(self._workload.input, torch.tensor(split.images), self._dtype)
+        y = torch.tensor(split.labels, dtype=torch.int64)
+        return x.contiguous().to(self._device), y.to(self._device)

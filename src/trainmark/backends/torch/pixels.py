@@ -1,0 +1,66 @@
+"""From stored bytes to network input, on PyTorch: image by image for the loader, batch by batch on the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from trainmark.data.dataset import Split
+from trainmark.workload.pixels import Input
+
+
+class Images(Dataset[tuple[Tensor, int]]):
+    """A split as the loader of a tutorial sees it: one transformed image at a time, ``[channels, height, width]``."""
+
+    def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
+        self._spec, self._dtype = spec, dtype
+        self._images, self._labels = torch.tensor(split.images), split.labels.astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self._labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, int]:
+        image = self._images[index]
+        if self._spec.distortions is not None or self._spec.standardize_each:
+            return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), int(self._labels[index])
+        x = image.to(self._dtype).div_(self._spec.divide_by)
+        if self._spec.standardize is not None:
+            x.sub_(self._spec.standardize.mean).div_(self._spec.standardize.sd)
+        return x.permute(2, 0, 1), int(self._labels[index])
+
+
+def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
+    """Training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
+
+    The same steps as :func:`trainmark.workload.pixels.distort`, with draws of PyTorch on the images' device.
+    """
+    height, width, _ = spec.network_shape
+    high, wide = spec.shape[0] - height, spec.shape[1] - width
+    if spec.distortions is None:
+        return scale(spec, images[:, high // 2 : high // 2 + height, wide // 2 : wide // 2 + width].to(dtype))
+    count, device = len(images), images.device
+    rows = torch.randint(high + 1, (count, 1), device=device) + torch.arange(height, device=device)
+    columns = torch.randint(wide + 1, (count, 1), device=device) + torch.arange(width, device=device)
+    if spec.distortions.flip:
+        columns = torch.where(torch.rand(count, 1, device=device) < 0.5, columns.flip(1), columns)
+    each = torch.arange(count, device=device)[:, None, None]
+    x = images[each, rows[:, :, None], columns[:, None, :]].to(dtype)
+    low, top = spec.distortions.contrast
+    x = x + (2 * torch.rand(count, 1, 1, 1, device=device, dtype=dtype) - 1) * spec.distortions.brightness
+    mean = x.mean(dim=(1, 2), keepdim=True)
+    factor = low + (top - low) * torch.rand(count, 1, 1, 1, device=device, dtype=dtype)
+    return scale(spec, (x - mean) * factor + mean)
+
+
+def scale(spec: Input, x: Tensor) -> Tensor:
+    """Division and standardisation, and channels to the front."""
+    if spec.divide_by != 1:
+        x = x / spec.divide_by
+    if spec.standardize is not None:
+        x = (x - spec.standardize.mean) / spec.standardize.sd
+    if spec.standardize_each:
+        sd, mean = torch.std_mean(x, dim=(1, 2, 3), correction=0, keepdim=True)
+        x = (x - mean) / sd.clamp(min=x[0].numel() ** -0.5)
+    return x.permute(0, 3, 1, 2)

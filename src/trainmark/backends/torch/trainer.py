@@ -1,0 +1,113 @@
+"""What both styles share: the network, its weights, evaluation, and reading results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainmark.backends.base import Evaluation, Options, SplitName, Steps
+from trainmark.backends.torch import losses, network, precision
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.pixels import prepare
+from trainmark.workload.spec import Workload
+
+EVALUATION_BATCH = 1000
+LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
+
+
+class TorchTrainer:
+    """The part of a trainer that does not depend on its style."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        precision.set_arithmetic(options.precision)
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        torch.manual_seed(options.seed)
+        self._device = torch.device(options.device)
+        if options.memory_fraction is not None:
+            torch.cuda.set_per_process_memory_fraction(options.memory_fraction, self._device)
+        self._workload, self._model, self._data = workload, model, data
+        self._precision = options.precision
+        self._dtype = precision.parameter_dtype(options.precision)
+        self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
+        self._network = network.build(model).to(self._device, self._dtype)
+        self._loss = losses.build(workload.loss)
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
+        self._l2 = [
+            (plan.l2, self._network.get_submodule(plan.name).weight) for plan in model.weighted_layers if plan.l2
+        ]
+        self._parameters = list(self._network.parameters())
+        self._average = [parameter.detach().clone() for parameter in self._parameters]
+
+    def load(self, weights: Weights) -> None:
+        """Copy weights in; the styles add their optimiser."""
+        network.load_weights(self._network, self._model, weights)
+        with torch.no_grad():
+            torch._foreach_copy_(self._average, self._parameters)
+
+    def weights(self) -> Weights:
+        """A copy of the weights on the host."""
+        return network.read_weights(self._network, self._model)
+
+    def synchronize(self) -> None:
+        """Wait for the device; the CPU computes at once."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        elif self._device.type == "mps":
+            torch.mps.synchronize()
+
+    def read(self, results: Any) -> Steps:
+        """Results ``[steps, 3]`` to the host."""
+        host = results.to("cpu", torch.float64).numpy()
+        l2_losses = host[:, L2_LOSS] if self._l2 else None
+        return Steps(host[:, LOSS], l2_losses, host[:, HITS].astype(np.int64))
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """Whole split in large batches; with the averaged weights where there is an average."""
+        if self._workload.weight_average:
+            self._swap_average()
+        self._network.eval()
+        part = getattr(self._data, split)
+        loss, hits = 0.0, 0
+        with torch.no_grad(), precision.autocast(self._precision, self._device):
+            for start in range(0, len(part.labels), EVALUATION_BATCH):
+                images = prepare(self._workload.input, part.images[start : start + EVALUATION_BATCH], self._host_dtype)
+                x = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._device, self._dtype)
+                labels = torch.from_numpy(part.labels[start : start + EVALUATION_BATCH].astype(np.int64))
+                y = labels.to(self._device)
+                outputs = self._network(x)
+                loss += float(self._loss(outputs, y)) * len(y)
+                hits += int((outputs.argmax(dim=1) == y).sum())
+        self._network.train()
+        if self._workload.weight_average:
+            self._swap_average()
+        return Evaluation(loss / len(part.labels), hits / len(part.labels))
+
+    def settings(self) -> dict[str, Any]:
+        """PyTorch's switches as they are now."""
+        return precision.settings()
+
+    def device_peak_bytes(self) -> int | None:
+        """Most memory PyTorch held on a CUDA device."""
+        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+
+    def _batch_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Total loss, its L2 part and the outputs of one batch."""
+        with precision.autocast(self._precision, self._device):
+            outputs = self._network(x)
+            loss = self._loss(outputs, y)
+        if not self._l2:
+            return loss, None, outputs
+        l2_loss = sum(0.5 * factor * kernel.square().sum() for factor, kernel in self._l2)
+        return loss + l2_loss, l2_loss, outputs
+
+    def _swap_average(self) -> None:
+        with torch.no_grad():
+            for average, parameter in zip(self._average, self._parameters, strict=True):
+                kept = parameter.clone()
+                parameter.copy_(average)
+                average.copy_(kept)

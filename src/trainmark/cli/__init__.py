@@ -1,0 +1,1 @@
+"""The command line: one file a verb, imported on use. Only here do errors become exit codes."""

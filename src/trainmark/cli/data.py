@@ -1,0 +1,79 @@
+"""``trainmark data``: the datasets themselves."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trainmark.cli.list import datasets
+from trainmark.cli.options import cache_dir, data_dir_option
+from trainmark.cli.output import console, json_option, print_json
+
+EPILOG = """\b
+Examples:
+  trainmark data list
+  trainmark data fetch mnist
+  trainmark data verify cifar10 --data-dir /data
+"""
+
+
+@click.command("data", epilog=EPILOG)
+@click.argument("action", type=click.Choice(("list", "fetch", "verify")))
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@data_dir_option
+@json_option
+def command(action: str, names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
+    """List, fetch or verify datasets.
+
+    `fetch` brings a dataset into the cache, or draws it, unless it is at hand already; `verify` reads every byte of
+    what is at hand and asks no mirror.
+    """
+    rows = datasets() if action == "list" else _located(names, data_dir, download=action == "fetch")
+    if as_json:
+        print_json(rows)
+        return
+    screen = console()
+    for row in rows:
+        screen.print(_sentence(row), soft_wrap=True, markup=False)
+
+
+def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:
+    from trainmark.cli.progress import DataProgress
+    from trainmark.data.catalog import CATALOG
+    from trainmark.data.locate import locate
+
+    environment = os.environ.get("TRAINMARK_DATA")
+    rows = []
+    with DataProgress(console(to_stderr=True)) as progress:
+        for name in names or tuple(CATALOG):
+            found = locate(
+                name,
+                named=data_dir,
+                environment=Path(environment) if environment else None,
+                cache=cache_dir(),
+                download=download,
+                progress=progress,
+            )
+            rows.append(
+                {
+                    "name": found.name,
+                    "directory": str(found.directory),
+                    "source": found.source,
+                    "complete": found.complete,
+                    "train_examples": found.train_examples,
+                    "test_examples": found.test_examples,
+                    "sha256": found.sha256,
+                }
+            )
+    return rows
+
+
+def _sentence(row: dict[str, Any]) -> str:
+    size = f"{row['train_examples']:,} training and {row['test_examples']:,} test examples"
+    if "directory" not in row:
+        return f"{row['name']}: {row['title']} ({size})"
+    part = "" if row["complete"] else ", a part of it"
+    return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({row['source']})"

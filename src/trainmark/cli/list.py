@@ -1,0 +1,144 @@
+"""``trainmark list``: what there is to choose from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trainmark.cli.output import console, json_option, print_json
+
+SUBJECTS = ("workloads", "backends", "devices", "datasets")
+
+EPILOG = """\b
+Examples:
+  trainmark list
+  trainmark list devices
+  trainmark list backends --json
+"""
+
+
+@click.command("list", epilog=EPILOG)
+@click.argument("subject", type=click.Choice(SUBJECTS), required=False)
+@json_option
+def command(subject: str | None, as_json: bool) -> None:
+    """List workloads, backends, devices or datasets; without a subject, all of them.
+
+    Devices are asked of each installed backend in a process of its own.
+    """
+    rows = {name: _ROWS[name]() for name in ([subject] if subject else SUBJECTS)}
+    if as_json:
+        print_json(rows[subject] if subject else rows)
+        return
+    screen = console()
+    for name, table in rows.items():
+        screen.print(_table(name, table))
+
+
+def workloads() -> list[dict[str, Any]]:
+    """One row a workload of the catalogue."""
+    from trainmark.workload import catalog
+    from trainmark.workload.model import lay_out
+
+    rows = []
+    for name in catalog.names():
+        workload = catalog.find(name)
+        model = lay_out(workload)
+        rows.append(
+            {
+                "name": name,
+                "title": workload.title,
+                "dataset": workload.dataset,
+                "parameters": model.parameters,
+                "training_flops_per_example": model.training_flops,
+                "published_runs": len(workload.published.runs) if workload.published else 0,
+            }
+        )
+    return rows
+
+
+def backends() -> list[dict[str, Any]]:
+    """One row a backend, installed or not; nothing is imported."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from trainmark.backends import registry
+
+    rows = []
+    for entry in registry.entries().values():
+        if entry.hidden:
+            continue
+        try:
+            found = version(entry.framework) if entry.installed else None
+        except PackageNotFoundError:
+            found = None
+        rows.append({"name": entry.name, "installed": entry.installed, "version": found, "install": entry.install})
+    return rows
+
+
+def devices() -> list[dict[str, Any]]:
+    """One row a backend and device, as the backend reports it."""
+    from trainmark.backends import registry
+    from trainmark.execute.probe import THIS, probe
+
+    rows: list[dict[str, Any]] = []
+    for entry in registry.entries().values():
+        if entry.hidden or not entry.installed:
+            continue
+        seen = probe(THIS, entry.name)
+        for device in seen.devices:
+            rows.append(
+                {
+                    "backend": entry.name,
+                    "device": device.id,
+                    "name": device.name,
+                    "memory_bytes": device.memory_bytes,
+                    "styles": list(seen.styles),
+                    "precisions": list(device.precisions),
+                }
+            )
+        if seen.problem:
+            rows.append({"backend": entry.name, "device": None, "name": seen.problem})
+    return rows
+
+
+def datasets() -> list[dict[str, Any]]:
+    """One row a dataset."""
+    from trainmark.data.catalog import CATALOG
+
+    return [
+        {
+            "name": known.name,
+            "title": known.title,
+            "train_examples": known.examples("train"),
+            "test_examples": known.examples("test"),
+        }
+        for known in CATALOG.values()
+    ]
+
+
+_ROWS = {"workloads": workloads, "backends": backends, "devices": devices, "datasets": datasets}
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> Any:
+    from rich.markup import escape
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    for column in columns:
+        numeric = any(isinstance(row.get(column), int) and not isinstance(row.get(column), bool) for row in rows)
+        table.add_column(escape(column.replace("_", " ")), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return ", ".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,96 @@
+"""The command ``trainmark``: finds the verb, and turns errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from trainmark import __version__
+from trainmark.errors import TrainmarkError, UsageError
+
+OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
+
+VERBS = {
+    "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
+    "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
+    "show": "Show a workload's layers and cost, or one record.",
+    "list": "List workloads, backends, devices or datasets.",
+    "data": "List, fetch or verify datasets.",
+    "schema": "Print the JSON Schema of a record.",
+}
+
+EPILOG = """\b
+Examples:
+  trainmark run                                  the main job: one network on every device here
+  trainmark run mnist-cnn --device cpu,cuda:0    one workload, two devices
+  trainmark compare trainmark-results/           the table again
+
+\b
+Exit codes: 0 done; 1 a run failed; 2 usage; 3 a --fail-below bar was missed; 130 interrupted.
+"""
+
+
+class Verbs(click.Group):
+    """The verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All verbs, in the order people meet them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The verb's command, imported now."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = importlib.import_module(f"trainmark.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does, with the nearest verbs suggested."""
+        if args and args[0] not in VERBS:
+            from trainmark.errors import UnknownName
+
+            raise UnknownName("command", args[0], VERBS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of verbs without importing any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="trainmark %(version)s")
+def command() -> None:
+    """Is the GPU worth it, does it learn the same thing, and if it is slow, why?
+
+    trainmark trains the same network, from the same weights, with several frameworks, on several devices and
+    machines, and says what it measured.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave with the exit code that DESIGN.md promises."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; returns its exit code."""
+    try:
+        code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
+        return code if isinstance(code, int) else OK
+    except click.ClickException as error:
+        error.show()
+        return USAGE
+    except TrainmarkError as error:
+        click.echo(f"trainmark: {error}", err=True)
+        return USAGE if isinstance(error, UsageError) else FAILED
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("trainmark: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of a pipe went away, as with `| head`; nothing to say to anybody
+        return OK

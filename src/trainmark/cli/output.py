@@ -1,0 +1,34 @@
+"""Where words and JSON go: with ``--json`` stdout holds JSON only."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+json_option: Callable[[Any], Any] = click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
+)
+
+
+def console(*, to_stderr: bool = False) -> Console:
+    """A terminal to draw on, as wide as the terminal is; piped output is never squeezed."""
+    from rich.console import Console
+
+    made = Console(stderr=to_stderr, soft_wrap=False, highlight=False)
+    if not made.is_terminal:
+        made.width = 200
+    return made
+
+
+def print_json(value: Any) -> None:
+    """Plain JSON, never coloured, non-finite numbers as strings."""
+    from trainmark.record.codec import to_plain
+
+    click.echo(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))

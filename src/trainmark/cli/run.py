@@ -1,0 +1,163 @@
+"""``trainmark run``: train, keep a record of each run, compare."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.options import cache_dir, data_dir_option, names_option, out_option
+from trainmark.cli.output import console, json_option, print_json
+from trainmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from trainmark.record.record import Record
+
+EPILOG = """\b
+Examples:
+  trainmark run
+  trainmark run mnist-mlp128 mnist-cnn --backend torch,numpy --repeats 3
+  trainmark run mnist-cnn --device cpu,cuda:0 --style fast --epochs 5
+  trainmark run mnist-mlp32 --published
+  trainmark run my-workload.toml --backend torch,torch@old --python old=/opt/old/bin/python
+
+\b
+Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
+"""
+
+
+@click.command("run", epilog=EPILOG)
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@names_option(
+    "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
+)
+@names_option("--style", "idiomatic, fast; all that the backend has if not given.", "a,b")
+@names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
+@click.option("--repeats", type=click.IntRange(1), metavar="N", help="Rounds.  [default: 5; 1 with --published]")
+@click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a run, instead of epochs.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
+@click.option("--published", is_flag=True, help="Run exactly the published protocol.")
+@click.option(
+    "--protocol", type=click.Choice(["fresh", "continued"]), help="New weights for each repeat, or carried on."
+)
+@click.option("--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64.")
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
+)
+@click.option(
+    "--memory-fraction", type=click.FloatRange(0, 1, min_open=True), metavar="F", help="Share of the GPU's memory."
+)
+@click.option(
+    "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
+)
+@click.option("--dataset", metavar="NAME", help="Another dataset of the same shape, such as synthetic-digits.")
+@click.option("--dataset-repeats", type=click.IntRange(1), metavar="N", help="Passes over the dataset an epoch.")
+@click.option(
+    "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
+)
+@click.option("--save-weights", is_flag=True, help="Keep each run's weights beside its record.")
+@click.option(
+    "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
+)
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds a process may take.")
+@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@data_dir_option
+@out_option
+@json_option
+def command(**options: Any) -> int:
+    """Train workloads on backends and devices, keep a record of each run, compare them.
+
+    WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
+    best installed backend, in every style, on every device, in 5 interleaved rounds.
+    """
+    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.execute import request as requests
+    from trainmark.execute.scheduler import execute
+    from trainmark.record.store import Store
+
+    screen = console(to_stderr=True)
+    store = Store(options["out"])
+    with store.locked():
+        with DataProgress(screen) as data_progress:
+            prepared = requests.prepare(
+                _request(options), cache_dir(), progress=data_progress, asking=data_progress.asking
+            )
+        for notice in prepared.notices:
+            screen.print(f"[yellow]note:[/yellow] {notice}", soft_wrap=True)
+        earlier = store.read_all() if options["resume"] else []
+        if options["resume"]:
+            prepared = requests.without_done(prepared, earlier)
+        with RunProgress(screen, prepared.tasks, log=options["log_every"] is not None) as progress:
+            try:
+                records = execute(prepared.tasks, prepared.seen, store, progress)
+            except KeyboardInterrupt:
+                progress.interrupted(store.folder)
+                raise
+    _show(records, earlier, store.folder, as_json=options["as_json"])
+    return 1 if any(record.outcome.status != "ok" for record in records) else 0
+
+
+def _request(options: dict[str, Any]) -> Any:
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+
+    return Request(
+        workloads=options["workloads"],
+        backends=options["backend"],
+        styles=options["style"],
+        devices=options["device"],
+        interpreters=tuple(_interpreter(text) for text in options["pythons"]),
+        repeats=options["repeats"],
+        epochs=options["epochs"],
+        steps=options["steps"],
+        dataset=options["dataset"],
+        dataset_repeats=options["dataset_repeats"],
+        protocol=options["protocol"],
+        published=options["published"],
+        precision=options["precision"],
+        weights_from=options["weights_from"],
+        data_dir=options["data_dir"],
+        settings=Settings(
+            seed=options["seed"],
+            threads=options["threads"],
+            memory_fraction=options["memory_fraction"],
+            log_every=options["log_every"],
+            save_weights=options["save_weights"],
+            timeout=options["timeout"],
+            command=shlex.join(["trainmark", *sys.argv[1:]]),
+        ),
+    )
+
+
+def _interpreter(text: str) -> Any:
+    from trainmark.execute.probe import Interpreter
+
+    label, separator, path = text.partition("=")
+    if not separator or not label or not path or "@" in label or label == "default":
+        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
+    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
+    return Interpreter(label, Path(path).expanduser().absolute())
+
+
+def _show(records: list[Record], earlier: list[Record], folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_json(records)
+        return
+    groups = {record.group.id for record in records}
+    shown = [record for record in earlier if record.group.id in groups] + records
+    screen = console()
+    if not records:
+        screen.print("Nothing to do: every run of this plan has its record already.")
+        return
+    from trainmark.analysis.comparison import compare
+    from trainmark.report.tables import print_comparison
+
+    if any(record.outcome.status == "ok" for record in shown):
+        print_comparison(screen, compare(shown))
+    screen.print(
+        f"\n{len(records)} records in {folder}. Again: trainmark compare {shlex.quote(str(folder))}", soft_wrap=True
+    )

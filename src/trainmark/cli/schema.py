@@ -1,0 +1,16 @@
+"""``trainmark schema``: the JSON Schema of a record."""
+
+from __future__ import annotations
+
+import click
+
+from trainmark.cli.output import json_option, print_json
+
+
+@click.command("schema")
+@json_option
+def command(as_json: bool) -> None:  # noqa: ARG001  (the schema is JSON in any case)
+    """Print the JSON Schema of a record."""
+    from trainmark.record.codec import schema
+
+    print_json(schema())

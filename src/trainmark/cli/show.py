@@ -1,0 +1,64 @@
+"""``trainmark show``: a workload's layers and cost, or one record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trainmark.cli.output import console, json_option, print_json
+
+EPILOG = """\b
+Examples:
+  trainmark show mnist-cnn                       layers, shapes, parameters, FLOPs
+  trainmark show my-network.toml                 the same for your own
+  trainmark show trainmark-results/<id>.json     one record, readable
+"""
+
+
+@click.command("show", epilog=EPILOG)
+@click.argument("what", metavar="WORKLOAD|RECORD")
+@json_option
+def command(what: str, as_json: bool) -> None:
+    """Show a workload's layers and cost, or one record.
+
+    A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or a .toml file.
+    """
+    if what.endswith(".json"):
+        _show_record(Path(what), as_json)
+    else:
+        _show_workload(what, as_json)
+
+
+def _show_record(path: Path, as_json: bool) -> None:
+    from trainmark.record.store import load
+    from trainmark.report.record_table import record_tables
+    from trainmark.report.terminal import draw_all
+
+    (record,) = load([path])
+    if as_json:
+        print_json(record)
+        return
+    draw_all(console(), record_tables(record))
+
+
+def _show_workload(name: str, as_json: bool) -> None:
+    from trainmark.errors import UnknownName, UsageError
+    from trainmark.report.layer_table import layer_data, layer_table
+    from trainmark.report.terminal import draw
+    from trainmark.workload import catalog
+
+    try:
+        workload = catalog.find(name)
+    except UnknownName as error:
+        if Path(name).is_dir():
+            raise UsageError(
+                f"{name} is a folder",
+                expected="a workload or one record",
+                fix=f"Give one of its files, or run: trainmark compare {name}",
+            ) from error
+        raise
+    if as_json:
+        print_json(layer_data(workload))
+    else:
+        draw(console(), layer_table(workload))

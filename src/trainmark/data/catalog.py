@@ -1,0 +1,168 @@
+"""The datasets that trainmark knows, down to the last byte."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from trainmark.data import mirrors
+from trainmark.data.mirrors import Mirror
+from trainmark.errors import UnknownName
+
+SplitName: TypeAlias = Literal["train", "test"]
+Format: TypeAlias = Literal["idx", "cifar10"]
+
+
+@dataclass(frozen=True)
+class KnownFile:
+    """One file of a dataset.
+
+    Attributes:
+        name: on disk, uncompressed. ``NAME.gz`` is as good.
+        split: which examples it holds.
+        holds: images, their labels, or records of both.
+        examples: how many.
+        size: bytes, uncompressed.
+        sha256: of the uncompressed bytes: the same content is compressed in many ways.
+        part_of: the file of which this one is only the first part; None for a whole file.
+    """
+
+    name: str
+    split: SplitName
+    holds: Literal["images", "labels", "records"]
+    examples: int
+    size: int
+    sha256: str
+    part_of: str | None = None
+
+
+@dataclass(frozen=True)
+class KnownDataset:
+    """A dataset that can be asked for by name.
+
+    Attributes:
+        name: the name.
+        title: one line for a list.
+        format: how its files are written.
+        image_shape: height, width, channels.
+        files: all of them, in the order in which they are read.
+        layouts: where in a folder they may lie, relative, the likeliest first.
+        parts: files that may stand in for one of ``files``, in a dataset that is then not complete.
+        splittable: whether some of the training files already are a (partial) dataset.
+        mirrors: where it can be fetched; empty for what is drawn here.
+    """
+
+    name: str
+    title: str
+    format: Format
+    image_shape: tuple[int, int, int]
+    files: tuple[KnownFile, ...]
+    layouts: tuple[str, ...]
+    parts: tuple[KnownFile, ...] = ()
+    splittable: bool = False
+    mirrors: tuple[Mirror, ...] = ()
+
+    @property
+    def drawn(self) -> bool:
+        """Whether it is made by code and not fetched."""
+        return not self.mirrors
+
+    def examples(self, split: SplitName) -> int:
+        """How many examples the whole split has."""
+        return sum(file.examples for file in self.files if file.split == split and file.holds != "labels")
+
+
+def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
+    """The four files of MNIST, which ``synthetic-digits`` has too."""
+    train_images, train_labels, test_images, test_labels = digests
+    return (
+        KnownFile("train-images-idx3-ubyte", "train", "images", 60_000, 47_040_016, train_images),
+        KnownFile("train-labels-idx1-ubyte", "train", "labels", 60_000, 60_008, train_labels),
+        KnownFile("t10k-images-idx3-ubyte", "test", "images", 10_000, 7_840_016, test_images),
+        KnownFile("t10k-labels-idx1-ubyte", "test", "labels", 10_000, 10_008, test_labels),
+    )
+
+
+def _cifar10_train(number: int, sha256: str) -> KnownFile:
+    return KnownFile(f"data_batch_{number}.bin", "train", "records", 10_000, 30_730_000, sha256)
+
+
+MNIST = KnownDataset(
+    name="mnist",
+    title="MNIST: handwritten digits, 28×28 grey",
+    format="idx",
+    image_shape=(28, 28, 1),
+    files=_idx_files(
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    ),
+    layouts=("mnist", "MNIST/raw", "."),
+    mirrors=mirrors.MNIST,
+)
+
+CIFAR10 = KnownDataset(
+    name="cifar10",
+    title="CIFAR-10: photographs of ten kinds of things, 32×32 colour",
+    format="cifar10",
+    image_shape=(32, 32, 3),
+    files=(
+        _cifar10_train(1, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
+        _cifar10_train(2, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
+        _cifar10_train(3, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
+        _cifar10_train(4, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
+        _cifar10_train(5, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
+        KnownFile(
+            "test_batch.bin",
+            "test",
+            "records",
+            10_000,
+            30_730_000,
+            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+        ),
+    ),
+    layouts=("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin", "."),
+    parts=(
+        KnownFile(
+            "test_batch_first1000.bin",
+            "test",
+            "records",
+            1_000,
+            3_073_000,
+            "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
+            part_of="test_batch.bin",
+        ),
+    ),
+    splittable=True,
+    mirrors=mirrors.CIFAR10,
+)
+
+# Its digests are known because every machine draws the same bytes. They change when the drawing changes on purpose, and
+# then an old copy in a cache counts as damaged and is drawn again. There is one layout only: its files are named as
+# MNIST's, so that a folder of MNIST would be taken for a damaged synthetic-digits.
+SYNTHETIC_DIGITS = KnownDataset(
+    name="synthetic-digits",
+    title="Digits drawn by code, 28×28 grey: needs neither files nor network",
+    format="idx",
+    image_shape=(28, 28, 1),
+    files=_idx_files(
+        "f4275dd1ea92918b2913de05a16faa23f284ecad0df4dab3cb8c302a95714995",
+        "2807c9fca36f0f716fd41d58fc31570112b692949cce3a5222d4c56be1a33cae",
+        "a0dac7d0e766db4d830108660a621857d3e3b495b045401d4d1cb5a119972282",
+        "d081813f8e1b0c18f9abdf73a6a0cb4fc77ae38284a96ecb13724774766b55cf",
+    ),
+    layouts=("synthetic-digits",),
+)
+
+Catalog: TypeAlias = Mapping[str, KnownDataset]
+
+CATALOG: Catalog = {known.name: known for known in (MNIST, CIFAR10, SYNTHETIC_DIGITS)}
+
+
+def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:
+    """The dataset of that name; raises UnknownName when there is none."""
+    if name not in catalog:
+        raise UnknownName("dataset", name, catalog)
+    return catalog[name]

@@ -1,0 +1,33 @@
+"""How a file that is not what its name promises is reported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.data.dataset import CLASSES
+from trainmark.errors import DamagedData
+
+
+def damaged(path: Path, problem: str, *, expected: str = "", found: str = "") -> DamagedData:
+    """The error to raise for the file at ``path``."""
+    return DamagedData(
+        f"{path}: {problem}",
+        expected=expected,
+        found=found,
+        fix="Replace the file by the original, or name another folder with --data-dir.",
+    )
+
+
+def check_labels(labels: NDArray[np.uint8], path: Path) -> None:
+    """Raises DamagedData when a label of the file at ``path`` is no class."""
+    wrong = np.flatnonzero(labels >= CLASSES)
+    if len(wrong):
+        raise damaged(
+            path,
+            "a label is not a class",
+            expected=f"labels from 0 to {CLASSES - 1}",
+            found=f"{labels[wrong[0]]} at example {wrong[0]}",
+        )

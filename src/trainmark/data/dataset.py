@@ -1,0 +1,50 @@
+"""What a dataset is, once it has been read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+CLASSES = 10
+"""Every dataset here has ten classes, labelled 0 to 9."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Examples to train on, or to test with. The arrays can't be written to: repeats in one process share them.
+
+    Attributes:
+        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (on MNIST: paper).
+        labels: uint8 [examples], each below ``CLASSES``.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        self.images.flags.writeable = False
+        self.labels.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A dataset as it was found.
+
+    Attributes:
+        name: its name in the catalogue.
+        train: what a workload trains on.
+        test: what it is tested with.
+        sha256: names exactly these bytes, see ``trainmark.data.digest.of_dataset``.
+        complete: False when it is only a part of what the name promises.
+    """
+
+    name: str
+    train: Split
+    test: Split
+    sha256: str
+    complete: bool

@@ -1,0 +1,134 @@
+"""One URL to one part file, resumed where an earlier attempt stopped."""
+
+from __future__ import annotations
+
+import http.client
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from trainmark.data.progress import Progress
+
+_BLOCK = 1 << 16
+_PARTIAL_CONTENT = 206
+_RANGE_NOT_SATISFIABLE = 416
+
+
+class DownloadFailed(Exception):
+    """Why a mirror could not serve a file, as a clause. Never leaves ``trainmark.data``: the next mirror is tried."""
+
+
+class _NothingLeft(DownloadFailed):
+    """The server has no bytes beyond those that the part file holds."""
+
+
+def download(url: str, part: Path, *, most: int, stall_seconds: float, name: str, progress: Progress) -> None:
+    """Fetches ``url`` into ``part``.
+
+    When ``part`` exists, only the rest is asked for; a server that sends everything again may. What arrived stays in
+    ``part`` on failure, for the next attempt.
+
+    Args:
+        url: http or https.
+        part: the file to write or to continue.
+        most: bytes above which it can't be the right thing.
+        stall_seconds: how long the server may send nothing.
+        name: what is fetched, for ``progress``.
+        progress: called as bytes arrive.
+
+    Raises:
+        DownloadFailed: the server refused, stalled, hung up early or sent something else.
+        OSError: the part file can't be written.
+    """
+    have = part.stat().st_size if part.exists() else 0
+    try:
+        with _open(url, have, stall_seconds) as response:
+            _receive(response, part, have, most, stall_seconds, name, progress)
+    except _NothingLeft:
+        part.unlink()
+        with _open(url, 0, stall_seconds) as response:
+            _receive(response, part, 0, most, stall_seconds, name, progress)
+
+
+def _open(url: str, first: int, stall_seconds: float) -> http.client.HTTPResponse:
+    """The response to a request for the bytes from ``first`` on."""
+    # Without "identity" some servers compress what is compressed already, and lengths no longer tell anything.
+    headers = {"User-Agent": "trainmark", "Accept-Encoding": "identity"}
+    if first:
+        headers["Range"] = f"bytes={first}-"
+    request = urllib.request.Request(url, headers=headers)
+    try:
+        with _network(stall_seconds):
+            response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=stall_seconds)
+            return response
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == _RANGE_NOT_SATISFIABLE and first:
+            raise _NothingLeft from error
+        raise DownloadFailed(f"HTTP {error.code} {error.reason}") from error
+
+
+def _receive(
+    response: http.client.HTTPResponse,
+    part: Path,
+    have: int,
+    most: int,
+    stall_seconds: float,
+    name: str,
+    progress: Progress,
+) -> None:
+    """Appends the response to ``part``, or replaces it when the server begins at the beginning."""
+    if response.headers.get_content_type() == "text/html":
+        raise DownloadFailed("served a web page instead of the file")
+    resumes = response.status == _PARTIAL_CONTENT
+    if resumes and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
+        raise DownloadFailed(f"sent another range than bytes {have}-")
+    done = have if resumes else 0
+    announced = response.headers.get("Content-Length", "")
+    total = done + int(announced) if announced.isdecimal() else None
+    if total is not None and total > most:
+        raise DownloadFailed(f"would send {total:,} bytes where at most {most:,} can be right")
+
+    with part.open("ab" if resumes else "wb") as file:
+        progress(done, total, name)
+        for block in _blocks(response, stall_seconds):
+            if not done and _is_web_page(block):
+                raise DownloadFailed("served a web page instead of the file")
+            done += len(block)
+            if done > most:
+                file.truncate(0)
+                raise DownloadFailed(f"sent more than the {most:,} bytes that can be right")
+            file.write(block)
+            progress(done, total, name)
+    if total is not None and done < total:
+        raise DownloadFailed(f"hung up after {done:,} of {total:,} bytes")
+
+
+def _blocks(response: http.client.HTTPResponse, stall_seconds: float) -> Iterator[bytes]:
+    while True:
+        with _network(stall_seconds):
+            block = response.read1(_BLOCK)
+        if not block:
+            return
+        yield block
+
+
+def _is_web_page(block: bytes) -> bool:
+    """Login pages and notices come with status 200, and not always with an honest content type."""
+    return block.lstrip()[:9].lower().startswith((b"<!doctype", b"<html"))
+
+
+@contextmanager
+def _network(stall_seconds: float) -> Iterator[None]:
+    """Turns what the network does wrong into DownloadFailed, except an HTTP status, whose meaning the caller knows."""
+    try:
+        yield
+    except urllib.error.HTTPError:
+        raise
+    except (OSError, http.client.HTTPException) as error:
+        cause = error.reason if isinstance(error, urllib.error.URLError) else error
+        if isinstance(cause, TimeoutError):
+            raise DownloadFailed(f"sent nothing for {stall_seconds:g} s") from error
+        raise DownloadFailed(f"broke off: {str(cause) or type(cause).__name__}") from error

@@ -1,0 +1,68 @@
+"""IDX, the format of MNIST's files: big-endian words, then one byte for each pixel or label.
+
+Word 0 is the magic number: two zero bytes, 0x08 for "unsigned bytes", the number of dimensions. One word for each
+dimension follows. Images are 0x00000803, count, rows, columns; labels are 0x00000801, count.
+Source: http://yann.lecun.com/exdb/mnist/.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.data.damage import check_labels, damaged
+
+_UNSIGNED_BYTES = 0x0800
+
+
+def header(shape: tuple[int, ...]) -> bytes:
+    """The words before the data of an array of this shape."""
+    return struct.pack(f">{1 + len(shape)}I", _UNSIGNED_BYTES | len(shape), *shape)
+
+
+def encode(array: NDArray[np.uint8]) -> bytes:
+    """The file that holds ``array``."""
+    return header(array.shape) + array.tobytes()
+
+
+def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint8]:
+    """The array in an IDX file, without a copy.
+
+    Args:
+        payload: the whole file, uncompressed.
+        shape: what the file must hold, such as ``(60000, 28, 28)`` or ``(60000,)``.
+        path: where the payload is from, for the error.
+
+    Raises:
+        DamagedData: it holds something else.
+    """
+    words = 1 + len(shape)
+    if len(payload) < 4 * words:
+        raise damaged(path, "too short for a header", expected=f"{4 * words} bytes", found=f"{len(payload)} bytes")
+    magic, *dimensions = struct.unpack_from(f">{words}I", payload)
+    if magic != _UNSIGNED_BYTES | len(shape):
+        raise damaged(
+            path, "wrong magic number", expected=f"0x{_UNSIGNED_BYTES | len(shape):08x}", found=f"0x{magic:08x}"
+        )
+    if tuple(dimensions) != shape:
+        raise damaged(path, "wrong dimensions", expected=_by(shape), found=_by(dimensions))
+    if len(payload) != 4 * words + math.prod(shape):
+        raise damaged(
+            path, "wrong length", expected=f"{4 * words + math.prod(shape):,} bytes", found=f"{len(payload):,} bytes"
+        )
+    return np.frombuffer(payload, np.uint8, offset=4 * words).reshape(shape)
+
+
+def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]:
+    """The labels uint8 [examples] in an IDX file; raises DamagedData also when one is not a class."""
+    labels = parse(payload, (examples,), path)
+    check_labels(labels, path)
+    return labels
+
+
+def _by(dimensions: tuple[int, ...] | list[int]) -> str:
+    return " × ".join(map(str, dimensions))

@@ -1,0 +1,167 @@
+"""Where a dataset is: in a folder that was named, in the cache, or, after a while, fetched or drawn into the cache.
+
+A folder that was *named* is believed: when it holds a damaged file, that is an error and nothing else is tried, since
+whoever named it must not get other data without a word. When it holds nothing of the dataset, the next place is tried.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from trainmark.data import catalog, folder
+from trainmark.data.cache import exclusive
+from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
+from trainmark.data.draw import draw
+from trainmark.data.fetch import PATIENCE, Patience, fetch
+from trainmark.data.folder import Holding
+from trainmark.data.load import read
+from trainmark.data.progress import Progress, silent
+from trainmark.errors import DamagedData, DataUnavailable, UsageError
+
+Source: TypeAlias = Literal["named", "environment", "cache", "download", "drawn"]
+
+_NAMED_BY = {"named": "--data-dir", "environment": "TRAINMARK_DATA"}
+
+
+@dataclass(frozen=True)
+class Located:
+    """A dataset whose every byte has been checked.
+
+    Attributes:
+        name: its name in the catalogue.
+        directory: the folder with its files, for ``load.load``.
+        source: what led there.
+        sha256: as in ``Dataset``.
+        complete: False when it is only a part of what the name promises.
+        train_examples: how many there are.
+        test_examples: how many there are.
+    """
+
+    name: str
+    directory: Path
+    source: Source
+    sha256: str
+    complete: bool
+    train_examples: int
+    test_examples: int
+
+
+def locate(
+    name: str,
+    *,
+    named: Path | None = None,
+    environment: Path | None = None,
+    cache: Path,
+    download: bool = True,
+    progress: Progress = silent,
+    patience: Patience = PATIENCE,
+    known_datasets: Catalog = CATALOG,
+) -> Located:
+    """Finds the dataset, or fetches or draws it.
+
+    Args:
+        name: a name of the catalogue.
+        named: the folder given by ``--data-dir``, tried first.
+        environment: the folder given by ``TRAINMARK_DATA``, tried next.
+        cache: the folder of trainmark's own copies; each dataset has a folder in it. Created when needed.
+        download: whether mirrors may be asked. Drawing needs none and is always allowed.
+        progress: told of bytes fetched or drawn.
+        patience: how long mirrors are waited for.
+        known_datasets: the datasets that are known.
+
+    Raises:
+        UnknownName: no such dataset.
+        UsageError: a named folder does not exist.
+        DamagedData: a named folder holds a damaged file, or too few files.
+        DataUnavailable: it is nowhere; the text tells every place that was tried, and why in vain.
+    """
+    known = catalog.find(name, known_datasets)
+    tried: list[str] = []
+    places: tuple[tuple[Source, Path | None], ...] = (("named", named), ("environment", environment))
+    for source, place in places:
+        if place is None:
+            continue
+        if not place.is_dir():
+            raise UsageError(
+                f"the data folder {place} of {_NAMED_BY[source]} does not exist",
+                found="a file" if place.exists() else "nothing",
+                fix="Create it, or name another.",
+            )
+        try:
+            holding = folder.search(known, place)
+        except OSError as error:
+            raise UsageError(
+                f"the data folder {place} of {_NAMED_BY[source]} can't be read", found=str(error)
+            ) from error
+        if holding is not None:
+            return _located(known, holding, source)
+        tried.append(f"{place}: no {known.name} in it")
+
+    directory = cache / known.layouts[0]
+    try:
+        return _in_cache(known, directory) or _fill(known, directory, download, progress, patience, tried)
+    except OSError as error:
+        raise DataUnavailable(
+            f"{name} is not at hand, and the cache {cache} can't be used",
+            found=str(error),
+            fix=f"Make the cache writable, or name a folder that holds {name} with --data-dir.",
+        ) from error
+
+
+def _fill(
+    known: KnownDataset, directory: Path, download: bool, progress: Progress, patience: Patience, tried: list[str]
+) -> Located:
+    """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
+    if not (known.drawn or download):
+        raise _unavailable(known, [*tried, f"{directory}: not there whole and sound", "mirrors: not asked"])
+    with exclusive(directory):
+        # Whoever held the lock before may have done the work.
+        if (located := _in_cache(known, directory)) is not None:
+            return located
+        failures: tuple[str, ...] = ()
+        if known.drawn:
+            draw(known, directory, progress)
+        else:
+            failures = fetch(known, directory, progress=progress, patience=patience)
+        located = _in_cache(known, directory)
+    if located is None:
+        raise _unavailable(known, [*tried, f"{directory}: not there whole and sound", *failures])
+    return replace(located, source="drawn" if known.drawn else "download")
+
+
+def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
+    """The dataset in the cache, or None unless it is there, whole and sound: only what was named may be a part."""
+    holding = folder.look(known, directory)
+    if holding is None or not holding.complete:
+        return None
+    try:
+        return _located(known, holding, "cache")
+    except DamagedData:
+        return None
+
+
+def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
+    # Read as the child will read it, so what is found here is what it will accept.
+    dataset = read(known, holding)
+    return Located(
+        name=known.name,
+        directory=holding.directory.resolve(),
+        source=source,
+        sha256=dataset.sha256,
+        complete=dataset.complete,
+        train_examples=len(dataset.train),
+        test_examples=len(dataset.test),
+    )
+
+
+def _unavailable(known: KnownDataset, tried: list[str]) -> DataUnavailable:
+    instead = ", or train on digits drawn by code: --dataset synthetic-digits" if known.format == "idx" else ""
+    return DataUnavailable(
+        f"{known.name} is nowhere to be had",
+        expected="it in a named folder, the cache or a mirror",
+        found=f"nothing sound in {len(tried)} places",
+        fix=f"Put {', '.join(file.name for file in known.files)} into a folder DIR and add --data-dir DIR{instead}.\n"
+        "Tried in vain:" + "".join(f"\n  {place}" for place in tried),
+    )

@@ -1,0 +1,56 @@
+"""One file of a dataset as it lies on disk, plain or compressed with gzip."""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from trainmark.data.catalog import KnownFile
+from trainmark.data.damage import damaged
+
+_GZIP_MAGIC = b"\x1f\x8b"  # no IDX file begins like this, and no CIFAR-10 record: 31 is not a class
+_GZIP_WBITS = 31
+_GZIP_OVERHEAD = 1 << 16
+"""Bytes that gzip may add to data it can't compress, its header's texts included. Generous."""
+
+
+def most_bytes(known: KnownFile) -> int:
+    """The most bytes that an honest copy of the file has on disk, compressed or not."""
+    return known.size + known.size // 1000 + _GZIP_OVERHEAD
+
+
+def read(path: Path, known: KnownFile) -> bytes:
+    """The uncompressed bytes of the file at ``path``, exactly ``known.size`` of them.
+
+    The content tells whether it is compressed, not the name: browsers decompress on the way and keep ``.gz``. Never
+    more than one byte beyond the known size is decompressed, so a small file can't fill the memory.
+
+    Raises:
+        DamagedData: it can't be read, is cut off, not gzip, or has another size.
+    """
+    try:
+        with path.open("rb") as file:
+            stored = file.read(most_bytes(known) + 1)
+    except OSError as error:
+        raise damaged(path, "can't be read", found=error.strerror or str(error)) from error
+    payload = _gunzip(stored, known, path) if stored.startswith(_GZIP_MAGIC) else stored
+    if len(payload) != known.size:
+        found = f"more than {known.size:,}" if len(payload) > known.size else f"{len(payload):,}"
+        raise damaged(path, "wrong length", expected=f"{known.size:,} bytes", found=found)
+    return payload
+
+
+def _gunzip(stored: bytes, known: KnownFile, path: Path) -> bytes:
+    stream = zlib.decompressobj(_GZIP_WBITS)
+    try:
+        payload = stream.decompress(stored, known.size + 1)
+    except zlib.error as error:
+        raise damaged(path, "not a sound gzip file", found=str(error)) from error
+    if not stream.eof and len(payload) <= known.size:
+        raise damaged(
+            path,
+            "the gzip file is cut off",
+            expected=f"{known.size:,} bytes inside",
+            found=f"{len(payload):,} bytes before its end",
+        )
+    return payload

@@ -1,0 +1,137 @@
+"""Every error trainmark raises on purpose, in one tree.
+
+TrainmarkError
+├── UsageError              the request can't be carried out as it was typed
+│   ├── UnknownName         no such workload, backend, device, dataset, ...
+│   ├── NotInstalled        the backend's framework is missing
+│   ├── AbsentDevice        the backend does not see that device
+│   ├── Unsupported         the backend can't do what the workload or the options ask
+│   ├── SpecError           a workload file is wrong
+│   └── OutputError         the output folder can't be used
+├── DataError               a dataset can't be used
+│   ├── DamagedData         a file is not what its name promises
+│   └── DataUnavailable     no folder, cache or mirror has it
+├── RecordError             a record can't be used
+│   ├── ForeignRecord       not a trainmark record
+│   └── NewerRecord         written by a newer trainmark
+├── Diverged                training reached a loss that is not finite
+└── ProtocolError           the measured process broke the protocol
+
+Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TrainmarkError(Exception):
+    """Base of all errors that trainmark raises on purpose.
+
+    Args:
+        problem: what is wrong, one clause without a final full stop.
+        expected: what would have been right.
+        found: what was there instead.
+        fix: what to do about it, as a sentence or a command.
+    """
+
+    def __init__(self, problem: str, *, expected: str = "", found: str = "", fix: str = "") -> None:
+        self.problem = problem
+        self.expected = expected
+        self.found = found
+        self.fix = fix
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        facts = []
+        if self.expected:
+            facts.append(f"expected {self.expected}")
+        if self.found:
+            facts.append(f"found {self.found}")
+        text = self.problem + (": " + ", ".join(facts) if facts else "")
+        return f"{text}. {self.fix}" if self.fix else text
+
+
+class UsageError(TrainmarkError):
+    """The request can't be carried out as it was typed."""
+
+
+class UnknownName(UsageError):
+    """A name that is in no list; the nearest known names are suggested."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = sorted(known)
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        fix = f"Did you mean {' or '.join(near)}?" if near else ""
+        super().__init__(
+            f"unknown {kind} {name!r}",
+            expected=f"one of {', '.join(known)}" if known else "",
+            fix=fix,
+        )
+        self.near = tuple(near)
+
+
+class NotInstalled(UsageError):
+    """The framework of a backend is not installed in the interpreter that was asked to run it."""
+
+
+class AbsentDevice(UsageError):
+    """A device that the backend does not see."""
+
+
+class Unsupported(UsageError):
+    """Something that a backend says it can't do."""
+
+
+class SpecError(UsageError):
+    """A workload that does not fit together or is written wrongly."""
+
+
+class OutputError(UsageError):
+    """The output folder can't be used."""
+
+
+class DataError(TrainmarkError):
+    """A dataset can't be used."""
+
+
+class DamagedData(DataError):
+    """A file is not what its name promises: wrong size, wrong header, wrong checksum."""
+
+
+class DataUnavailable(DataError):
+    """Neither a folder, nor the cache, nor any mirror has the dataset."""
+
+
+class RecordError(TrainmarkError):
+    """A record can't be used."""
+
+
+class ForeignRecord(RecordError):
+    """A file that is not a trainmark record."""
+
+
+class NewerRecord(RecordError):
+    """A record written by a newer trainmark."""
+
+
+class Diverged(TrainmarkError):
+    """Training reached a loss that is not finite.
+
+    Args:
+        step: number of the first step, from 0, whose loss is not finite.
+        loss: that loss.
+        before: the last finite loss, or None when the first step already failed.
+    """
+
+    def __init__(self, step: int, loss: float, before: float | None) -> None:
+        self.step = step
+        self.loss = loss
+        self.before = before
+        kind = "NaN" if loss != loss else "infinite"
+        super().__init__(f"loss is {kind} at step {step}")
+
+
+class ProtocolError(TrainmarkError):
+    """The measured process said something that is not in the protocol."""

@@ -1,0 +1,1 @@
+"""HOW a run happens: plan, rounds, one fresh process a run, a record of each."""

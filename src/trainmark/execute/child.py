@@ -1,0 +1,168 @@
+"""One measured process, from its start to its end: spoken to, listened to, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import trainmark
+from trainmark.execute.wire import POSITION_BYTES, Channel, Message, position
+
+BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
+TAIL_BYTES = 8_192
+_LOOK_EVERY_SECONDS = 0.2
+_GRACE_SECONDS = 5.0
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a process ended.
+
+    Args:
+        status: ``done`` when it said so itself; ``died`` covers every other end that was not ours.
+        reason: for people, None when done.
+        tail: the end of what it printed.
+    """
+
+    status: Literal["done", "died", "timeout"]
+    reason: str | None
+    tail: str
+
+
+def converse(
+    python: Path,
+    request: Callable[[float], Message],
+    *,
+    hear: Callable[[Message], None],
+    look: Callable[[int], None] = lambda _: None,
+    threads: int | None = None,
+    timeout: float | None = None,
+) -> Ending:
+    """Start ``python``, send it the request, and listen until it is gone.
+
+    Args:
+        request: makes the request, given the reading of ``time.perf_counter`` at the start.
+        hear: called with every message.
+        look: called a few times a second with the number of steps counted so far.
+        threads: of the libraries that can only be told by the environment.
+        timeout: seconds after which the process is ended.
+
+    Raises:
+        ProtocolError: the process sent garbage; it has been ended.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as stack:
+        stack.callback(ours.close)
+        shared = stack.enter_context(tempfile.TemporaryFile())
+        shared.truncate(POSITION_BYTES)
+        origin = time.perf_counter()
+        process = subprocess.Popen(
+            [str(python), str(BOOTSTRAP), str(theirs.fileno()), str(shared.fileno())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(theirs.fileno(), shared.fileno()),
+            env=_environment(threads),
+            start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
+        )
+        stack.callback(end, process)
+        theirs.close()
+        channel = Channel(ours)
+        with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
+            channel.send(request(origin))
+        counted = position(shared.fileno())
+        return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the process and everything it started in its group; harmless when it is gone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout:
+        process.stdout.close()
+
+
+def _listen(
+    process: subprocess.Popen[bytes],
+    channel: Channel,
+    hear: Callable[[Message], None],
+    look: Callable[[], None],
+    deadline: float | None,
+) -> Ending:
+    assert process.stdout is not None
+    tail, done, reason = b"", False, None
+    with selectors.DefaultSelector() as selector:
+        selector.register(channel, selectors.EVENT_READ)
+        selector.register(process.stdout, selectors.EVENT_READ)
+        gone_at: float | None = None
+        while selector.get_map():
+            now = time.perf_counter()
+            if deadline is not None and now > deadline:
+                return Ending("timeout", "took longer than --timeout allows", _text(tail))
+            # A grandchild may hold the pipe open after the process itself is gone: wait a little, not for ever.
+            if process.poll() is not None:
+                gone_at = gone_at or now
+                if now > gone_at + _LOOK_EVERY_SECONDS:
+                    break
+            for key, _ in selector.select(_LOOK_EVERY_SECONDS):
+                if key.fileobj is channel:
+                    messages = channel.receive()
+                    if messages is None:
+                        selector.unregister(channel)
+                        continue
+                    for message in messages:
+                        done = done or message["event"] == "done"
+                        reason = message.get("reason", reason)
+                        hear(message)
+                else:
+                    printed = os.read(process.stdout.fileno(), 1 << 16)
+                    if not printed:
+                        selector.unregister(process.stdout)
+                    tail = (tail + printed)[-TAIL_BYTES:]
+            look()
+    try:
+        code = process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        code = None
+    if done:
+        return Ending("done", None, _text(tail))
+    return Ending("died", reason or _cause(code), _text(tail))
+
+
+def _cause(code: int | None) -> str:
+    if code is None:
+        return "the process hung up without ending"
+    if code < 0:
+        try:
+            name = signal.Signals(-code).name
+        except ValueError:
+            name = f"signal {-code}"
+        hint = " (often the system's answer to too little memory)" if name == "SIGKILL" else ""
+        return f"the process was killed by {name}{hint}"
+    return f"the process ended with exit code {code} before it was done"
+
+
+def _text(tail: bytes) -> str:
+    return tail.decode(errors="replace").replace("\0", "")
+
+
+def _environment(threads: int | None) -> dict[str, str]:
+    environment = dict(os.environ)
+    if threads is not None:
+        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    if sys.platform == "darwin":
+        environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")
+    return environment

@@ -1,0 +1,132 @@
+"""Which backends, styles and devices are meant, given what was asked and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.backends import registry
+from trainmark.backends.base import STYLES, Precision, kinds_of
+from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
+from trainmark.execute.plan import Side
+from trainmark.execute.probe import THIS, Interpreter, Seen
+from trainmark.workload.spec import Workload
+
+Choice = tuple[str, Interpreter]
+
+
+def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
+    """Backends with the interpreter each runs in; without ``names`` the best one installed here.
+
+    Args:
+        names: ``torch`` or ``torch@label``.
+        interpreters: those given by ``--python``.
+
+    Raises:
+        UnknownName: no such backend or label.
+        NotInstalled: the framework is missing here.
+        UsageError: an interpreter that no backend uses.
+    """
+    by_label = {interpreter.label: interpreter for interpreter in (THIS, *interpreters)}
+    names = list(names) or [next(e.name for e in registry.entries().values() if e.installed and not e.hidden)]
+    choices = []
+    for written in names:
+        name, _, label = written.partition("@")
+        entry = registry.find(name)
+        interpreter = by_label.get(label or THIS.label)
+        if interpreter is None:
+            raise UnknownName("interpreter label", label, by_label)
+        if interpreter == THIS and not entry.installed:
+            raise NotInstalled(
+                f"the backend {name!r} needs {entry.framework}, which is not installed",
+                fix=f"Install it: {entry.install}",
+            )
+        if (name, interpreter) not in choices:
+            choices.append((name, interpreter))
+    for interpreter in interpreters:
+        if all(chosen != interpreter for _, chosen in choices):
+            raise UsageError(
+                f"the interpreter {interpreter.label!r} is not used",
+                fix=f"Say which backend runs in it: --backend {choices[0][0]}@{interpreter.label}",
+            )
+    return choices
+
+
+def require_answers(seen: Sequence[Seen]) -> None:
+    """Raise NotInstalled for a backend that could not be asked what it can do."""
+    for each in seen:
+        if each.problem:
+            entry = registry.find(each.backend)
+            raise NotInstalled(
+                f"the backend {each.backend!r} does not work in {each.interpreter.path}",
+                expected=f"an interpreter that can import {entry.framework}",
+                found=each.problem,
+                fix=f"Install it there: {entry.install}",
+            )
+
+
+def choose_sides(
+    workload: Workload,
+    seen: Sequence[Seen],
+    styles: Sequence[str],
+    devices: Sequence[str],
+    precision: Precision,
+) -> tuple[list[Side], list[str]]:
+    """The sides that can run ``workload``, and a sentence for each combination that was asked for and can't.
+
+    Args:
+        seen: what the chosen backends said.
+        styles: asked for; empty means all that each backend has.
+        devices: asked for; empty means all that each backend sees.
+
+    Raises:
+        UnknownName, AbsentDevice, Unsupported: something asked for that no chosen backend can do.
+    """
+    for style in styles:
+        if style not in STYLES:
+            raise UnknownName("style", style, STYLES)
+    sides: list[Side] = []
+    refusals: list[TrainmarkError] = []
+    for each in seen:
+        for device in devices or [device.id for device in each.devices]:
+            for style in styles or each.styles:
+                refusal = _refusal(workload, each, style, device, precision)
+                if refusal is None:
+                    sides.append(Side(each.backend, style, device, each.interpreter, precision))  # type: ignore[arg-type]
+                else:
+                    refusals.append(refusal)
+    if not sides:
+        raise refusals[0]
+    _require_each(devices, {side.device for side in sides}, refusals, AbsentDevice)
+    _require_each(styles, {side.style for side in sides}, refusals, Unsupported)
+    return sides, list(dict.fromkeys(str(refusal) for refusal in refusals))
+
+
+def _require_each(
+    asked: Sequence[str], found: set[str], refusals: Sequence[TrainmarkError], kind: type[TrainmarkError]
+) -> None:
+    """What was asked for by name and nobody can do is an error, not a sentence in passing."""
+    for name in asked:
+        if name not in found:
+            raise next(
+                (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal)), refusals[0]
+            )
+
+
+def _refusal(workload: Workload, seen: Seen, style: str, device_id: str, precision: str) -> TrainmarkError | None:
+    device = seen.device(device_id)
+    if device is None:
+        return AbsentDevice(
+            f"{seen.backend} does not see the device {device_id!r}",
+            expected=f"one of {', '.join(device.id for device in seen.devices)}",
+            fix="`trainmark list devices` shows what each backend sees.",
+        )
+    for what, value, known in (
+        ("the style", style, seen.styles),
+        ("the precision", precision, device.precisions),
+        *(("the layer, loss or optimiser", kind, tuple(sorted(seen.kinds))) for kind in kinds_of(workload)),
+    ):
+        if value not in known:
+            return Unsupported(
+                f"{seen.backend} on {device_id} does not have {what} {value!r}", expected=f"one of {', '.join(known)}"
+            )
+    return None

@@ -1,0 +1,197 @@
+"""What will be run, in which order: rounds, so that a slow drift of the machine meets every side alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.backends.base import Precision, Style
+from trainmark.data.locate import Located
+from trainmark.execute.probe import Interpreter
+from trainmark.record.record import Record
+from trainmark.workload.model import Model, lay_out
+from trainmark.workload.spec import Workload
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: everything that may differ between runs of the same workload."""
+
+    backend: str
+    style: Style
+    device: str
+    interpreter: Interpreter
+    precision: Precision = "fp32"
+
+    @property
+    def title(self) -> str:
+        """How people tell it from the others."""
+        label = "" if self.interpreter.label == "default" else f"@{self.interpreter.label}"
+        precision = "" if self.precision == "fp32" else f" {self.precision}"
+        return f"{self.backend}{label} {self.style} {self.device}{precision}"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One workload with the schedule that it is run by, and its data."""
+
+    workload: Workload
+    dataset: Located
+    repeats: int
+    published_run: str | None = None
+
+    @property
+    def model(self) -> Model:
+        """Shapes and cost."""
+        return lay_out(self.workload)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every run of a plan.
+
+    Args:
+        seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
+        weights_from: file of the initial weights, and the record it belongs to.
+        timeout: seconds a process may take; None is no limit.
+    """
+
+    seed: int = 1
+    threads: int | None = None
+    memory_fraction: float | None = None
+    log_every: int | None = None
+    save_weights: bool = False
+    weights_from: tuple[Path, str] | None = None
+    timeout: float | None = None
+    command: str = "trainmark run"
+    substituted: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record to be."""
+
+    course: Course
+    side: Side
+    settings: Settings
+    repeat: int
+    round: int
+    group_id: str
+
+    @property
+    def seed(self) -> int:
+        """Of this run: repeats of the continued protocol are one training, so they share it."""
+        fresh = self.course.workload.schedule.protocol == "fresh"
+        return self.settings.seed + (self.repeat if fresh else 0)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        workload, side, settings = self.course.workload, self.side, self.settings
+        return (
+            workload.step_fingerprint,
+            workload.schedule_fingerprint,
+            self.course.dataset.sha256,
+            side.backend,
+            side.interpreter.label,
+            side.style,
+            side.device,
+            side.precision,
+            self.seed,
+            self.repeat,
+            settings.threads,
+            settings.memory_fraction,
+            settings.weights_from[1] if settings.weights_from else None,
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that share one process: one, or all repeats of a continued training.
+
+    Args:
+        done: indices of the runs whose records exist already; a continued training replays them, unrecorded.
+    """
+
+    runs: tuple[Run, ...]
+    done: frozenset[int] = frozenset()
+
+    @property
+    def first(self) -> Run:
+        """Stands for all, except in its repeat."""
+        return self.runs[0]
+
+    def request(self, origin: float, weight_files: list[Path | None]) -> dict[str, Any]:
+        """What the measured process is told; ``weight_files`` is where each run's weights go, None for nowhere."""
+        run = self.first
+        workload, settings = run.course.workload, run.settings
+        return {
+            "event": "train",
+            "origin": origin,
+            "backend": run.side.backend,
+            "workload": dataclasses.replace(workload, published=None).to_data(),
+            "dataset": {"name": run.course.dataset.name, "directory": str(run.course.dataset.directory)},
+            "options": {
+                "style": run.side.style,
+                "device": run.side.device,
+                "precision": run.side.precision,
+                "seed": run.seed,
+                "threads": settings.threads,
+                "memory_fraction": settings.memory_fraction,
+            },
+            "inject_order": run.side.style == "fast",
+            "initial_weights": str(settings.weights_from[0]) if settings.weights_from else None,
+            "log_every": settings.log_every,
+            "repeats": [
+                {"index": index, "weights": str(file) if file else None} for index, file in enumerate(weight_files)
+            ],
+        }
+
+
+def new_group() -> str:
+    """An id for runs that are planned together."""
+    return secrets.token_hex(6)
+
+
+def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings, group_id: str) -> list[Task]:
+    """The tasks in the order of their running: each round takes every side of a course once."""
+    tasks: list[Task] = []
+    for course, sides in courses:
+        continued = course.workload.schedule.protocol == "continued"
+        for round_ in range(1 if continued else course.repeats):
+            for side in sides:
+                repeats = range(course.repeats) if continued else (round_,)
+                tasks.append(Task(tuple(Run(course, side, settings, index, index, group_id) for index in repeats)))
+    return tasks
+
+
+def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
+    """The tasks that still have something to do, given what is recorded already."""
+    recorded = {identity_of(record) for record in records if record.outcome.status in ("ok", "diverged")}
+    for task in tasks:
+        done = frozenset(index for index, run in enumerate(task.runs) if run.identity in recorded)
+        if len(done) < len(task.runs):
+            yield dataclasses.replace(task, done=done)
+
+
+def identity_of(record: Record) -> tuple[Any, ...]:
+    """:attr:`Run.identity` of the run that left ``record``."""
+    return (
+        record.workload.step_fingerprint,
+        record.workload.schedule_fingerprint,
+        record.dataset.sha256,
+        record.backend.name,
+        record.python.label,
+        record.backend.style,
+        record.device.id,
+        record.backend.precision,
+        record.seed,
+        record.repeat,
+        record.threads,
+        record.memory_fraction,
+        record.weights_from,
+    )

@@ -1,0 +1,234 @@
+"""From what a person asked for to tasks that can be run. Everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmark.backends.base import PRECISIONS, Precision
+from trainmark.data import catalog as datasets
+from trainmark.data.locate import Located, locate
+from trainmark.data.progress import Progress, silent
+from trainmark.errors import DataUnavailable, SpecError, UnknownName, UsageError
+from trainmark.execute import choose, plan
+from trainmark.execute.plan import Course, Settings, Side, Task
+from trainmark.execute.probe import Interpreter, Seen, probe
+from trainmark.record import store, weights
+from trainmark.record.record import Record
+from trainmark.workload import catalog
+from trainmark.workload.model import lay_out
+from trainmark.workload.published import PublishedRun
+from trainmark.workload.spec import Workload
+
+MAIN_WORKLOAD = "mnist-mlp512"
+STAND_IN = "synthetic-digits"
+DEFAULT_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for; the fields are the options of ``trainmark run``."""
+
+    workloads: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    styles: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    interpreters: tuple[Interpreter, ...] = ()
+    repeats: int | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    dataset: str | None = None
+    dataset_repeats: int | None = None
+    protocol: str | None = None
+    published: bool = False
+    precision: str = "fp32"
+    weights_from: Path | None = None
+    data_dir: Path | None = None
+    settings: Settings = field(default_factory=Settings)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What will be run.
+
+    Args:
+        seen: what each backend said, by (backend, interpreter label).
+        notices: sentences for people: what stands in, what is left out.
+    """
+
+    tasks: list[Task]
+    seen: dict[tuple[str, str], Seen]
+    notices: list[str]
+
+
+def prepare(
+    request: Request, cache: Path, *, progress: Progress = silent, asking: Callable[[str], None] = lambda _: None
+) -> Prepared:
+    """Find workloads, data and devices, and lay out the rounds.
+
+    Args:
+        cache: folder of trainmark's own copies of datasets.
+        progress: told of downloads.
+        asking: told which backend is being asked what it can do.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    _require_consistent(request)
+    workloads = [_scheduled(catalog.find(name), request) for name in request.workloads or (MAIN_WORKLOAD,)]
+    chosen = choose.choose_backends(request.backends, request.interpreters)
+    start = _start_weights(request, workloads)
+    located, notices = _locate(request, workloads, cache, progress)
+    seen = []
+    for name, interpreter in chosen:
+        asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
+        seen.append(probe(interpreter, name))
+    choose.require_answers(seen)
+    settings = dataclasses.replace(request.settings, weights_from=start, substituted=bool(notices))
+    courses: list[tuple[Course, list[Side]]] = []
+    for workload in workloads:
+        sides, refused = choose.choose_sides(
+            workload, seen, request.styles, request.devices, _precision(request.precision)
+        )
+        notices += [f"left out: {refusal}" for refusal in refused]
+        courses += _courses(workload, located[workload.dataset], sides, seen, request)
+    tasks = plan.in_rounds(courses, settings, plan.new_group())
+    return Prepared(tasks, {(each.backend, each.interpreter.label): each for each in seen}, notices)
+
+
+def without_done(prepared: Prepared, records: Iterable[Record]) -> Prepared:
+    """What is left of a plan when ``records`` exist already, in the group of the runs that it completes."""
+    records = list(records)
+    tasks = list(plan.remaining(prepared.tasks, records))
+    planned = {run.identity for task in prepared.tasks for run in task.runs}
+    groups = [record.group.id for record in records if plan.identity_of(record) in planned]
+    if groups:
+        tasks = [
+            dataclasses.replace(task, runs=tuple(dataclasses.replace(run, group_id=groups[-1]) for run in task.runs))
+            for task in tasks
+        ]
+    return dataclasses.replace(prepared, tasks=tasks)
+
+
+def _require_consistent(request: Request) -> None:
+    if request.published:
+        for option, value in (
+            ("--epochs", request.epochs),
+            ("--steps", request.steps),
+            ("--dataset", request.dataset),
+            ("--dataset-repeats", request.dataset_repeats),
+            ("--protocol", request.protocol),
+            ("--weights-from", request.weights_from),
+        ):
+            if value is not None:
+                raise UsageError(f"{option} does not go with --published", fix="A published protocol is run as it was.")
+    if request.epochs is not None and request.steps is not None:
+        raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
+
+
+def _scheduled(workload: Workload, request: Request) -> Workload:
+    """The workload as the options change it."""
+    if request.dataset:
+        workload = dataclasses.replace(workload, dataset=request.dataset)
+    shape = datasets.find(workload.dataset).image_shape
+    if shape != workload.input.shape:
+        raise SpecError(
+            f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}",
+            expected=f"images of {' × '.join(map(str, shape))} in input.shape",
+            found=" × ".join(map(str, workload.input.shape)),
+        )
+    if request.published and workload.published is None:
+        raise UsageError(f"nothing was published about {workload.name!r}", fix="Run it without --published.")
+    changes: dict[str, object] = {}
+    if request.epochs is not None:
+        changes |= {"epochs": request.epochs, "steps": None, "steps_per_epoch": None}
+    if request.steps is not None:
+        changes |= {"steps": request.steps, "steps_per_epoch": None}
+    if request.dataset_repeats is not None:
+        changes["dataset_repeats"] = request.dataset_repeats
+    if request.protocol is not None:
+        changes["protocol"] = request.protocol
+    return workload.with_schedule(**changes)
+
+
+def _locate(
+    request: Request, workloads: list[Workload], cache: Path, progress: Progress
+) -> tuple[dict[str, Located], list[str]]:
+    """Every dataset that is needed; synthetic digits may stand in only when nothing was named."""
+    environment = os.environ.get("TRAINMARK_DATA")
+    located: dict[str, Located] = {}
+
+    def find(name: str) -> Located:
+        return locate(
+            name,
+            named=request.data_dir,
+            environment=Path(environment) if environment else None,
+            cache=cache,
+            progress=progress,
+        )
+
+    for workload in workloads:
+        if workload.dataset in located:
+            continue
+        try:
+            located[workload.dataset] = find(workload.dataset)
+        except DataUnavailable:
+            if request.workloads or request.dataset or request.published:
+                raise
+            located[workload.dataset] = find(STAND_IN)
+            return located, [f"{workload.dataset} is not at hand: {STAND_IN}, drawn by code, stand in for it"]
+    return located, []
+
+
+def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, str] | None:
+    if request.weights_from is None:
+        return None
+    record = store.read(request.weights_from)
+    file = request.weights_from.with_name(f"{record.id}.safetensors")
+    if not file.is_file():
+        raise UsageError(
+            f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."
+        )
+    for workload in workloads:
+        weights.require_fit(weights.load(file), lay_out(workload), file)
+    return file.resolve(), record.id
+
+
+def _precision(name: str) -> Precision:
+    for precision in PRECISIONS:
+        if precision == name:
+            return precision
+    raise UnknownName("precision", name, PRECISIONS)
+
+
+def _courses(
+    workload: Workload, dataset: Located, sides: list[Side], seen: list[Seen], request: Request
+) -> list[tuple[Course, list[Side]]]:
+    if not request.published or workload.published is None:
+        return [(Course(workload, dataset, request.repeats or DEFAULT_REPEATS), sides)]
+    courses = []
+    for run in workload.published.runs:
+        fitting = [side for side in sides if run.only_on in (None, _kind(side, seen))]
+        if request.repeats is not None and run.protocol == "continued":
+            raise UsageError(
+                f"--repeats can't change the published run {run.name!r} of {workload.name}",
+                expected=f"its {run.repeats} repeats, which continue each other",
+            )
+        if fitting:
+            courses.append((_published_course(workload, dataset, run, request.repeats), fitting))
+    return courses
+
+
+def _published_course(workload: Workload, dataset: Located, run: PublishedRun, repeats: int | None) -> Course:
+    return Course(workload.scheduled_as(run), dataset, repeats or run.repeats, run.name)
+
+
+def _kind(side: Side, seen: list[Seen]) -> str:
+    for each in seen:
+        if each.backend == side.backend and each.interpreter == side.interpreter:
+            device = each.device(side.device)
+            return device.kind if device else "cpu"
+    return "cpu"

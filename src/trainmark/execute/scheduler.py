@@ -1,0 +1,152 @@
+"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+from trainmark.errors import ProtocolError
+from trainmark.execute.child import Ending, converse
+from trainmark.execute.notes import Notes
+from trainmark.execute.plan import Run, Task
+from trainmark.execute.probe import Seen
+from trainmark.execute.wire import Message
+from trainmark.measure import machine
+from trainmark.record.record import Machine, Outcome, Record, Status
+from trainmark.record.store import Store
+
+
+class Observer(Protocol):
+    """Whoever watches. Called in the parent, between the child's messages; nothing here touches the child's clock."""
+
+    def started(self, run: Run, replayed: bool) -> None:
+        """A run begins."""
+
+    def heard(self, run: Run, message: Message) -> None:
+        """The child said something."""
+
+    def counted(self, run: Run, steps: int) -> None:
+        """So many steps of the process are done, called a few times a second."""
+
+    def finished(self, record: Record) -> None:
+        """A record was written."""
+
+
+def execute(
+    tasks: list[Task],
+    seen: Mapping[tuple[str, str], Seen],
+    store: Store,
+    observer: Observer,
+    describe: Callable[[], Machine] = lambda: machine.describe(machine.cpu_load()),
+) -> list[Record]:
+    """Carry out ``tasks`` in order.
+
+    Args:
+        seen: what each backend said of itself, by (backend, interpreter label).
+        store: where records go.
+        observer: told of everything.
+        describe: reads the machine before each process.
+
+    Returns:
+        The records, in the order of the runs. After KeyboardInterrupt the run at hand is recorded as interrupted
+        before the exception goes on.
+    """
+    records: list[Record] = []
+    for task in tasks:
+        side = task.first.side
+        _Conversation(task, seen[side.backend, side.interpreter.label], describe(), store, observer, records).hold()
+    return records
+
+
+class _Conversation:
+    """One task: its process, and the notes of the runs in it."""
+
+    def __init__(
+        self, task: Task, seen: Seen, here: Machine, store: Store, observer: Observer, records: list[Record]
+    ) -> None:
+        self._task, self._store, self._observer, self._records = task, store, observer, records
+        token = secrets.token_hex(4)
+        replayed = bool(task.done)
+        self._notes = [Notes(run, seen, here, replayed, token) for run in task.runs]
+        self._index = 0
+        self._end: Message | None = None
+
+    @property
+    def _current(self) -> Notes:
+        return self._notes[self._index]
+
+    @property
+    def _all_written(self) -> bool:
+        return self._index == len(self._notes)
+
+    def hold(self) -> None:
+        settings = self._task.first.settings
+        files: list[Path | None] = [
+            notes.weights_file(self._store.folder) if settings.save_weights and index not in self._task.done else None
+            for index, notes in enumerate(self._notes)
+        ]
+        self._announce()
+        try:
+            ending = converse(
+                self._task.first.side.interpreter.path,
+                lambda origin: self._task.request(origin, files),
+                hear=self._hear,
+                look=self._look,
+                threads=settings.threads,
+                timeout=settings.timeout,
+            )
+        except KeyboardInterrupt:
+            self._break_off(Outcome("interrupted", "interrupted by Ctrl-C"))
+            raise
+        except ProtocolError as error:
+            self._break_off(Outcome("failed", str(error)))
+        else:
+            self._break_off(_outcome(ending, self._end))
+
+    def _look(self, steps: int) -> None:
+        if not self._all_written:
+            self._observer.counted(self._current.run, steps)
+
+    def _hear(self, message: Message) -> None:
+        event = message["event"]
+        if event in ("diverged", "failed"):
+            self._end = message
+        if self._all_written:
+            return
+        self._current.hear(message)
+        if event in ("ready", "epoch", "evaluated"):
+            self._observer.heard(self._current.run, message)
+        if event == "finished":
+            self._write(Outcome("ok"))
+
+    def _break_off(self, outcome: Outcome) -> None:
+        """The process is gone: whatever run it was at ends like this."""
+        if not self._all_written:
+            self._write(outcome)
+
+    def _write(self, outcome: Outcome) -> None:
+        """Record the run at hand, unless its record exists, and go on to the next."""
+        notes = self._current
+        if self._index not in self._task.done:
+            record = notes.record(outcome)
+            self._store.write(record)
+            self._records.append(record)
+            self._observer.finished(record)
+        self._index += 1
+        if outcome.status == "ok" and not self._all_written:
+            self._current.go_on_from(notes)
+            self._announce()
+
+    def _announce(self) -> None:
+        self._observer.started(self._current.run, self._index in self._task.done)
+
+
+def _outcome(ending: Ending, said: Message | None) -> Outcome:
+    """The outcome of a run that did not finish."""
+    if said is not None and said["event"] == "diverged":
+        return Outcome("diverged", said["reason"], step=said["step"], loss_before=said["before"])
+    status: Status = "timeout" if ending.status == "timeout" else "failed"
+    reason = said["reason"] if said is not None else ending.reason
+    return Outcome(status, reason or "the process ended early", stderr_tail=ending.tail or None)

@@ -1,0 +1,87 @@
+"""What parent and child say to each other: one JSON object a line, on a socket of their own.
+
+Frameworks print on stdout and stderr, so neither is used. Both ends are Python, so the non-finite numbers of its
+``json`` are allowed. The child tells its position by counting steps in shared memory, which costs it nothing to
+speak of and needs no message.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trainmark.errors import ProtocolError
+
+Message = dict[str, Any]
+POSITION_BYTES = mmap.PAGESIZE
+_MOST_LINE_BYTES = 64 * 2**20
+
+
+class Channel:
+    """One end of the conversation."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._pending = b""
+
+    def fileno(self) -> int:
+        """For ``selectors``."""
+        return self._end.fileno()
+
+    def send(self, message: Message) -> None:
+        """Say something; raises OSError when nobody listens any more."""
+        self._end.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    def receive(self) -> Iterator[Message] | None:
+        """The messages in what has arrived, waiting for at least some bytes; None when the other end is closed.
+
+        Raises:
+            ProtocolError: a line that is no JSON object, or one that never ends.
+        """
+        try:
+            arrived = self._end.recv(1 << 16)
+        except ConnectionError:
+            return None
+        if not arrived:
+            return None
+        *lines, self._pending = (self._pending + arrived).split(b"\n")
+        if len(self._pending) > _MOST_LINE_BYTES:
+            raise ProtocolError("the measured process sent a line without an end", found=f"{len(self._pending)} bytes")
+        return iter([_parsed(line) for line in lines if line])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._end.close()
+
+
+def counter(descriptor: int) -> Callable[[], None]:
+    """The child's side of the shared position: a function that counts one step."""
+    shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES)).cast("Q")
+
+    def tick() -> None:
+        shared[0] += 1
+
+    return tick
+
+
+def position(descriptor: int) -> Callable[[], int]:
+    """The parent's side: a function that returns how many steps the child has counted."""
+    shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES, prot=mmap.PROT_READ)).cast("Q")
+    return lambda: shared[0]
+
+
+def _parsed(line: bytes) -> Message:
+    try:
+        message = json.loads(line)
+    except ValueError:
+        message = None
+    if not isinstance(message, dict) or "event" not in message:
+        raise ProtocolError(
+            "the measured process broke the protocol",
+            expected="one JSON object with the key 'event' a line",
+            found=repr(line[:80]),
+        )
+    return message

@@ -1,0 +1,297 @@
+"""The measured process: does what one request says, and tells what happened.
+
+Imports the standard library, NumPy and one framework, nothing else. Time is read here and only at synchronised edges;
+between two readings runs the backend's code alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import signal
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainmark.backends import registry
+from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
+from trainmark.data.load import load as load_dataset
+from trainmark.errors import DataError, Diverged, TrainmarkError
+from trainmark.execute.order import epoch_plans
+from trainmark.execute.wire import Channel, Message, counter
+from trainmark.record import weights as weight_files
+from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.spec import Workload
+
+Clock = Callable[[], float]
+
+
+def main(socket_descriptor: int, position_descriptor: int) -> int:
+    """Serve one request that comes over the socket; returns the process's exit code."""
+    channel = Channel(socket.socket(fileno=socket_descriptor))
+    _die_with_parent()
+    request = None
+    while request is None:
+        arrived = channel.receive()
+        if arrived is None:
+            return 1
+        request = next(arrived, None)
+    threading.Thread(target=_leave_when_alone, args=(channel,), daemon=True).start()
+    try:
+        if request["event"] == "probe":
+            _probe(request["backend"], channel.send)
+        else:
+            train(request, channel.send, counter(position_descriptor), time.perf_counter)
+    except Diverged as diverged:
+        channel.send({"event": "diverged", "step": diverged.step, "before": diverged.before, "reason": str(diverged)})
+    except Exception as error:  # noqa: BLE001  (whatever a framework raises ends in the record)
+        traceback.print_exc()
+        channel.send({"event": "failed", "reason": _reason(error)})
+        return 1
+    return 0
+
+
+def train(request: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock) -> None:
+    """Train as ``request`` says (see :meth:`trainmark.execute.plan.Task.request`)."""
+    workload = Workload.from_data(request["workload"])
+    model = lay_out(workload)
+    options = Options(**request["options"])
+    data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
+    backend = registry.load(request["backend"])
+    can = backend.capabilities()
+    trainer = backend.trainer(workload, model, data, options)
+    weights = _first_weights(request, model)
+    trainer.load(weights)
+    plans = epoch_plans(
+        workload.schedule, workload.batches, len(data.train.labels), options.seed, inject=request["inject_order"]
+    )
+    if not plans:
+        raise DataError(
+            "no step to train", expected="at least one whole batch", found=f"{len(data.train.labels)} training examples"
+        )
+    say(
+        {
+            "event": "ready",
+            "seconds": clock() - request["origin"],
+            "packages": {"numpy": np.__version__, **can.packages},
+            "weights_sha256": weight_files.digest(weights),
+            "steps": sum(len(plan.sizes) for plan in plans),
+            "epochs": len(plans),
+        }
+    )
+    start = clock()
+    compiled = trainer.compile(plans[0])
+    trainer.synchronize()
+    say({"event": "compiled", "seconds": clock() - start if compiled else None})
+    course = Course(workload, trainer, plans, request["origin"], request["log_every"])
+    for repeat in request["repeats"]:
+        if repeat["index"]:
+            trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
+        _train_repeat(course, repeat, say, tick, clock)
+    say({"event": "done"})
+
+
+@dataclass(frozen=True)
+class Course:
+    """What stays the same over the repeats of one process; ``origin`` is the clock's reading at its start."""
+
+    workload: Workload
+    trainer: Trainer
+    plans: list[EpochPlan]
+    origin: float
+    log_every: int | None
+
+
+def _train_repeat(
+    course: Course, repeat: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock
+) -> None:
+    trainer, step, before = course.trainer, 0, None
+    for index, plan in enumerate(course.plans):
+        edges, results = timed_epoch(trainer, plan, course.log_every, tick, clock)
+        steps = _joined([trainer.read(result) for result in results])
+        log = _log_lines(edges, steps, plan, step) if course.log_every else []
+        say(
+            {
+                "event": "epoch",
+                "index": index,
+                "start": edges[0][1] - course.origin,
+                "seconds": edges[-1][1] - edges[0][1],
+                "steps": len(plan.sizes),
+                "examples": sum(plan.sizes),
+                "losses": steps.losses.tolist(),
+                "l2_losses": None if steps.l2_losses is None else steps.l2_losses.tolist(),
+                "log": log,
+                **_running(course.workload, steps, plan),
+            }
+        )
+        _stop_if_diverged(steps, step, before)
+        step += len(plan.sizes)
+        before = float(steps.losses[-1])
+        if course.workload.schedule.evaluate == "every-epoch" or index == len(course.plans) - 1:
+            say(_evaluated(course, index, clock))
+    if repeat["weights"]:
+        weight_files.save(trainer.weights(), Path(repeat["weights"]))
+    say(
+        {
+            "event": "finished",
+            "index": repeat["index"],
+            "settings": trainer.settings(),
+            "device_peak_bytes": trainer.device_peak_bytes(),
+            "host_peak_bytes": _host_peak_bytes(),
+        }
+    )
+
+
+def timed_epoch(
+    trainer: Trainer, plan: EpochPlan, log_every: int | None, tick: Callable[[], None], clock: Clock
+) -> tuple[list[tuple[int, float]], list[Any]]:
+    """Train one epoch between two synchronised readings of the clock.
+
+    Returns:
+        Edges as (steps done, time), the first at 0 steps; and what each ``train`` returned. Without ``log_every``
+        there are two edges; with it one every so many steps.
+    """
+    total = len(plan.sizes)
+    stride = log_every or total
+    results = []
+    trainer.synchronize()
+    edges = [(0, clock())]
+    trainer.begin_epoch(plan)
+    for done in range(0, total, stride):
+        count = min(stride, total - done)
+        results.append(trainer.train(count, tick))
+        trainer.synchronize()
+        edges.append((done + count, clock()))
+    return edges, results
+
+
+def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> Message:
+    """The running training metrics of an epoch, weighted by batch size; nothing where exact ones are asked for."""
+    if workload.metrics.train != "running":
+        return {}
+    sizes = np.array(plan.sizes)
+    losses = steps.losses
+    if steps.l2_losses is not None and not workload.metrics.loss_includes_l2:
+        losses = losses - steps.l2_losses
+    total = sizes.sum()
+    return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / total)}
+
+
+def _evaluated(course: Course, index: int, clock: Clock) -> Message:
+    start = clock()
+    test = course.trainer.evaluate("test")
+    found = {"test_loss": test.loss, "test_accuracy": test.accuracy}
+    if course.workload.metrics.train == "exact":
+        train = course.trainer.evaluate("train")
+        found |= {"train_loss": train.loss, "train_accuracy": train.accuracy}
+    return {"event": "evaluated", "index": index, "seconds": clock() - start, **found}
+
+
+def _log_lines(edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int) -> list[Message]:
+    lines = []
+    for (start, earlier), (end, later) in itertools.pairwise(edges):
+        seconds = later - earlier
+        lines.append(
+            {
+                "step": first_step + end,
+                "loss": float(steps.losses[end - 1]),
+                "samples_per_second": sum(plan.sizes[start:end]) / seconds,
+                "seconds_per_step": seconds / (end - start),
+            }
+        )
+    return lines
+
+
+def _stop_if_diverged(steps: Steps, first_step: int, before: float | None) -> None:
+    wrong = np.flatnonzero(~np.isfinite(steps.losses))
+    if not wrong.size:
+        return
+    index = int(wrong[0])
+    previous = float(steps.losses[index - 1]) if index else before
+    raise Diverged(first_step + index, float(steps.losses[index]), previous)
+
+
+def _joined(parts: list[Steps]) -> Steps:
+    l2_losses = [part.l2_losses for part in parts if part.l2_losses is not None]
+    return Steps(
+        np.concatenate([part.losses for part in parts]),
+        np.concatenate(l2_losses) if l2_losses else None,
+        np.concatenate([part.hits for part in parts]),
+    )
+
+
+def _first_weights(request: Message, model: Model) -> Weights:
+    if not request["initial_weights"]:
+        return initial_weights(model, request["options"]["seed"])
+    path = Path(request["initial_weights"])
+    weights = weight_files.load(path)
+    weight_files.require_fit(weights, model, path)
+    return weights
+
+
+def _probe(backend: str, say: Callable[[Message], None]) -> None:
+    can = registry.load(backend).capabilities()
+    say(
+        {
+            "event": "capabilities",
+            "backend": backend,
+            "version": can.version,
+            "styles": list(can.styles),
+            "devices": [_device(device) for device in can.devices],
+            "kinds": sorted(can.kinds),
+            "python": platform.python_version(),
+        }
+    )
+    say({"event": "done"})
+
+
+def _device(device: Device) -> Message:
+    return {
+        "id": device.id,
+        "name": device.name,
+        "kind": device.kind,
+        "memory_bytes": device.memory_bytes,
+        "precisions": list(device.precisions),
+    }
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TrainmarkError):
+        return str(error)
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return f"out of memory: {first_line or type(error).__name__}"
+    return f"{type(error).__name__}: {first_line}"
+
+
+def _host_peak_bytes() -> int:
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def _die_with_parent() -> None:
+    """On Linux the kernel kills this process with its parent, even while it hangs in native code."""
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    set_parent_death_signal = 1
+    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+
+
+def _leave_when_alone(channel: Channel) -> None:
+    """Elsewhere the socket tells: it closes with the parent. The whole process group goes."""
+    while channel.receive() is not None:
+        pass
+    os.killpg(os.getpgrp(), signal.SIGKILL)

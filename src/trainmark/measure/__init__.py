@@ -1,0 +1,1 @@
+"""WHAT IS SEEN from outside a run."""

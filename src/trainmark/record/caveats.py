@@ -1,0 +1,35 @@
+"""The closed list of what a reader of a number must be told with it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Caveat(str, Enum):
+    """One caveat: its id, and what it means in a sentence."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Caveat:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        return member
+
+    # about one run
+    SUBSTITUTED_DATASET = "substituted-dataset", "synthetic digits stood in for the workload's own dataset"
+    PARTIAL_DATASET = "partial-dataset", "only a part of the dataset was there"
+    BUSY_MACHINE = "busy-machine", "other processes were using the CPU when the run started"
+    ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
+    LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
+    CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"
+    STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"
+    REPLAYED = "replayed", "earlier repeats were trained again, unrecorded, to resume a continued run"
+    NOT_LEARNING = "not-learning", "the training loss did not fall, or is not finite"
+    # about a comparison
+    FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
+    UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
+    FAILED_RUNS = "failed-runs", "some runs failed and are left out"
+    DIFFERENT_DATA = "different-data", "not the same dataset bytes"
+    DIFFERENT_MACHINES = "different-machines", "not the same machine"
+    DIFFERENT_WEIGHTS = "different-weights", "not the same initial weights"

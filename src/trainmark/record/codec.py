@@ -1,0 +1,121 @@
+"""Records to JSON and back: strict types, and non-finite numbers as strings.
+
+A published figure is NaN, so it must survive; JSON has no such number and msgspec writes ``null`` for it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+
+from trainmark.errors import ForeignRecord, NewerRecord
+from trainmark.record.record import NUMBER_DESCRIPTION, SCHEMA_VERSION, Record
+
+_NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_EPOCH_NUMBERS = ("train_loss", "test_loss")
+
+
+def encode(record: Record) -> bytes:
+    """The JSON text of ``record``."""
+    return json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n"
+
+
+def to_plain(value: Any) -> Any:
+    """Plain lists, dictionaries, strings and finite numbers; every non-finite number becomes a string."""
+    return _without_non_finite(msgspec.to_builtins(value))
+
+
+def decode(text: bytes, origin: str) -> Record:
+    """The record in ``text``.
+
+    Args:
+        text: a whole JSON file.
+        origin: names the file in errors.
+
+    Raises:
+        ForeignRecord: empty, not JSON, or not a record.
+        NewerRecord: its schema is newer than this trainmark knows.
+    """
+    try:
+        data = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _foreign(origin, f"a file that is not JSON ({error})" if text.strip() else "an empty file") from error
+    if not isinstance(data, dict) or "schema_version" not in data:
+        raise _foreign(origin, "JSON without the key 'schema_version'")
+    version = data["schema_version"]
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise _foreign(origin, f"schema_version {version!r}")
+    if version > SCHEMA_VERSION:
+        raise NewerRecord(
+            f"{origin} was written by a newer trainmark",
+            expected=f"schema version {SCHEMA_VERSION} or older",
+            found=f"version {version}",
+            fix="Update trainmark: pip install --upgrade trainmark",
+        )
+    try:
+        return msgspec.convert(_with_non_finite(data), Record)
+    except msgspec.ValidationError as error:
+        raise _foreign(origin, str(error)) from error
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of a record."""
+    described = _with_string_numbers(msgspec.json.schema(Record))
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "trainmark record", **described}
+
+
+def _with_string_numbers(part: Any) -> Any:
+    """Allow the three strings wherever the schema says ``Number``; msgspec can't express it."""
+    if isinstance(part, list):
+        return [_with_string_numbers(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    if part.get("description") == NUMBER_DESCRIPTION:
+        return {"description": NUMBER_DESCRIPTION, "anyOf": [{"type": "number"}, {"enum": list(_NON_FINITE)}]}
+    return {key: _with_string_numbers(value) for key, value in part.items()}
+
+
+def _foreign(origin: str, found: str) -> ForeignRecord:
+    return ForeignRecord(
+        f"{origin} is not a trainmark record",
+        expected=f"a record of schema version 1 to {SCHEMA_VERSION}",
+        found=found,
+        fix="Move the file out of the folder of records, or name the records one by one.",
+    )
+
+
+def _without_non_finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if isinstance(value, dict):
+        return {key: _without_non_finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_non_finite(item) for item in value]
+    return value
+
+
+def _with_non_finite(data: dict[str, Any]) -> dict[str, Any]:
+    """The strings back to numbers, in the places of type ``Number`` and nowhere else."""
+    data = dict(data)
+    for key in ("step_losses", "step_l2_losses"):
+        if isinstance(data.get(key), list):
+            data[key] = [_number(item) for item in data[key]]
+    for key, names in (("epochs", _EPOCH_NUMBERS), ("log", ("loss",))):
+        if isinstance(data.get(key), list):
+            data[key] = [_revived(item, names) for item in data[key]]
+    data["final"] = _revived(data.get("final"), _EPOCH_NUMBERS)
+    data["outcome"] = _revived(data.get("outcome"), ("loss_before",))
+    return data
+
+
+def _revived(item: Any, names: tuple[str, ...]) -> Any:
+    if not isinstance(item, dict):
+        return item
+    return {key: _number(value) if key in names else value for key, value in item.items()}
+
+
+def _number(value: Any) -> Any:
+    return _NON_FINITE.get(value, value) if isinstance(value, str) else value

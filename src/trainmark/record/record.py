@@ -1,0 +1,231 @@
+"""The record of one run, as frozen data.
+
+History of the format
+    1   2026-11: the first.
+
+A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
+``null``, never 0. All durations are seconds, all sizes bytes; accuracies are fractions.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from trainmark.record.caveats import Caveat
+
+SCHEMA_VERSION = 1
+
+NUMBER_DESCRIPTION = "A number, or one of the strings 'nan', 'inf', '-inf', which JSON has no number for."
+Number = Annotated[float, Meta(description=NUMBER_DESCRIPTION)]
+Status = Literal["ok", "failed", "timeout", "interrupted", "diverged"]
+Protocol = Literal["fresh", "continued"]
+
+
+class Outcome(Struct, frozen=True):
+    """How the run ended; ``step`` and ``loss_before`` belong to a divergence."""
+
+    status: Status
+    reason: str | None = None
+    step: int | None = None
+    loss_before: Number | None = None
+    stderr_tail: str | None = None
+
+
+class WorkloadRef(Struct, frozen=True):
+    """What was trained: the whole specification, and two fingerprints to group by."""
+
+    name: str
+    step_fingerprint: str
+    schedule_fingerprint: str
+    spec: dict[str, Any]
+
+
+class DatasetRef(Struct, frozen=True):
+    """With what: ``sha256`` is over the uncompressed files."""
+
+    name: str
+    sha256: str
+    train_examples: int
+    test_examples: int
+
+
+class BackendRef(Struct, frozen=True):
+    """By whom; ``settings`` are the framework's own switches that decide speed or arithmetic, as it reported them."""
+
+    name: str
+    version: str | None
+    style: str
+    precision: str
+    compile_cache: Literal["cold", "warm", "none"]
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+class DeviceRef(Struct, frozen=True):
+    """On what, as the backend reports it."""
+
+    id: str
+    name: str | None
+    kind: Literal["cpu", "accelerator"]
+    memory_bytes: int | None = None
+
+
+class Machine(Struct, frozen=True):
+    """Where. ``load_before`` is the share of all cores that others kept busy just before the run, 0 to 1."""
+
+    name: str
+    os: str
+    architecture: str
+    cpu: str | None
+    physical_cores: int | None
+    logical_cores: int | None
+    usable_cores: int | None
+    memory_bytes: int | None
+    gpus: list[str]
+    gpu_driver: str | None
+    load_before: float | None
+
+
+class Python(Struct, frozen=True):
+    """The interpreter that trained; ``packages`` are the versions that matter to the run."""
+
+    label: str
+    version: str | None
+    executable: str
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+class ModelRef(Struct, frozen=True):
+    """Size and cost of the network; ``initial_weights_sha256`` proves two runs started alike."""
+
+    parameters: int
+    forward_flops_per_example: int
+    training_flops_per_example: int
+    initial_weights_sha256: str | None = None
+
+
+class Epoch(Struct, frozen=True):
+    """One epoch, timed between synchronised edges. ``start_seconds`` counts from the child's start."""
+
+    index: int
+    start_seconds: float
+    seconds: float
+    steps: int
+    examples: int
+    train_loss: Number | None = None
+    train_accuracy: float | None = None
+    test_loss: Number | None = None
+    test_accuracy: float | None = None
+    evaluation_seconds: float | None = None
+
+
+class LogLine(Struct, frozen=True):
+    """One line of ``--log-every``: after ``step`` steps, the last one's loss and the pace since the line before."""
+
+    step: int
+    loss: Number
+    samples_per_second: float
+    seconds_per_step: float
+
+
+class MetricsRef(Struct, frozen=True):
+    """How the training figures were taken."""
+
+    train: Literal["running", "exact"]
+    loss_includes_l2: bool
+
+
+class Final(Struct, frozen=True):
+    """Where the run arrived; ``training_seconds`` is the sum of the epochs, evaluation left out."""
+
+    train_loss: Number | None = None
+    train_accuracy: float | None = None
+    test_loss: Number | None = None
+    test_accuracy: float | None = None
+    training_seconds: float | None = None
+    time_to_target_seconds: float | None = None
+
+
+class Samples(Struct, frozen=True):
+    """What an observer outside the run saw, at most 1,000 rows; ``t`` shares the epochs' clock."""
+
+    interval_seconds: float
+    t: list[float]
+    cpu_percent: list[list[float | None]] | None = None
+    tree_cpu_percent: list[float | None] | None = None
+    gpu_percent: list[list[float | None]] | None = None
+    gpu_memory_bytes: list[list[int | None]] | None = None
+    gpu_watts: list[list[float | None]] | None = None
+
+
+class Peaks(Struct, frozen=True):
+    """The measured limits of the device."""
+
+    matmul_flops_per_second: float | None
+    copy_bytes_per_second: float | None
+    conditions: dict[str, Any] = field(default_factory=dict)
+
+
+class Memory(Struct, frozen=True):
+    """Highest use: the child's resident memory, and what its framework held on the device."""
+
+    host_peak_bytes: int | None = None
+    device_peak_bytes: int | None = None
+
+
+class Energy(Struct, frozen=True):
+    """Energy of the training epochs and where the figure comes from."""
+
+    joules: float | None
+    source: str | None
+
+
+class Group(Struct, frozen=True):
+    """The runs this one was planned with; ``id`` and ``Record.round`` pair runs that were measured together."""
+
+    id: str
+    kind: Literal["rounds", "scale", "sweep"] = "rounds"
+    rank: int | None = None
+    world: int | None = None
+    trial: int | None = None
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What one run left."""
+
+    schema_version: int = SCHEMA_VERSION
+    id: str
+    created: str
+    command: str
+    outcome: Outcome
+    workload: WorkloadRef
+    dataset: DatasetRef
+    backend: BackendRef
+    device: DeviceRef
+    machine: Machine
+    python: Python
+    seed: int
+    repeat: int
+    round: int
+    protocol: Protocol
+    threads: int | None
+    memory_fraction: float | None = None
+    price_per_hour: float | None = None
+    weights_from: str | None = None
+    published_run: str | None = None
+    model: ModelRef
+    setup_seconds: float | None = None
+    compile_seconds: float | None = None
+    epochs: list[Epoch] = field(default_factory=list)
+    step_losses: list[Number] = field(default_factory=list)
+    step_l2_losses: list[Number] | None = None
+    log: list[LogLine] = field(default_factory=list)
+    metrics: MetricsRef
+    final: Final = field(default_factory=Final)
+    samples: Samples | None = None
+    peaks: Peaks | None = None
+    memory: Memory = field(default_factory=Memory)
+    energy: Energy | None = None
+    group: Group
+    caveats: list[Caveat] = field(default_factory=list)

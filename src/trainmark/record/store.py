@@ -1,0 +1,137 @@
+"""A folder of records: ``OUT/<id>.json``, flat, each written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from trainmark.errors import OutputError, RecordError, UsageError
+from trainmark.record import codec
+from trainmark.record.record import Record
+
+LOCK_NAME = ".trainmark.lock"
+
+
+class Store:
+    """A folder that records are written to.
+
+    Args:
+        folder: created when the first record is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, record: Record) -> Path:
+        """Write ``record`` and return its path; never replaces another record.
+
+        Raises:
+            OutputError: the folder can't be written.
+        """
+        path = self.folder / f"{record.id}.json"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if path.exists():
+                raise OutputError(f"{path} exists already", fix="Records are never replaced; report this as a bug.")
+            write_atomically(path, codec.encode(record))
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+        return path
+
+    def read_all(self) -> list[Record]:
+        """Every record of the folder, oldest first; none when the folder does not exist."""
+        return load([self.folder]) if self.folder.is_dir() else []
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder, so that no second run writes into it and disturbs the first one's clock.
+
+        Raises:
+            OutputError: another process holds it, or the folder can't be written.
+        """
+        import fcntl
+
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = (self.folder / LOCK_NAME).open("a+")
+        except OSError as error:
+            raise _unwritable(self.folder, error) from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.seek(0)
+                raise OutputError(
+                    f"another trainmark is running into {self.folder}",
+                    found=f"process {lock.read(20).strip() or 'unknown'}",
+                    fix="Wait for it: two runs at once disturb each other's clock. Or give another folder with --out.",
+                ) from None
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+            yield
+            lock.truncate(0)
+
+
+def load(paths: Iterable[Path]) -> list[Record]:
+    """The records in files and folders, oldest first, each once.
+
+    Raises:
+        UsageError: a path that is not there, or a folder without records.
+        RecordError: a file that is not a record, or one of a newer schema.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            found = sorted(path.glob("*.json"))
+            if not found:
+                raise UsageError(f"no records in {path}", expected="files that end in .json", fix="Run: trainmark run")
+            files.update((file.resolve(), None) for file in found)
+        elif path.is_file():
+            files[path.resolve()] = None
+        else:
+            raise UsageError(f"{path} does not exist", expected="a record or a folder of records")
+    records = [read(file) for file in files]
+    return sorted(records, key=lambda record: (record.created, record.round, record.id))
+
+
+def read(path: Path) -> Record:
+    """The record in one file; raises :class:`~trainmark.errors.RecordError`."""
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise RecordError(f"{path} can't be read", found=error.strerror or str(error)) from error
+    return codec.decode(text, str(path))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees it whole or not at all, also after a crash of the machine."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def safe_name(text: str) -> str:
+    """``text`` as a part of a file name: letters, digits, dots and dashes only."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.") or "x"
+
+
+def _unwritable(folder: Path, error: OSError) -> OutputError:
+    return OutputError(
+        f"can't write into {folder}",
+        expected="a folder that can be written",
+        found=error.strerror or str(error),
+        fix="Give another one with --out.",
+    )

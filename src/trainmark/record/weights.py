@@ -1,0 +1,91 @@
+"""Weights beside a record: ``OUT/<id>.safetensors``, float32 in canonical layout.
+
+The format is a length, a JSON header and raw bytes (https://github.com/huggingface/safetensors#format). The measured
+process may import nothing but NumPy and its framework, so the package ``safetensors`` can't write it there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainmark.errors import DamagedData, DataError
+from trainmark.workload.model import Model, Weights
+
+_MOST_HEADER_BYTES = 1 << 20
+
+
+def save(weights: Weights, path: Path) -> None:
+    """Write ``weights`` to ``path``, whole or not at all."""
+    header: dict[str, Any] = {}
+    start = 0
+    for name, value in weights.items():
+        header[name] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [start, start + value.nbytes]}
+        start += value.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with part.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            for value in weights.values():
+                file.write(np.ascontiguousarray(value, dtype="<f4").tobytes())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def load(path: Path) -> Weights:
+    """Read weights; raises :class:`~trainmark.errors.DamagedData`."""
+    try:
+        return _parse(path.read_bytes())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedData(
+            f"{path} holds no weights",
+            expected="a safetensors file of float32 tensors",
+            found=str(error) or type(error).__name__,
+            fix="Train again with --save-weights.",
+        ) from error
+
+
+def require_fit(weights: Weights, model: Model, path: Path) -> None:
+    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are those of ``model``."""
+    for plan in model.weighted_layers:
+        for name, shape in ((plan.kernel_name, plan.kernel_shape), (plan.bias_name, plan.output_shape[-1:])):
+            found = weights[name].shape if name in weights else None
+            if found != shape:
+                raise DataError(
+                    f"the weights in {path} don't fit the network at {name}",
+                    expected=f"the shape {shape}",
+                    found=f"the shape {found}" if found else "no such tensor",
+                )
+
+
+def digest(weights: Weights) -> str:
+    """SHA-256 over names and bytes: two runs that started alike have the same."""
+    sha = hashlib.sha256()
+    for name in sorted(weights):
+        sha.update(name.encode() + np.ascontiguousarray(weights[name], dtype="<f4").tobytes())
+    return sha.hexdigest()
+
+
+def _parse(content: bytes) -> Weights:
+    length = int.from_bytes(content[:8], "little")
+    if not 0 < length <= min(_MOST_HEADER_BYTES, len(content) - 8):
+        raise ValueError(f"a header of {length} bytes in a file of {len(content)}")
+    header = json.loads(content[8 : 8 + length])
+    body = memoryview(content)[8 + length :]
+    weights: Weights = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
+        if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not 0 <= start <= end <= len(body):
+            raise ValueError(f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}")
+        weights[name] = np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
+    return weights

@@ -1,0 +1,166 @@
+"""A comparison as tables, one a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmark import units
+from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.record.caveats import Caveat
+from trainmark.report.conditions import Fact, split
+from trainmark.report.flat import flat_group
+from trainmark.report.table import Cell, Column, Row, Table, Tone, span
+
+_SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
+_LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear": "doubtful"}
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A column and what it shows of a group; the flag is whether the group is a reference."""
+
+    column: Column
+    cell: Callable[[GroupResult, bool], Cell]
+
+
+def comparison_tables(comparison: Comparison) -> list[Table]:
+    """One table a workload, in the order measured; with ``by``, groups that are compared stand together."""
+    works: dict[tuple[str, str, str], list[int]] = {}
+    for position, group in enumerate(comparison.groups):
+        works.setdefault(group.key.same_work, []).append(position)
+    return [_table(comparison, positions) for positions in works.values()]
+
+
+def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
+    families: dict[int | None, list[int]] = {}
+    for position in positions:
+        families.setdefault(comparison.groups[position].reference, []).append(position)
+    ordered = [position for members in families.values() for position in members]
+    groups = [comparison.groups[position] for position in ordered]
+    conditions, facts = split(groups)
+    marks = _marks(groups)
+    shown = _columns(groups, facts, marks)
+    starts = {members[0] for members in families.values()}
+    return Table(
+        title=_title(groups),
+        conditions=conditions,
+        columns=tuple(one.column for one in shown),
+        rows=tuple(
+            Row(
+                cells=tuple(one.cell(group, comparison.is_reference(position)) for one in shown),
+                data=flat_group(group, position),
+                starts_section=position in starts,
+            )
+            for position, group in zip(ordered, groups, strict=True)
+        ),
+        notes=(*_explanations(comparison, ordered), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
+    )
+
+
+def _title(groups: Sequence[GroupResult]) -> str:
+    epochs = max(group.epochs for group in groups)
+    return f"{groups[0].key.workload} · {units.count(epochs, 'epoch' if epochs == 1 else 'epochs')}"
+
+
+def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
+    """A number for each caveat of the table, in the order they are met."""
+    met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
+    return {caveat: str(number) for number, caveat in enumerate(met, 1)}
+
+
+def _columns(groups: Sequence[GroupResult], facts: Sequence[Fact], marks: dict[Caveat, str]) -> list[_Shown]:
+    """The columns worth showing, the most important first; the optional ones give way on a narrow terminal."""
+    tested = any(group.test_accuracy is not None for group in groups)
+    shown = [
+        _Shown(Column("backend"), lambda group, _: Cell(group.key.backend, tone="strong")),
+        _Shown(Column("style"), lambda group, _: Cell(group.key.style)),
+        _Shown(Column("device"), lambda group, _: Cell(group.key.device)),
+        *(_fact_column(fact) for fact in facts),
+        _Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group))),
+        _Shown(Column("epoch", "right"), lambda group, _: _epoch(group)),
+        _Shown(Column("samples\nper s", "right", optional=True), lambda group, _: _rate(group.samples_per_second)),
+        _Shown(Column("speed-up", "right"), _speedup),
+        _Shown(Column("test\nacc.", "right", optional=True), lambda group, _: Cell(units.percent(group.test_accuracy))),
+        _Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: Cell(units.percent(g.train_accuracy))),
+        _Shown(Column("learns", "right"), _learning),
+        _Shown(Column("notes"), lambda group, _: Cell(" ".join(marks[c] for c in group.caveats), tone="doubtful")),
+        _Shown(
+            Column("training", "right", optional=True), lambda group, _: Cell(units.seconds(group.training_seconds))
+        ),
+        _Shown(Column("compile", "right", optional=True), lambda group, _: Cell(units.seconds(group.compile_seconds))),
+        _Shown(Column("train\nloss", "right", optional=True), lambda group, _: Cell(units.loss(group.train_loss))),
+    ]
+    return [one for one in shown if any(one.cell(group, False).text not in ("", units.MISSING) for group in groups)]
+
+
+def _fact_column(fact: Fact) -> _Shown:
+    return _Shown(Column(fact.title), lambda group, _: Cell(fact.of(group.key) or units.MISSING))
+
+
+def _runs(group: GroupResult) -> str:
+    """``5``, or ``4/5`` where one of five failed."""
+    return f"{group.runs}/{group.runs + group.failed}" if group.failed else str(group.runs)
+
+
+def _rate(samples_per_second: float | None) -> Cell:
+    return Cell(units.rate(samples_per_second, "").strip())
+
+
+def _epoch(group: GroupResult) -> Cell:
+    spread = group.epoch_seconds
+    if spread.low is None or spread.high is None:
+        return Cell(units.seconds(spread.median))
+    return Cell(units.seconds(spread.median), span(units.seconds(spread.low), units.seconds(spread.high)))
+
+
+def _speedup(group: GroupResult, is_reference: bool) -> Cell:
+    if is_reference:
+        return Cell("reference", tone="dim")
+    speedup = group.speedup
+    if speedup.ratio is None:
+        return Cell(units.MISSING)
+    text = f"{units.ratio(speedup.ratio)} {speedup.verdict}"
+    if speedup.low is None or speedup.high is None:
+        return Cell(text, tone=_SPEED_TONES[speedup.verdict])
+    bounds = f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
+    return Cell(text, bounds, _SPEED_TONES[speedup.verdict])
+
+
+def _learning(group: GroupResult, is_reference: bool) -> Cell:
+    if is_reference:
+        return Cell("reference", tone="dim")
+    learning = group.learning
+    if learning.difference is None:
+        return Cell(units.MISSING)
+    if learning.low is None:
+        return Cell(learning.verdict, _points(learning.difference), _LEARNING_TONES[learning.verdict])
+    bounds = f"{_points(learning.low)}…{_points(learning.high)}"
+    return Cell(learning.verdict, bounds, _LEARNING_TONES[learning.verdict])
+
+
+def _points(difference: float | None) -> str:
+    """A difference of accuracies in percentage points, with its sign."""
+    if difference is None:
+        return units.MISSING
+    return f"{100 * difference:+.2f}".replace("-", "−")
+
+
+def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str, ...]:
+    """What the columns mean, and what could not be compared."""
+    groups = [comparison.groups[position] for position in positions]
+    lines = ["epoch: a steady epoch, the median over runs with its 95 % interval (of up to 5 runs their range)."]
+    if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
+        margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
+        lines += [
+            f"speed-up: epoch of the reference / this, with its 95 % interval; same: within ±{margin} %.",
+            f"learns: final accuracy less the reference's, 95 % interval in points; same: within ±{points}.",
+        ]
+    elif comparison.by is not None and len(groups) > 1:
+        lines.append(f"No two of these differ in {comparison.by} alone, so nothing is compared.")
+    if comparison.baseline is not None and any(group.reference is None for group in groups):
+        lines.append(f"Groups without a speed-up have none with {'='.join(comparison.baseline)} to start from.")
+    references = {group.reference for group in groups if group.reference is not None}
+    if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
+        lines.append("A reference does not learn, so there is no verdict on speeds against it.")
+    return tuple(lines)

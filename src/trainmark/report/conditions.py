@@ -1,0 +1,102 @@
+"""What holds for every group of a table is said once above it; what does not becomes a column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmark import units
+from trainmark.analysis.groups import Key
+from trainmark.analysis.results import GroupResult
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One condition of a measurement.
+
+    Args:
+        title: of its column, where it needs one.
+        of: what a key says of it, in words; empty says nothing.
+        given: names what it normally follows from, such as a backend's version from the backend. Then it may differ
+            between groups and still be said above the table, once a name.
+    """
+
+    title: str
+    of: Callable[[Key], str]
+    given: Callable[[Key], str] | None = None
+
+
+def _data(key: Key) -> str:
+    test = f" and {key.test_examples:,} test" if key.test_examples else ""
+    return f"{key.dataset}, {key.train_examples:,} training{test} examples"
+
+
+def _threads(key: Key) -> str:
+    if key.threads is None:
+        return "default threads"
+    return f"{key.threads} thread{'s' if key.threads != 1 else ''}"
+
+
+def _cpu(key: Key) -> str:
+    cores = "" if key.cores is None else f"{key.cores} core{'s' if key.cores != 1 else ''}"
+    return ", ".join(part for part in (key.cpu or "CPU not known", cores) if part)
+
+
+_LINES: tuple[tuple[Fact, ...], ...] = (
+    (
+        Fact("dataset", _data),
+        Fact("precision", lambda key: key.precision),
+        Fact("threads", _threads),
+        Fact("protocol", lambda key: f"{key.protocol} weights" if key.protocol == "fresh" else key.protocol),
+        Fact("memory", lambda key: "" if not key.memory_fraction else f"memory limit {key.memory_fraction:.0%}"),
+        Fact("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
+    ),
+    (
+        Fact("machine", lambda key: key.machine),
+        Fact("CPU", _cpu, given=lambda key: key.machine),
+        Fact("device name", lambda key: key.device_name or "", given=lambda key: key.device),
+    ),
+    (
+        Fact("version", lambda key: key.version or "", given=lambda key: key.backend),
+        Fact("python", lambda key: f"python {key.python}"),
+    ),
+)
+
+
+def split(groups: Sequence[GroupResult]) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
+    """The lines above a table of ``groups``, and the facts that need a column in it."""
+    keys = [group.key for group in groups]
+    lines, columns = [], []
+    for facts in _LINES:
+        said = []
+        for fact in facts:
+            words = _in_common(fact, keys)
+            if words is None:
+                columns.append(fact)
+            elif words:
+                said.append(words)
+        if said:
+            lines.append(" · ".join(said))
+    lines[0] = f"{lines[0]} · {_runs(groups)}" if lines else _runs(groups)
+    return tuple(lines), tuple(columns)
+
+
+def _in_common(fact: Fact, keys: Sequence[Key]) -> str | None:
+    """The fact in words for all of ``keys``, or None when a reader could not tell which holds for which."""
+    if fact.given is None:
+        values = {fact.of(key) for key in keys}
+        return values.pop() if len(values) == 1 else None
+    by_name: dict[str, str] = {}
+    for key in keys:
+        if by_name.setdefault(fact.given(key), fact.of(key)) != fact.of(key):
+            return None
+    told = {name: value for name, value in by_name.items() if value}
+    if fact.title == "CPU" and len(by_name) == 1:
+        return next(iter(told.values()), "")  # the machine's name stands before it already
+    return ", ".join(f"{name} {value}" for name, value in told.items())
+
+
+def _runs(groups: Sequence[GroupResult]) -> str:
+    fewest, most = min(group.runs for group in groups), max(group.runs for group in groups)
+    number = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{units.count(most, 'run')} each" if number == "1" else f"{number} runs each"

@@ -1,0 +1,28 @@
+"""Tables as CSV: unrounded numbers in base units, one header a kind of table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+
+from trainmark.report.table import Scalar, Table
+
+
+def to_csv(tables: Iterable[Table]) -> str:
+    """All rows of tables with the same data keys under one header; another header follows after an empty line.
+
+    Seconds are seconds, accuracies and margins fractions; unknown is empty, what is not finite ``nan`` or ``inf``.
+    """
+    blocks: dict[tuple[str, ...], list[dict[str, Scalar]]] = {}
+    for table in tables:
+        for row in table.rows:
+            blocks.setdefault(tuple(row.data), []).append(dict(row.data))
+    written = []
+    for keys, rows in blocks.items():
+        text = io.StringIO()
+        writer = csv.DictWriter(text, keys, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        written.append(text.getvalue())
+    return "\n".join(written)

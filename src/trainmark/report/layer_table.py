@@ -1,0 +1,134 @@
+"""A workload as a table of layers: shapes, parameters, cost."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from trainmark import units
+from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.workload.losses import Loss
+from trainmark.workload.model import LayerPlan, Shape, lay_out
+from trainmark.workload.optimizers import Optimizer
+from trainmark.workload.spec import Workload
+
+
+def layer_table(workload: Workload) -> Table:
+    """Every layer of ``workload`` with its shapes, parameters and FLOPs an example, and their totals."""
+    model = lay_out(workload)
+    total = (
+        Cell("total", tone="strong"),
+        Cell(""),
+        Cell(""),
+        Cell(units.count(model.parameters), tone="strong"),
+        Cell(units.flops(model.forward_flops), tone="strong"),
+        Cell(units.flops(model.training_flops), tone="strong"),
+    )
+    rows = [
+        Row((Cell("input"), Cell(_written(model.input_shape)), *(Cell("") for _ in range(4)))),
+        *(Row(_cells(plan)) for plan in model.layers),
+        Row(total, starts_section=True),
+    ]
+    return Table(
+        title=f"{workload.name}: {workload.title}",
+        conditions=_conditions(workload),
+        columns=(
+            Column("layer"),
+            Column("output"),
+            Column("kernel"),
+            Column("parameters", "right"),
+            Column("forward", "right"),
+            Column("training", "right"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            "FLOPs an example, of matrix products and convolutions alone; one multiply-add is two.",
+            "training: forward, gradient of the weights and, but for the first layer, gradient of the inputs.",
+            *_published(workload),
+        ),
+    )
+
+
+def layer_data(workload: Workload) -> dict[str, Any]:
+    """The same for ``--json``, with the whole specification."""
+    model = lay_out(workload)
+    return {
+        "name": workload.name,
+        "title": workload.title,
+        "dataset": workload.dataset,
+        "step_fingerprint": workload.step_fingerprint,
+        "schedule_fingerprint": workload.schedule_fingerprint,
+        "model": {
+            "input_shape": model.input_shape,
+            "parameters": model.parameters,
+            "forward_flops_per_example": model.forward_flops,
+            "training_flops_per_example": model.training_flops,
+            "layers": [_layer_data(plan) for plan in model.layers],
+        },
+        "spec": workload.to_data(),
+    }
+
+
+def _cells(plan: LayerPlan) -> tuple[Cell, ...]:
+    return (
+        Cell(plan.name),
+        Cell(_written(plan.output_shape)),
+        Cell(_written(plan.kernel_shape) if plan.kernel_shape else ""),
+        Cell(units.count(plan.parameters) if plan.parameters else ""),
+        Cell(units.flops(2 * plan.forward_macs) if plan.forward_macs else ""),
+        Cell(units.flops(2 * plan.training_macs) if plan.training_macs else ""),
+    )
+
+
+def _layer_data(plan: LayerPlan) -> dict[str, Any]:
+    return {
+        "name": plan.name,
+        "kind": plan.layer.kind,
+        "input_shape": plan.input_shape,
+        "output_shape": plan.output_shape,
+        "kernel_shape": plan.kernel_shape,
+        "parameters": plan.parameters,
+        "forward_flops_per_example": 2 * plan.forward_macs,
+        "training_flops_per_example": 2 * plan.training_macs,
+    }
+
+
+def _conditions(workload: Workload) -> tuple[str, ...]:
+    schedule, size = workload.schedule, workload.batches.size
+    batch = "the whole dataset a step" if size == "full" else f"batches of {size:,}"
+    epochs = f"{schedule.epochs} epoch{'s' if schedule.epochs != 1 else ''}"
+    if schedule.steps_per_epoch is not None:
+        epochs += f" of {schedule.steps_per_epoch:,} steps"
+    if schedule.steps is not None:
+        epochs = f"{schedule.steps:,} steps"
+    shuffled = f"shuffled {schedule.shuffle.replace('-', ' ')}"
+    return (
+        f"{workload.dataset}, {batch}, {epochs}, {shuffled}, {schedule.protocol} weights",
+        f"loss: {_with_settings(workload.loss)}",
+        f"optimiser: {_with_settings(workload.optimizer)}",
+    )
+
+
+def _with_settings(part: Loss | Optimizer) -> str:
+    """``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; what is 0, and so off, is left out."""
+    return ", ".join([part.kind, *_numbers(dataclasses.asdict(part))])
+
+
+def _numbers(settings: dict[str, Any], of: str = "") -> Iterator[str]:
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _numbers(value, f"{name} ")
+        elif isinstance(value, int | float) and not isinstance(value, bool) and value:
+            yield f"{of}{name.replace('_', ' ')} {value:,}"
+
+
+def _published(workload: Workload) -> tuple[str, ...]:
+    if workload.published is None:
+        return ()
+    runs = ", ".join(f"{run.name!r}" for run in workload.published.runs)
+    return (f"published: {runs} ({workload.published.source}).",)
+
+
+def _written(shape: Shape) -> str:
+    return " × ".join(str(side) for side in shape)

@@ -1,0 +1,42 @@
+"""Tables as GitHub-flavoured Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainmark.report.table import Cell, Table
+
+
+def to_markdown(tables: Iterable[Table]) -> str:
+    """The tables under each other, each with its title, conditions and notes."""
+    return "\n".join(_one(table) for table in tables)
+
+
+def _one(table: Table) -> str:
+    lines = [f"### {_escaped(table.title)}", "", *(f"- {_escaped(condition)}" for condition in table.conditions), ""]
+    if table.rows:
+        lines += [
+            _line(_escaped(column.title) for column in table.columns),
+            _line("---:" if column.align == "right" else "---" for column in table.columns),
+            *(_line(_cell(cell) for cell in row.cells) for row in table.rows),
+            "",
+        ]
+    lines += [f"- {_escaped(note)}" for note in table.notes]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(cell: Cell) -> str:
+    text = _escaped(cell.text)
+    if cell.tone == "strong":
+        text = f"**{text}**"
+    return f"{text} ({_escaped(cell.detail)})" if cell.detail else text
+
+
+def _escaped(text: str) -> str:
+    for special in "\\|*_`<[":
+        text = text.replace(special, f"\\{special}")
+    return text.replace("\n", " ")

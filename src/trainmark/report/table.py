@@ -1,0 +1,66 @@
+"""A table as data: made once, drawn by the terminal, Markdown and CSV renderers alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Tone = Literal["plain", "strong", "dim", "good", "bad", "doubtful"]
+Scalar = str | float | int | bool | None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Args:
+        title: with the unit where the cells carry none.
+        align: numbers stand to the right.
+        optional: may be left out where the terminal is narrow; the last one goes first.
+    """
+
+    title: str
+    align: Literal["left", "right"] = "left"
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number or word; ``detail``, such as its interval, stands below or behind it."""
+
+    text: str
+    detail: str = ""
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a table.
+
+    Args:
+        cells: as many as there are columns.
+        data: the same for machines, unrounded, by the names of the JSON keys.
+        starts_section: draw a line above it.
+    """
+
+    cells: tuple[Cell, ...]
+    data: Mapping[str, Scalar] = field(default_factory=dict)
+    starts_section: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, the conditions that hold for every row, the rows, and what must be said below them."""
+
+    title: str
+    conditions: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    notes: tuple[str, ...] = ()
+
+
+def span(low: str, high: str) -> str:
+    """``7.20–7.44 s`` of ``7.20 s`` and ``7.44 s``: the unit once when it is the same."""
+    number, _, unit = low.partition(" ")
+    return f"{number}–{high}" if unit and high.endswith(f" {unit}") and " " not in unit else f"{low}–{high}"

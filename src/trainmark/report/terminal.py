@@ -1,0 +1,82 @@
+"""Tables on a terminal, drawn by rich."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from trainmark.report.table import Cell, Table, Tone
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+_STYLES: dict[Tone, str] = {
+    "plain": "",
+    "strong": "bold",
+    "dim": "dim",
+    "good": "green",
+    "bad": "red",
+    "doubtful": "yellow",
+}
+
+
+def draw_all(console: Console, tables: Iterable[Table]) -> None:
+    """Print the tables with an empty line between them."""
+    for number, table in enumerate(tables):
+        if number:
+            console.print()
+        draw(console, table)
+
+
+def draw(console: Console, table: Table) -> None:
+    """Print title, conditions, grid and notes of ``table``. Too narrow, it loses optional columns, and says so."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console.print(Text(table.title, style="bold"))
+    for condition in table.conditions:
+        console.print(Text(condition, style="dim"))
+    notes = list(table.notes)
+    if table.rows:
+        kept = _fitting(console, table)
+        console.print(Padding(_grid(table, kept), (1, 0, 1 if notes else 0, 0), expand=False))
+        dropped = [column.title for position, column in enumerate(table.columns) if position not in kept]
+        if dropped:
+            notes.append(f"Left out at this width: {', '.join(dropped)}.".replace("\n", " "))
+    for note in notes:
+        console.print(Text(note, style="dim"))
+
+
+def _fitting(console: Console, table: Table) -> list[int]:
+    """The positions of as many columns as the terminal has room for."""
+    kept = list(range(len(table.columns)))
+    droppable = [position for position in kept if table.columns[position].optional]
+    unbounded = console.options.update(width=10_000)
+    while droppable and console.measure(_grid(table, kept), options=unbounded).maximum > console.width:
+        kept.remove(droppable.pop())
+    return kept
+
+
+def _grid(table: Table, kept: list[int]) -> RichTable:
+    from rich import box
+    from rich.table import Table as RichTable
+
+    grid = RichTable(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for position in kept:
+        column = table.columns[position]
+        # Too narrow, a number goes on in the next line; an ellipsis would swallow digits.
+        grid.add_column(column.title, justify=column.align, overflow="fold", vertical="top")
+    for number, row in enumerate(table.rows):
+        if row.starts_section and number:
+            grid.add_section()
+        grid.add_row(*(_text(row.cells[position]) for position in kept))
+    return grid
+
+
+def _text(cell: Cell) -> Text:
+    from rich.text import Text
+
+    text = Text(cell.text, style=_STYLES[cell.tone])
+    return text.append(f"\n{cell.detail}", style="dim not bold") if cell.detail else text

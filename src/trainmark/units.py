@@ -1,0 +1,94 @@
+"""Numbers as people read them: always with a unit, never more digits than were measured."""
+
+from __future__ import annotations
+
+import math
+
+MISSING = "-"
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` with ``digits`` significant digits, without an exponent for everyday sizes."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value == 0:
+        return "0"
+    value = float(f"{value:.{digits - 1}e}")  # rounding first: 9.996 is 10.0, not 10.00
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(decimals, 0)}f}" if -4 <= decimals <= 8 else f"{value:.{digits - 1}e}"
+
+
+def _scaled(value: float, unit: str, prefixes: str, base: float) -> str:
+    for prefix in prefixes:
+        if abs(value) < 0.9995 * base:
+            return f"{significant(value)} {prefix.strip()}{unit}"
+        value /= base
+    return f"{significant(value)} {prefixes[-1]}{unit}"
+
+
+def seconds(value: float | None) -> str:
+    """A duration: ``3.2 µs``, ``41.0 ms``, ``7.31 s``, ``12 min 5 s``."""
+    if value is None:
+        return MISSING
+    if not math.isfinite(value):
+        return significant(value)
+    if abs(value) < 1e-3:
+        return f"{significant(value * 1e6)} µs"
+    if abs(value) < 0.9995:
+        return f"{significant(value * 1e3)} ms"
+    if abs(value) < 120:
+        return f"{significant(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def count(value: float | None, unit: str = "") -> str:
+    """A plain count with thousands separators, ``21,840`` or ``21,840 parameters``."""
+    if value is None:
+        return MISSING
+    return f"{value:,.0f} {unit}".strip()
+
+
+def rate(value: float | None, unit: str) -> str:
+    """A throughput such as ``11.3k samples/s``."""
+    if value is None:
+        return MISSING
+    if abs(value) < 10_000:
+        return f"{significant(value)} {unit}"
+    if abs(value) < 9_995_000:
+        return f"{significant(value / 1e3)}k {unit}"
+    return f"{significant(value / 1e6)}M {unit}"
+
+
+def flops(value: float | None) -> str:
+    """A number of floating-point operations: ``51 kFLOP``, ``13.5 GFLOP``."""
+    return MISSING if value is None else _scaled(value, "FLOP", " kMGTPE", 1e3)
+
+
+def bytes_(value: float | None) -> str:
+    """A size in binary units: ``149 MiB``."""
+    if value is None:
+        return MISSING
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(value) < 1023.5 or unit == "TiB":
+            return f"{significant(value)} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """A fraction as a percentage: ``98.33 %``."""
+    return MISSING if value is None else f"{100 * value:.{digits}f} %"
+
+
+def loss(value: float | None) -> str:
+    """A loss with four significant digits."""
+    return MISSING if value is None else significant(value, 4)
+
+
+def ratio(value: float | None) -> str:
+    """A speed-up: ``2.41×``."""
+    return MISSING if value is None else f"{significant(value)}×"

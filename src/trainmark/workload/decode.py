@@ -1,0 +1,170 @@
+"""Plain data (TOML, JSON) to frozen dataclasses, strictly.
+
+The measured process may import only the standard library and NumPy, and msgspec knows no tagged unions of
+dataclasses; so the few types a workload needs are read here, the same way on both sides of the pipe
+(``docs/decisions/0003-workloads-are-dataclasses.md``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import types
+import typing
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+T = TypeVar("T")
+Path = tuple[str | int, ...]
+
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+}
+
+
+class Misfit(Exception):
+    """Data that does not fit its type, at ``path``.
+
+    A constructor raises it with the path of the field alone; :func:`decode` puts the way to that field in front.
+    """
+
+    def __init__(self, path: Path, expected: str, found: str) -> None:
+        self.path = path
+        self.expected = expected
+        self.found = found
+        super().__init__(f"{dotted(path)}: expected {expected}, found {found}")
+
+
+def require(holds: bool, field: str, expected: str, found: object) -> None:
+    """Raise :class:`Misfit` for ``field`` unless ``holds``; for use in ``__post_init__``."""
+    if not holds:
+        raise Misfit((field,), expected, repr(found))
+
+
+def dotted(path: Path) -> str:
+    """``('model', 2, 'units')`` as people write it: ``model[2].units``."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def decode(into: type[T], data: object, path: Path = ()) -> T:
+    """``data`` as an instance of ``into``.
+
+    Args:
+        into: a dataclass whose fields are bool, int, float, str, Literal, tuples, unions with None, dataclasses, or
+            unions of dataclasses told apart by their field ``kind``.
+        data: what a TOML or JSON reader returned.
+        path: where ``data`` stands, for the message.
+
+    Raises:
+        Misfit: a wrong type, a missing or unknown key, or a value the dataclass refuses.
+    """
+    return typing.cast(T, _decode(into, data, path))
+
+
+def _decode(into: Any, data: object, path: Path) -> Any:
+    origin = get_origin(into)
+    if origin in (Union, types.UnionType):
+        return _decode_union(get_args(into), data, path)
+    if origin is Literal:
+        if data not in get_args(into) or isinstance(data, bool):
+            raise Misfit(path, " or ".join(repr(choice) for choice in get_args(into)), _describe(data))
+        return data
+    if origin is tuple:
+        return _decode_tuple(get_args(into), data, path)
+    if dataclasses.is_dataclass(into):
+        return _decode_dataclass(typing.cast(type, into), data, path)
+    if into is float and isinstance(data, int) and not isinstance(data, bool):
+        return float(data)
+    if not isinstance(data, into) or (into is not bool and isinstance(data, bool)):
+        raise Misfit(path, _WORDS[into], _describe(data))
+    return data
+
+
+def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
+    if data is None and type(None) in choices:
+        return None
+    classes = {
+        str(_fields(choice)["kind"][1].default): choice
+        for choice in choices
+        if isinstance(choice, type) and _tagged(choice)
+    }
+    if classes:
+        if not isinstance(data, dict):
+            raise Misfit(path, "a table with a key 'kind'", _describe(data))
+        kind = data.get("kind")
+        if kind not in classes:
+            raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{_near(kind, classes)}", _describe(kind))
+        return _decode(classes[kind], data, path)
+    problems = []
+    for choice in choices:
+        if choice is type(None):
+            continue
+        try:
+            return _decode(choice, data, path)
+        except Misfit as misfit:
+            if len(misfit.path) > len(path):
+                raise
+            problems.append(misfit.expected)
+    raise Misfit(path, " or ".join(problems), _describe(data))
+
+
+def _decode_tuple(arguments: tuple[Any, ...], data: object, path: Path) -> tuple[Any, ...]:
+    if not isinstance(data, (list, tuple)):
+        raise Misfit(path, "a list", _describe(data))
+    if len(arguments) == 2 and arguments[1] is ...:
+        return tuple(_decode(arguments[0], item, (*path, index)) for index, item in enumerate(data))
+    if len(data) != len(arguments):
+        raise Misfit(path, f"a list of {len(arguments)}", f"a list of {len(data)}")
+    return tuple(
+        _decode(argument, item, (*path, index))
+        for index, (argument, item) in enumerate(zip(arguments, data, strict=True))
+    )
+
+
+def _decode_dataclass(into: type, data: object, path: Path) -> Any:
+    if not isinstance(data, dict):
+        raise Misfit(path, "a table", _describe(data))
+    fields = _fields(into)
+    for key in data:
+        if key not in fields:
+            raise Misfit((*path, key), f"one of {', '.join(sorted(fields))}{_near(key, fields)}", f"the key {key!r}")
+    arguments = {}
+    for name, (hint, field) in fields.items():
+        if name in data:
+            arguments[name] = _decode(hint, data[name], (*path, name))
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise Misfit(path, f"the key {name!r}", "no such key" if data else "an empty table")
+    try:
+        return into(**arguments)
+    except Misfit as misfit:
+        raise Misfit(path + misfit.path, misfit.expected, misfit.found) from None
+
+
+@cache
+def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
+    hints = get_type_hints(into)
+    return {field.name: (hints[field.name], field) for field in dataclasses.fields(into)}
+
+
+def _tagged(choice: type) -> bool:
+    return dataclasses.is_dataclass(choice) and "kind" in _fields(choice)
+
+
+def _near(name: object, known: typing.Iterable[str]) -> str:
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def _describe(data: object) -> str:
+    if data is None:
+        return "nothing"
+    if isinstance(data, (dict, list, tuple)):
+        return "a table" if isinstance(data, dict) else "a list"
+    text = repr(data)
+    return text if len(text) <= 60 else text[:57] + "..."

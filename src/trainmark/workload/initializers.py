@@ -1,0 +1,96 @@
+"""Initial weights, drawn by NumPy for every backend alike.
+
+Only ``Generator.random`` is used, whose stream has not changed since NumPy 1.17: the same seed gives the same
+weights in every interpreter that is measured.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.workload.decode import require
+
+Float64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class GlorotUniform:
+    """Uniform in ±sqrt(6 / (fan_in + fan_out)); Glorot and Bengio 2010, eq. 16."""
+
+    kind: Literal["glorot-uniform"] = "glorot-uniform"
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:
+        return _uniform(rng, shape, math.sqrt(6 / (fan_in + fan_out)))
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform in ±half_width."""
+
+    half_width: float
+    kind: Literal["uniform"] = "uniform"
+
+    def __post_init__(self) -> None:
+        require(self.half_width > 0, "half_width", "a number above 0", self.half_width)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        return _uniform(rng, shape, self.half_width)
+
+
+@dataclass(frozen=True)
+class FanInUniform:
+    """Uniform in ±1/sqrt(fan_in), for weights and biases alike, as early PyTorch drew both."""
+
+    kind: Literal["fan-in-uniform"] = "fan-in-uniform"
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        return _uniform(rng, shape, 1 / math.sqrt(fan_in))
+
+
+@dataclass(frozen=True)
+class TruncatedNormal:
+    """Normal with mean 0 and deviation ``sd`` before truncation; draws beyond 2 ``sd`` are redrawn."""
+
+    sd: float
+    kind: Literal["truncated-normal"] = "truncated-normal"
+
+    def __post_init__(self) -> None:
+        require(self.sd > 0, "sd", "a number above 0", self.sd)
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        values = _normal(rng, math.prod(shape))
+        outside = np.flatnonzero(np.abs(values) > 2)
+        while outside.size:
+            values[outside] = _normal(rng, outside.size)
+            outside = outside[np.abs(values[outside]) > 2]
+        return self.sd * values.reshape(shape)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value everywhere."""
+
+    value: float = 0.0
+    kind: Literal["constant"] = "constant"
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        return np.full(shape, self.value, dtype=np.float64)
+
+
+Initializer = GlorotUniform | Uniform | FanInUniform | TruncatedNormal | Constant
+
+
+def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float) -> Float64:
+    return (2 * rng.random(shape) - 1) * half_width
+
+
+def _normal(rng: np.random.Generator, size: int) -> Float64:
+    """Box-Muller, since ``standard_normal`` may change its stream between NumPy versions."""
+    radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
+    normal: Float64 = radius * np.cos(2 * np.pi * rng.random(size))
+    return normal

@@ -1,0 +1,49 @@
+"""The forms in which the published scripts wrote 'cross-entropy'. All are means over the batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmark.workload.decode import require
+
+
+@dataclass(frozen=True)
+class NegativeLogLikelihood:
+    """``-log p[label]`` of a network that ends in log-softmax."""
+
+    kind: Literal["nll"] = "nll"
+
+
+@dataclass(frozen=True)
+class SoftmaxCrossEntropy:
+    """Softmax and logarithm fused: the stable form, on logits."""
+
+    kind: Literal["softmax-cross-entropy"] = "softmax-cross-entropy"
+
+
+@dataclass(frozen=True)
+class TwoStageCrossEntropy:
+    """Softmax (shifted by its maximum), then its logarithm, each with its own gradient; on logits.
+
+    No epsilon and no clamp, so a probability that underflows makes the loss infinite or its gradient NaN.
+    """
+
+    kind: Literal["softmax-then-log"] = "softmax-then-log"
+
+
+@dataclass(frozen=True)
+class ClippedCrossEntropy:
+    """Softmax, clipped to ``[epsilon, 1 - epsilon]``, then the logarithm; on logits.
+
+    An example outside the clip range has no gradient.
+    """
+
+    epsilon: float
+    kind: Literal["clipped-softmax-cross-entropy"] = "clipped-softmax-cross-entropy"
+
+    def __post_init__(self) -> None:
+        require(0 < self.epsilon < 0.5, "epsilon", "a number between 0 and 0.5", self.epsilon)
+
+
+Loss = NegativeLogLikelihood | SoftmaxCrossEntropy | TwoStageCrossEntropy | ClippedCrossEntropy

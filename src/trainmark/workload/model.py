@@ -1,0 +1,181 @@
+"""Shapes, parameters and FLOPs of a network, from the specification alone.
+
+One multiply-add (MAC) is two floating-point operations. Only matrix products and convolutions are counted; a
+training step is the forward pass, the weight gradient (as much again) and the input gradient (as much again, but
+nothing for the first layer that has weights).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.workload.decode import Misfit
+from trainmark.workload.layers import Conv2D, Dense, Flatten, Layer, LocalResponseNorm, MaxPool, padding_of
+from trainmark.workload.spec import Workload
+
+Shape = tuple[int, ...]
+Weights = dict[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class LayerPlan:
+    """One layer in its place. Shapes leave the batch out; images are ``(height, width, channels)``."""
+
+    name: str
+    layer: Layer
+    input_shape: Shape
+    output_shape: Shape
+    kernel_shape: Shape | None
+    forward_macs: int
+    input_gradient_macs: int
+
+    @property
+    def parameters(self) -> int:
+        """Number of weights and biases."""
+        return math.prod(self.kernel_shape) + self.kernel_shape[-1] if self.kernel_shape else 0
+
+    @property
+    def l2(self) -> float:
+        """Factor of the L2 term of its kernel; 0 where there is none."""
+        return self.layer.l2 if isinstance(self.layer, (Dense, Conv2D)) else 0.0
+
+    @property
+    def training_macs(self) -> int:
+        """Forward, weight gradient and input gradient, per example."""
+        return 2 * self.forward_macs + self.input_gradient_macs
+
+    @property
+    def kernel_name(self) -> str:
+        """Key of the kernel among the weights."""
+        return f"{self.name}.kernel"
+
+    @property
+    def bias_name(self) -> str:
+        """Key of the bias among the weights."""
+        return f"{self.name}.bias"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network laid out: every layer with its shapes and cost."""
+
+    input_shape: Shape
+    layers: tuple[LayerPlan, ...]
+
+    @property
+    def classes(self) -> int:
+        """Width of the last layer."""
+        return self.layers[-1].output_shape[0]
+
+    @property
+    def weighted_layers(self) -> tuple[LayerPlan, ...]:
+        """The layers that have weights, in order."""
+        return tuple(plan for plan in self.layers if plan.kernel_shape)
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained values."""
+        return sum(plan.parameters for plan in self.layers)
+
+    @property
+    def forward_flops(self) -> int:
+        """Floating-point operations of one forward pass, per example."""
+        return 2 * sum(plan.forward_macs for plan in self.layers)
+
+    @property
+    def training_flops(self) -> int:
+        """Floating-point operations of one training step, per example."""
+        return 2 * sum(plan.training_macs for plan in self.layers)
+
+
+def lay_out(workload: Workload) -> Model:
+    """The network of ``workload``, layer by layer.
+
+    Raises:
+        Misfit: a layer that can't take the shape it gets, with the path to that layer.
+    """
+    shape: Shape = workload.input.network_shape
+    plans: list[LayerPlan] = []
+    counts: dict[str, int] = {}
+    for index, layer in enumerate(workload.model):
+        counts[layer.kind] = counts.get(layer.kind, 0) + 1
+        first = not any(plan.kernel_shape for plan in plans)
+        try:
+            output, kernel, macs = _apply(layer, shape)
+        except Misfit as misfit:
+            raise Misfit(("model", index, *misfit.path), misfit.expected, misfit.found) from None
+        plans.append(
+            LayerPlan(f"{layer.kind}{counts[layer.kind]}", layer, shape, output, kernel, macs, 0 if first else macs)
+        )
+        shape = output
+    if len(shape) != 1:
+        raise Misfit(("model", len(plans) - 1), "one value a class at the end of the network", f"the shape {shape}")
+    return Model(workload.input.network_shape, tuple(plans))
+
+
+def initial_weights(model: Model, seed: int) -> Weights:
+    """Weights drawn by NumPy, float32, in canonical layout; the same for every backend.
+
+    Args:
+        model: the network.
+        seed: of this run; each layer has its own stream, so a change of one layer leaves the others alone.
+    """
+    weights: Weights = {}
+    for index, plan in enumerate(model.layers):
+        layer = plan.layer
+        if not isinstance(layer, (Dense, Conv2D)) or plan.kernel_shape is None:
+            continue
+        *receptive, inputs, outputs = plan.kernel_shape
+        field = math.prod(receptive)
+        rng = np.random.Generator(np.random.PCG64([seed, index]))
+        kernel = layer.kernel.draw(rng, plan.kernel_shape, field * inputs, field * outputs)
+        bias = layer.bias.draw(rng, (outputs,), field * inputs, field * outputs)
+        weights[plan.kernel_name] = kernel.astype(np.float32)
+        weights[plan.bias_name] = bias.astype(np.float32)
+    return weights
+
+
+def _apply(layer: Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
+    """Output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
+    if isinstance(layer, Dense):
+        if len(shape) != 1:
+            raise Misfit((), "a 'flatten' layer before 'dense'", f"images of {_written(shape)}")
+        return (layer.units,), (shape[0], layer.units), shape[0] * layer.units
+    if isinstance(layer, Conv2D):
+        height, width, channels = _image(layer, shape)
+        rows = _windows(layer.size, 1, height, layer.padding)
+        columns = _windows(layer.size, 1, width, layer.padding)
+        kernel = (layer.size, layer.size, channels, layer.filters)
+        return (rows, columns, layer.filters), kernel, rows * columns * math.prod(kernel)
+    if isinstance(layer, MaxPool):
+        height, width, channels = _image(layer, shape)
+        rows = _windows(layer.size, layer.stride, height, layer.padding)
+        return (rows, _windows(layer.size, layer.stride, width, layer.padding), channels), None, 0
+    if isinstance(layer, Flatten):
+        return (math.prod(shape),), None, 0
+    if isinstance(layer, LocalResponseNorm) or layer.kind == "channel-dropout":
+        _image(layer, shape)
+    if layer.kind == "log-softmax" and len(shape) != 1:
+        raise Misfit((), "a 'flatten' layer before 'log-softmax'", f"images of {_written(shape)}")
+    return shape, None, 0
+
+
+def _image(layer: Layer, shape: Shape) -> Shape:
+    if len(shape) != 3:
+        raise Misfit((), f"images before {layer.kind!r}", f"{_written(shape)} values an example")
+    return shape
+
+
+def _windows(size: int, stride: int, width: int, padding: str) -> int:
+    before, after = padding_of(size, stride, width, "same" if padding == "same" else "valid")
+    if size > width + before + after:
+        raise Misfit(("size",), f"a window of at most {width}", str(size))
+    return (width + before + after - size) // stride + 1
+
+
+def _written(shape: Shape) -> str:
+    return " × ".join(str(side) for side in shape)

@@ -1,0 +1,113 @@
+"""From stored bytes to network input.
+
+The order is fixed: crop, distort, divide, standardise. :func:`prepare` is the deterministic path (evaluation, and
+training where nothing is distorted); :func:`distort` adds the random one of the CIFAR-10 tutorial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.workload.decode import require
+
+
+@dataclass(frozen=True)
+class Standardize:
+    """``(x - mean) / sd`` with the same two numbers for all pixels."""
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        require(self.sd > 0, "sd", "a number above 0", self.sd)
+
+
+@dataclass(frozen=True)
+class Distortions:
+    """Random crop (to ``Input.crop``), mirror image, brightness and contrast, per training image.
+
+    Brightness adds one ``U[-brightness, brightness)`` to all values; contrast multiplies each channel's distance to
+    its own mean by one ``U[low, high)``. Both on the 0..255 scale.
+    """
+
+    flip: bool
+    brightness: float
+    contrast: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Input:
+    """How a dataset's bytes become the network's input.
+
+    Args:
+        shape: ``[height, width, channels]`` of the stored images.
+        crop: side of the square that is cut out, centred in evaluation; None keeps the image.
+        divide_by: what the bytes are divided by.
+        standardize: applied after the division.
+        standardize_each: ``(x - mean)/max(sd, 1/√values)`` with each image's own mean and deviation.
+        distortions: applied in training only.
+    """
+
+    shape: tuple[int, int, int]
+    divide_by: float = 255.0
+    crop: int | None = None
+    standardize: Standardize | None = None
+    standardize_each: bool = False
+    distortions: Distortions | None = None
+
+    def __post_init__(self) -> None:
+        require(min(self.shape) > 0, "shape", "three whole numbers above 0", self.shape)
+        require(self.divide_by > 0, "divide_by", "a number above 0", self.divide_by)
+        if self.crop is not None:
+            require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)
+
+    @property
+    def network_shape(self) -> tuple[int, int, int]:
+        """``(height, width, channels)`` that the network sees."""
+        height, width, channels = self.shape
+        return (self.crop, self.crop, channels) if self.crop else (height, width, channels)
+
+
+def prepare(spec: Input, images: NDArray[np.uint8], dtype: Any = np.float32) -> NDArray[Any]:
+    """Bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, without chance."""
+    height, width, _ = spec.network_shape
+    top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
+    return _scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
+
+
+def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32) -> NDArray[Any]:
+    """Bytes ``[n, height, width, channels]`` to network input, each image distorted by its own draws."""
+    if spec.distortions is None:
+        return prepare(spec, images, dtype)
+    height, width, _ = spec.network_shape
+    count = len(images)
+    top = rng.integers(0, spec.shape[0] - height + 1, count)
+    left = rng.integers(0, spec.shape[1] - width + 1, count)
+    rows = top[:, None] + np.arange(height)
+    columns = left[:, None] + np.arange(width)
+    if spec.distortions.flip:
+        columns = np.where(rng.random(count)[:, None] < 0.5, columns[:, ::-1], columns)
+    x = images[np.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]].astype(dtype)
+    brightness, (low, high) = spec.distortions.brightness, spec.distortions.contrast
+    shift = (2 * rng.random(count) - 1) * brightness
+    factor = low + (high - low) * rng.random(count)
+    x += shift.astype(dtype).reshape(-1, 1, 1, 1)
+    mean = x.mean(axis=(1, 2), keepdims=True)
+    return _scale(spec, (x - mean) * factor.astype(dtype).reshape(-1, 1, 1, 1) + mean)
+
+
+def _scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
+    if spec.divide_by != 1:
+        x = x / x.dtype.type(spec.divide_by)
+    if spec.standardize is not None:
+        x = (x - x.dtype.type(spec.standardize.mean)) / x.dtype.type(spec.standardize.sd)
+    if spec.standardize_each:
+        values = x[0].size
+        mean = x.mean(axis=(1, 2, 3), keepdims=True)
+        sd = np.maximum(x.std(axis=(1, 2, 3), keepdims=True), x.dtype.type(values**-0.5))
+        x = (x - mean) / sd
+    return x

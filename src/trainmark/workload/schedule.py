@@ -1,0 +1,89 @@
+"""How many steps, in which order, and what is looked at in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainmark.workload.decode import require
+
+Protocol = Literal["fresh", "continued"]
+Shuffle = Literal["every-epoch", "once", "never"]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One run's course.
+
+    Args:
+        epochs: passes over the dataset; an epoch's edge is where time is read.
+        steps: stop after this many steps in all, in the middle of an epoch if need be; None runs all epochs.
+        steps_per_epoch: end each epoch after this many steps; None takes the whole dataset.
+        shuffle: order of the training examples; ``once`` draws one order and keeps it.
+        dataset_repeats: how often an epoch passes over the dataset.
+        evaluate: after every epoch, or once at the end of a run.
+        protocol: ``fresh`` starts every repeat from new weights; ``continued`` carries them over and rebuilds the
+            optimiser.
+    """
+
+    epochs: int
+    steps: int | None = None
+    steps_per_epoch: int | None = None
+    shuffle: Shuffle = "every-epoch"
+    dataset_repeats: int = 1
+    evaluate: Literal["every-epoch", "end"] = "every-epoch"
+    protocol: Protocol = "fresh"
+
+    def __post_init__(self) -> None:
+        for field in ("epochs", "steps", "steps_per_epoch", "dataset_repeats"):
+            value = getattr(self, field)
+            require(value is None or value > 0, field, "a whole number above 0", value)
+
+
+@dataclass(frozen=True)
+class Batches:
+    """How a dataset is cut into batches.
+
+    Args:
+        size: examples a step; ``full`` is the whole dataset.
+        last: whether a smaller batch at the end of a pass is kept or dropped.
+    """
+
+    size: int | Literal["full"]
+    last: Literal["keep", "drop"] = "keep"
+
+    def __post_init__(self) -> None:
+        require(self.size == "full" or self.size > 0, "size", "a whole number above 0, or 'full'", self.size)
+
+    def sizes(self, examples: int) -> tuple[int, ...]:
+        """The size of each batch of one pass over ``examples``."""
+        if self.size == "full":
+            return (examples,)
+        whole, rest = divmod(examples, self.size)
+        return (self.size,) * whole + ((rest,) if rest and self.last == "keep" else ())
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What the workload reports of its training.
+
+    Args:
+        train: ``running`` averages the batches of an epoch, each before its update and with dropout on; ``exact``
+            evaluates the whole training set.
+        loss_includes_l2: whether the reported training loss holds the layers' L2 terms.
+    """
+
+    train: Literal["running", "exact"] = "running"
+    loss_includes_l2: bool = False
+
+
+def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
+    """Batch sizes of every step of every epoch of one run, ``[epoch][step]``."""
+    one_pass = batches.sizes(examples)
+    epoch = (one_pass * schedule.dataset_repeats)[: schedule.steps_per_epoch]
+    if schedule.steps is None:
+        return (epoch,) * schedule.epochs
+    if not epoch:
+        return ()
+    whole, rest = divmod(schedule.steps, len(epoch))
+    return (epoch,) * whole + ((epoch[:rest],) if rest else ())

@@ -1,0 +1,93 @@
+"""A workload: model, data, loss, optimiser, schedule and protocol, as frozen data."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmark.workload.decode import decode, require
+from trainmark.workload.layers import ChannelDropout, Dropout, Layer, LogSoftmax
+from trainmark.workload.losses import Loss, NegativeLogLikelihood
+from trainmark.workload.optimizers import Optimizer, WeightAverage
+from trainmark.workload.pixels import Input
+from trainmark.workload.published import Published, PublishedRun
+from trainmark.workload.schedule import Batches, Metrics, Schedule
+
+
+@dataclass(frozen=True)
+class Workload:
+    """WHAT is trained. ``decode(Workload, data)`` reads it, :meth:`to_data` writes it."""
+
+    name: str
+    title: str
+    dataset: str
+    input: Input
+    model: tuple[Layer, ...]
+    loss: Loss
+    optimizer: Optimizer
+    batches: Batches
+    schedule: Schedule
+    metrics: Metrics = field(default_factory=Metrics)
+    weight_average: WeightAverage | None = None
+    published: Published | None = None
+
+    def __post_init__(self) -> None:
+        require(bool(self.model), "model", "at least one layer", "none")
+        ends_in_log_softmax = isinstance(self.model[-1], LogSoftmax)
+        if isinstance(self.loss, NegativeLogLikelihood):
+            require(
+                ends_in_log_softmax, "loss", "a last layer 'log-softmax' before the loss 'nll'", self.model[-1].kind
+            )
+        else:
+            require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that :func:`decode` reads back and JSON can hold."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_data(cls, data: object) -> Workload:
+        """The opposite of :meth:`to_data`; raises :class:`~trainmark.workload.decode.Misfit`."""
+        return decode(cls, data)
+
+    @property
+    def step_fingerprint(self) -> str:
+        """Names what one step computes: equal for two workloads whose steps are the same arithmetic."""
+        metrics = {"loss_includes_l2": self.metrics.loss_includes_l2}
+        return _digest(self.input, self.model, self.loss, self.optimizer, self.batches, self.weight_average, metrics)
+
+    @property
+    def schedule_fingerprint(self) -> str:
+        """Names how many steps are made, in which order, and when is looked at them."""
+        return _digest(self.schedule, self.metrics.train)
+
+    def deterministic(self) -> Workload:
+        """The same workload with nothing left to chance but the weights: no dropout, no distortions."""
+        return dataclasses.replace(
+            self,
+            model=tuple(layer for layer in self.model if not isinstance(layer, (Dropout, ChannelDropout))),
+            input=dataclasses.replace(self.input, distortions=None),
+        )
+
+    def scheduled_as(self, run: PublishedRun) -> Workload:
+        """This workload with the schedule of a published run."""
+        epochs = run.epochs if run.epochs is not None else self.schedule.epochs
+        return self.with_schedule(epochs=epochs, steps=run.steps, steps_per_epoch=None, protocol=run.protocol)
+
+    def with_schedule(self, **changes: Any) -> Workload:
+        """This workload with some fields of its schedule changed."""
+        return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
+
+
+def _digest(*parts: Any) -> str:
+    text = json.dumps([_plain(part) for part in parts], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _plain(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return [_plain(item) for item in part]
+    return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else part

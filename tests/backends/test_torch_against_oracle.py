@@ -1,0 +1,179 @@
+"""PyTorch against the float64 oracle: the same losses, step by step, with nothing left to chance.
+
+In float64 both must agree to the last digits, which leaves no room for another formula. In float32 they can't: rounding
+grows with every step, fast where an optimiser divides by a small root. So the float32 tolerance is measured: twice the
+distance that the oracle's own float32 losses move when it is run in float32 instead of float64, or when its first
+weights are nudged by one unit in the last place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trainmark.backends import registry
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.data.dataset import Dataset, Split
+from trainmark.workload import catalog
+from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
+from trainmark.workload.spec import Workload
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+STEPS = 20
+EXAMPLES = {"mnist-mlp32": 60_000, "cifar10-cnn": 256}
+BATCH = {"cifar10-cnn": 16}  # the oracle is slow on images; a step's arithmetic does not depend on the batch
+FLOAT64_TOLERANCE = 1e-10
+WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn"]
+
+
+@cache
+def workload(name: str) -> Workload:
+    found = catalog.find(name).deterministic()
+    size = BATCH.get(name)
+    return dataclasses.replace(found, batches=dataclasses.replace(found.batches, size=size)) if size else found
+
+
+@cache
+def data(name: str) -> Dataset:
+    """Images with a pattern that can be learned: ten prototypes under noise."""
+    shape = workload(name).input.shape
+    examples = EXAMPLES.get(name.partition(":")[0], 2_000)
+    rng = np.random.default_rng(0)
+    prototypes = rng.integers(0, 128, (10, *shape), dtype=np.uint8)
+    labels = rng.integers(0, 10, examples, dtype=np.uint8)
+    images = prototypes[labels] + rng.integers(0, 128, (examples, *shape), dtype=np.uint8)
+    split = Split(images, labels)
+    small = Split(images[:500].copy(), labels[:500].copy())
+    return Dataset("patterns", split, small, "", True)
+
+
+def plan(trained: Workload, examples: int) -> EpochPlan:
+    one_pass = trained.batches.sizes(examples)
+    passes = -(-STEPS // len(one_pass))
+    order = np.random.default_rng(1).permutation(examples)[: sum(one_pass)]
+    sizes = (one_pass * passes)[:STEPS]
+    return EpochPlan(sizes, np.tile(order, passes)[: sum(sizes)], trained.batches.size == "full")
+
+
+def losses(
+    trained: Workload, backend: str, style: str, precision: str, *, name: str, nudge: bool = False
+) -> np.ndarray[Any, Any]:
+    """Loss of each of the first steps."""
+    model = lay_out(trained)
+    weights = initial_weights(model, seed=3)
+    if nudge:
+        weights = {key: np.nextafter(value, np.float32(np.inf)) for key, value in weights.items()}
+    options = Options(style, "cpu", precision, seed=0)  # type: ignore[arg-type]
+    trainer = registry.load(backend).trainer(trained, model, data(name), options)
+    trainer.load(weights)
+    epoch = plan(trained, len(data(name).train))
+    trainer.compile(epoch)
+    trainer.begin_epoch(epoch)
+    results = trainer.train(STEPS, lambda: None)
+    trainer.synchronize()
+    return trainer.read(results).losses
+
+
+@cache
+def oracle(name: str, precision: str = "fp64", nudge: bool = False) -> np.ndarray[Any, Any]:
+    return losses(workload(name), "numpy", "idiomatic", precision, name=name, nudge=nudge)
+
+
+def float32_tolerance(name: str) -> float:
+    """Largest relative distance that rounding alone makes, times two."""
+    exact = oracle(name)
+    return 2 * max(apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact))
+
+
+def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
+    """Largest relative difference of any step."""
+    return float(np.max(np.abs(found / expected - 1)))
+
+
+@pytest.mark.parametrize("style", ["idiomatic", "fast"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
+    assert apart(losses(workload(name), "torch", style, "fp64", name=name), oracle(name)) < FLOAT64_TOLERANCE
+
+
+@pytest.mark.parametrize("style", ["idiomatic", "fast"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_float32_losses_stay_within_rounding(name: str, style: str) -> None:
+    found = apart(losses(workload(name), "torch", style, "fp32", name=name), oracle(name))
+    assert found < max(float32_tolerance(name), 4e-7)
+
+
+def other_scale(trained: Workload) -> Workload:
+    divide_by = 256 if trained.input.divide_by == 255 else 255
+    return dataclasses.replace(trained, input=dataclasses.replace(trained.input, divide_by=divide_by))
+
+
+def other_rate(trained: Workload) -> Workload:
+    rate = trained.optimizer.learning_rate * 1.01
+    return dataclasses.replace(trained, optimizer=dataclasses.replace(trained.optimizer, learning_rate=rate))
+
+
+@pytest.mark.parametrize("precision", ["fp64", "fp32"])
+@pytest.mark.parametrize("mistake", [other_scale, other_rate])
+@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"])
+def test_a_wrong_scale_and_a_wrong_rate_are_caught(name: str, mistake: Any, precision: str) -> None:
+    found = apart(losses(mistake(workload(name)), "torch", "fast", precision, name=name), oracle(name))
+    assert found > (FLOAT64_TOLERANCE if precision == "fp64" else max(float32_tolerance(name), 4e-7))
+
+
+@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp512"])
+def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The root of (v + ε) instead of the root of v, plus ε: what several libraries do."""
+    from trainmark.backends.torch import optimizers
+
+    class Misplaced(torch.optim.Optimizer):  # type: ignore[name-defined,misc]
+        def __init__(self, spec: Adam | RMSprop, network: Any) -> None:
+            super().__init__(network.parameters(), {"lr": spec.learning_rate})
+            self._spec, self._t = spec, 0
+
+        @torch.no_grad()
+        def step(self, closure: Any = None) -> None:
+            self._t += 1
+            for weight in self.param_groups[0]["params"]:
+                state = self.state[weight]
+                adam = isinstance(self._spec, Adam)
+                decay = self._spec.beta2 if isinstance(self._spec, Adam) else self._spec.rho
+                square = state.setdefault("square", torch.zeros_like(weight))
+                mean = state.setdefault("mean", torch.zeros_like(weight))
+                square.mul_(decay).addcmul_(weight.grad, weight.grad, value=1 - decay)
+                beta1 = self._spec.beta1 if isinstance(self._spec, Adam) else 0.0
+                mean.mul_(beta1).add_(weight.grad, alpha=1 - beta1)
+                v = square / (1 - decay**self._t) if adam else square
+                m = mean / (1 - beta1**self._t)
+                weight.sub_(self._spec.learning_rate * m / (v + self._spec.epsilon).sqrt())
+
+    monkeypatch.setattr(optimizers, "build", lambda spec, network, **_: Misplaced(spec, network))
+    for precision, tolerance in (("fp64", FLOAT64_TOLERANCE), ("fp32", max(float32_tolerance(name), 4e-7))):
+        found = apart(losses(workload(name), "torch", "fast", precision, name=name), oracle(name))
+        assert found > tolerance
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        SGD(0.05),
+        SGD(0.05, momentum=0.9, staircase=Staircase(0.5, 3)),
+        SGD(0.05, momentum=0.9, momentum_form="velocity", staircase=Staircase(0.5, 3)),
+        SGD(0.05, weight_decay=0.1, decay_biases=False),
+        SGD(0.05, momentum=0.5, weight_decay=0.1),
+        Adam(0.01, staircase=Staircase(0.1, 5)),
+        RMSprop(0.01, rho=0.8, epsilon=1e-4, staircase=Staircase(0.1, 5)),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("style", ["idiomatic", "fast"])
+def test_every_optimizer_is_the_oracles(optimizer: Any, style: str) -> None:
+    trained = dataclasses.replace(workload("mnist-mlp128"), optimizer=optimizer)
+    expected = losses(trained, "numpy", "idiomatic", "fp64", name="mnist-mlp128")
+    assert apart(losses(trained, "torch", style, "fp64", name="mnist-mlp128"), expected) < FLOAT64_TOLERANCE

@@ -1,0 +1,142 @@
+"""``trainmark compare``, from its arguments to its exit code."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from tests.records import a_record, rounds, write_all
+from trainmark.cli.main import run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two devices in three rounds; the second takes half as long."""
+    return write_all(tmp_path / "out", rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0"))
+
+
+def test_the_table_is_the_default(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert "2.00× faster" in out
+    assert err == ""
+
+
+@pytest.mark.parametrize("form", [["--json"], ["--format", "json"]])
+def test_json_is_alone_on_stdout(form: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--fail-below", "3", *form]) == 3
+    out, err = capsys.readouterr()
+    groups = json.loads(out)["groups"]
+    assert [group["key"]["device"] for group in groups] == ["cpu", "cuda:0"]
+    assert groups[1]["speedup"]["ratio"] == pytest.approx(2)
+    assert "misses the bar of 3.00×" in err
+
+
+def test_nan_survives(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_all(tmp_path, [a_record(train_loss=math.nan)])
+    assert run(["compare", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"][0]["train_loss"] == "nan"
+
+
+def test_markdown_and_csv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--format", "markdown"]) == 0
+    assert "| --- |" in capsys.readouterr().out
+    assert run(["compare", str(folder), "--format", "csv"]) == 0
+    assert [row["device"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out))] == ["cpu", "cuda:0"]
+
+
+def test_the_baseline_turns_the_ratio_round(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--by", "device", "--baseline", "device=cuda:0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["groups"][0]["speedup"]["verdict"] == "slower"
+
+
+def test_the_margin_is_in_percent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--margin", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["margin"] == 0.05
+
+
+def test_a_bar_that_is_cleared(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--fail-below", "0.95"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_without_an_interval_is_said_and_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_all(tmp_path, rounds([1.0]) + rounds([9.0], device="cuda:0"))
+    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 0
+    assert "on cuda:0 can't be held against the bar of 0.950×: it has no interval" in capsys.readouterr().err
+
+
+def test_a_bar_with_nothing_to_hold_against_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_all(tmp_path, rounds([1.0]))
+    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 0
+    assert "nothing was held against the bar" in capsys.readouterr().err
+
+
+def test_published(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--published", "--json"]) == 0
+    (result,) = json.loads(capsys.readouterr().out)["published"]
+    assert (result["workload"], result["run"], result["key"]) == ("mnist-mlp512", "20 epochs", None)
+
+
+def test_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"no records in {tmp_path}" in err
+
+
+def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(tmp_path / "nowhere")]) == 2
+    assert "nowhere does not exist" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "package"}', '{"schema_version": 1}'])
+def test_foreign_json_among_the_records(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "package.json").write_text(text)
+    assert run(["compare", str(folder)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "package.json is not a trainmark record" in err
+
+
+def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "newer.json").write_text('{"schema_version": 2}')
+    assert run(["compare", str(folder)]) == 1
+    assert "written by a newer trainmark" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--baseline", "device=cuda:7"], "expected one of cpu, cuda:0"),
+        (["--baseline", "colour=red"], "unknown baseline key 'colour'"),
+        (["--baseline", "cpu"], "expected KEY=VALUE such as device=cpu"),
+        (["--by", "device", "--baseline", "backend=numpy"], "expected a baseline such as device=cpu"),
+        (["--by", "colour"], "colour"),
+        (["--margin", "nan"], "expected a number from 0"),
+        (["--margin", "-1"], "expected a number from 0"),
+        (["--fail-below", "0"], "expected a number above 0"),
+        (["--fail-below", "inf"], "expected a number from 0"),
+        (["--format", "html"], "html"),
+    ],
+)
+def test_usage(arguments: list[str], said: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_records_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare"]) == 2
+    assert "RECORD" in capsys.readouterr().err
+
+
+def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "--help"]) == 0
+    assert "trainmark compare trainmark-results/ --by device" in capsys.readouterr().out

@@ -1,0 +1,73 @@
+"""``trainmark show``, from its argument to its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.records import a_record, write_all
+from trainmark.cli.main import run
+from trainmark.workload import catalog
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_workload_of_the_catalogue(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", name]) == 0
+    out = capsys.readouterr().out
+    assert name in out
+    assert "total" in out
+
+
+def test_a_workload_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "mnist-cnn", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["model"]["parameters"] == 21_840
+    assert data["spec"]["name"] == "mnist-cnn"
+
+
+def test_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = a_record()
+    path = write_all(tmp_path, [record]) / f"{record.id}.json"
+    assert run(["show", str(path)]) == 0
+    assert "mnist-mlp512, numpy fast on cpu: ok" in capsys.readouterr().out
+    assert run(["show", str(path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["id"] == record.id
+
+
+def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text((Path(catalog.__file__).parent / "mnist-mlp32.toml").read_text("utf-8"), "utf-8")
+    assert run(["show", str(own)]) == 0
+    assert "25,450" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("mnist-cn", "Did you mean mnist-cnn"),
+        ("nowhere.json", "nowhere.json does not exist"),
+        ("nowhere.toml", "nowhere.toml can't be read"),
+        (".", ". is a folder"),
+    ],
+)
+def test_usage(
+    what: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["show", what]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_a_file_that_is_not_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "package.json").write_text("{}")
+    assert run(["show", str(tmp_path / "package.json")]) == 1
+    assert "is not a trainmark record" in capsys.readouterr().err
+
+
+def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "--help"]) == 0
+    assert "trainmark show mnist-cnn" in capsys.readouterr().out

@@ -1,0 +1,31 @@
+"""What several folders of tests need."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from trainmark.data.locate import Located, locate
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder with the real MNIST and part of CIFAR-10."""
+    folder = os.environ.get("TRAINMARK_DATA")
+    if not folder:
+        pytest.skip("TRAINMARK_DATA names no folder with the real data")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of its own for the command line, as XDG_CACHE_HOME."""
+    return tmp_path_factory.mktemp("cache-home")
+
+
+@pytest.fixture(scope="session")
+def drawn(cache_home: Path) -> Located:
+    """synthetic-digits, drawn once a session: a few seconds."""
+    return locate("synthetic-digits", cache=cache_home / "trainmark")

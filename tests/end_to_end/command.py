@@ -1,0 +1,81 @@
+"""The command line as a person starts it: a process of its own, with the fake backend."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from trainmark.data.locate import Located
+from trainmark.record.record import Record
+from trainmark.record.store import load
+
+
+@dataclass
+class CommandLine:
+    """``trainmark run`` on synthetic digits into a folder."""
+
+    data: Located
+    cache_home: Path
+    out: Path
+
+    def start(self, *arguments: str, fake: dict[str, Any] | None = None) -> subprocess.Popen[str]:
+        """Start it and return at once."""
+        environment = {key: value for key, value in os.environ.items() if key != "TRAINMARK_DATA"}
+        environment |= {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)}
+        return subprocess.Popen(
+            [sys.executable, "-m", "trainmark", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def run(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
+        """Start it, wait, return exit code, stdout and stderr."""
+        process = self.start(*arguments, fake=fake)
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def train_arguments(self, *arguments: str) -> list[str]:
+        """A short training with the fake, on digits that need no network."""
+        return [
+            "run", "mnist-mlp128", "--backend", "fake", "--style", "fast", "--dataset", "synthetic-digits",
+            "--steps", "40", "--out", str(self.out), *arguments,
+        ]  # fmt: skip
+
+    def train(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
+        """Run such a training to its end."""
+        return self.run(*self.train_arguments(*arguments), fake=fake)
+
+    def records(self) -> list[Record]:
+        """What it left."""
+        return load([self.out]) if self.out.is_dir() and list(self.out.glob("*.json")) else []
+
+    def outcomes(self) -> list[str]:
+        """Status of each record, in order."""
+        return [record.outcome.status for record in self.records()]
+
+
+def measured_processes() -> Iterator[psutil.Process]:
+    """Processes that were started to be measured, anywhere on this machine."""
+    for process in psutil.process_iter(["cmdline"]):
+        if any(part.endswith("execute/bootstrap.py") for part in process.info["cmdline"] or ()):
+            yield process
+
+
+def wait_until(holds: Any, seconds: float = 30.0) -> None:
+    """Return when ``holds()``, fail when it never does."""
+    import time
+
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)

@@ -1,0 +1,162 @@
+"""What happens when it goes wrong: every fault leaves a record that says so, and nothing else is lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+
+
+@pytest.mark.parametrize(
+    ("fake", "status", "reason", "tail"),
+    [
+        ({"fail": "raise"}, "failed", "RuntimeError: the fake was asked to fail", "Traceback"),
+        ({"fail": "kill"}, "failed", "killed by SIGKILL", None),
+        ({"fail": "crash"}, "failed", "killed by SIGSEGV", None),
+        ({"fail": "exit"}, "failed", "exit code 7", "last words"),
+        ({"fail": "memory"}, "failed", "out of memory", "MemoryError"),
+        ({"fail": "nan", "at_step": 13}, "diverged", "loss is NaN at step 13", None),
+    ],
+    ids=lambda value: value.get("fail") if isinstance(value, dict) else "",
+)
+def test_a_failing_run_is_recorded_and_the_others_go_on(
+    command: CommandLine, fake: dict[str, Any], status: str, reason: str, tail: str | None
+) -> None:
+    code, _, err = command.train("--repeats", "1", "--device", "cuda:0,cpu", fake={"only_on": "cuda:0", **fake})
+    assert code == 1
+    assert command.outcomes() == [status, "ok"]
+    record = command.records()[0]
+    assert reason in (record.outcome.reason or "") and reason in err
+    if tail:
+        assert tail in (record.outcome.stderr_tail or "")
+    if status == "diverged":
+        assert record.outcome.step == 13
+        assert record.outcome.loss_before == pytest.approx(record.step_losses[12])
+        assert record.step_losses[13] != record.step_losses[13], "the NaN itself is kept"
+
+
+def test_a_hung_run_ends_by_its_timeout(command: CommandLine) -> None:
+    started = time.monotonic()
+    code, *_ = command.train(
+        "--repeats", "1", "--device", "cuda:0,cpu", "--timeout", "4", fake={"fail": "hang", "only_on": "cuda:0"}
+    )
+    assert code == 1
+    assert command.outcomes() == ["timeout", "ok"]
+    assert time.monotonic() - started < 30
+
+
+def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: CommandLine) -> None:
+    arguments = command.train_arguments("--repeats", "2", "--device", "cpu")
+    process = command.start(*arguments, fake={"step_seconds": 0.05})
+    wait_until(lambda: "ok" in command.outcomes())
+    (first_child,) = {child.pid for child in measured_processes() if child.ppid() == process.pid} or {0}
+    wait_until(lambda: any(child.ppid() == process.pid and child.pid != first_child for child in measured_processes()))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "--resume" in err and "Traceback" not in err
+    assert command.outcomes() == ["ok", "interrupted"]
+    assert not [child for child in measured_processes() if child.ppid() == process.pid]
+    first = command.records()[0].id
+    assert command.train("--repeats", "2", "--device", "cpu", "--resume")[0] == 0
+    finished = [record for record in command.records() if record.outcome.status == "ok"]
+    assert [record.round for record in finished] == [0, 1]
+    assert finished[0].id == first
+
+
+def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
+    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0})
+    wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
+    (child,) = [child for child in measured_processes() if child.ppid() == process.pid]
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not child.is_running() or child.status() == "zombie", seconds=10)
+
+
+def test_two_runs_into_one_folder(command: CommandLine) -> None:
+    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.2})
+    wait_until(lambda: (command.out / ".trainmark.lock").exists())
+    code, _, err = command.train("--repeats", "1", "--device", "cpu")
+    assert code == 2
+    assert "another trainmark is running into" in err and str(process.pid) in err
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert command.outcomes() == ["ok"], "the first one is undisturbed"
+
+
+def test_a_folder_that_cannot_be_written(command: CommandLine, tmp_path: Path) -> None:
+    command.out = tmp_path / "file"
+    command.out.write_text("a file, not a folder")
+    code, _, err = command.train("--repeats", "1")
+    assert code == 2
+    assert "can't write into" in err and "--out" in err
+    assert command.out.read_text() == "a file, not a folder"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["run", "mnist-mlp51"], "Did you mean mnist-mlp512"),
+        (["run", "--backend", "troch"], "Did you mean torch"),
+        (["run", "--backend", "fake", "--device", "cuda:7", "--dataset", "synthetic-digits"], "does not see the device 'cuda:7'"),
+        (["run", "--backend", "fake", "--style", "fats", "--dataset", "synthetic-digits"], "Did you mean fast"),
+        (["run", "--backend", "fake", "--precision", "fp46", "--dataset", "synthetic-digits"], "unknown precision"),
+        (["run", "--backend", "numpy", "--precision", "bf16", "--dataset", "synthetic-digits"], "does not have the precision"),
+        (["run", "--backend", "numpy", "--style", "fast", "--dataset", "synthetic-digits"], "does not have the style"),
+        (["run", "--backend", "fake", "--dataset", "mnits"], "Did you mean mnist"),
+        (["run", "cifar10-cnn", "--backend", "fake", "--dataset", "synthetic-digits"], "expected images of 28 × 28 × 1"),
+        (["run", "--backend", "fake@old"], "unknown interpreter label 'old'"),
+        (["run", "--backend", "fake@old", "--python", "old=/no/such/python", "--dataset", "synthetic-digits"], "can't be started"),
+        (["run", "--backend", "fake", "--python", "old=/bin/true"], "is not used"),
+        (["run", "--python", "nonsense"], "expected LABEL="),
+        (["run", "--published", "--epochs", "3"], "does not go with --published"),
+        (["run", "--epochs", "3", "--steps", "3"], "exclude each other"),
+        (["run", "--data-dir", "/no/such/folder"], "does not exist"),
+        (["run", "--epochs", "0"], "--epochs"),
+        (["frobnicate"], "unknown command"),
+    ],
+    ids=lambda value: " ".join(value[1:4]) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, arguments: list[str], said: str) -> None:
+    out = ["--out", str(command.out)] if arguments[0] == "run" else []
+    code, stdout, err = command.run(*arguments, *out)
+    assert code == 2, err
+    assert said in err
+    assert "Traceback" not in err and stdout == ""
+    assert command.records() == []
+
+
+def test_a_child_that_is_no_python(command: CommandLine) -> None:
+    code, _, err = command.run(
+        "run",
+        "--backend",
+        "fake@odd",
+        "--python",
+        "odd=/bin/ls",
+        "--dataset",
+        "synthetic-digits",
+        "--out",
+        str(command.out),
+    )
+    assert code == 2
+    assert "does not work in /bin/ls" in err
+
+
+def test_a_damaged_file_in_a_named_folder_is_an_error(command: CommandLine, tmp_path: Path, data_dir: Path) -> None:
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for file in (data_dir / "mnist").iterdir():
+        content = file.read_bytes()
+        (folder / file.name).write_bytes(content[: len(content) // 2] if "train-labels" in file.name else content)
+    code, _, err = command.run(
+        "run", "mnist-mlp128", "--backend", "fake", "--data-dir", str(tmp_path), "--out", str(command.out)
+    )
+    assert code == 1
+    assert "train-labels" in err and "expected" in err
+    assert not os.path.exists(command.out) or command.records() == []

@@ -1,0 +1,231 @@
+"""Published figures held against measured ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.records import a_record
+from trainmark.analysis.agreement import PublishedResult, ValueResult, agree
+from trainmark.errors import RecordError
+from trainmark.record.caveats import Caveat
+from trainmark.record.codec import to_plain
+from trainmark.record.record import Epoch, Record
+from trainmark.workload import catalog
+from trainmark.workload.published import Published, PublishedRun, PublishedValue
+from trainmark.workload.spec import Workload
+
+
+def scheduled(name: str, run: int = 0) -> Workload:
+    workload = catalog.find(name)
+    assert workload.published is not None
+    return workload.scheduled_as(workload.published.runs[run])
+
+
+def repeats(workload: Workload, count: int, **arguments: Any) -> list[Record]:
+    """Continued repeats in one process: accuracy 0.80, 0.82, ..., loss 0.60, 0.58, ..."""
+    return [
+        a_record(
+            workload=workload,
+            repeat=number,
+            id=f"repeat-{number}",
+            seconds=(0.5,) * 10,
+            **{"train_accuracy": 0.80 + 0.02 * number, "train_loss": 0.60 - 0.02 * number, **arguments},
+        )
+        for number in range(count)
+    ]
+
+
+def measured(results: tuple[PublishedResult, ...]) -> PublishedResult:
+    (found,) = (result for result in results if result.key is not None)
+    return found
+
+
+def figure(result: PublishedResult, quantity: str, where: str = "end") -> ValueResult:
+    (found,) = (value for value in result.values if (value.quantity, value.where) == (quantity, where))
+    return found
+
+
+def test_the_median_over_all_continued_repeats_is_judged() -> None:
+    results = agree(repeats(scheduled("mnist-mlp32"), 10))
+    result = measured(results)
+    assert result.run == "benchmark 1"
+    assert "after 50 and 60 steps, not after 10" in result.note
+    accuracy = figure(result, "train_accuracy")
+    assert accuracy.measured == pytest.approx((0.88 + 0.90) / 2)
+    assert (accuracy.published, accuracy.statistic, accuracy.verdict) == (0.880783, "median of 10", "agrees")
+    assert figure(result, "train_loss").measured == pytest.approx(0.51)
+    assert [other.run for other in results if other.key is None] == ["benchmark 2", "benchmark 3", "benchmark 4"]
+
+
+def test_what_nobody_measured_is_not_judged() -> None:
+    (result,) = agree([a_record()])
+    assert result.key is None
+    assert {value.verdict for value in result.values} == {"not judged"}
+    assert {value.reason for value in result.values} == {"nothing measured"}
+
+
+def test_too_few_repeats_stand_for_other_states() -> None:
+    accuracy = figure(measured(agree(repeats(scheduled("mnist-mlp32"), 5))), "train_accuracy")
+    assert (accuracy.measured, accuracy.verdict) == (None, "not judged")
+    assert accuracy.reason == "needs 10 repeats that follow from one another"
+
+
+def test_a_gap_between_repeats_is_not_bridged() -> None:
+    records = [record for record in repeats(scheduled("mnist-mlp32"), 11) if record.repeat != 4]
+    assert figure(measured(agree(records)), "train_accuracy").verdict == "not judged"
+
+
+def test_fresh_runs_of_the_same_length_are_not_the_published_protocol() -> None:
+    fresh = scheduled("mnist-mlp32").with_schedule(protocol="fresh")
+    assert all(result.key is None for result in agree(repeats(fresh, 10)))
+
+
+def test_each_repeat_is_judged_by_its_own_figures() -> None:
+    workload = scheduled("mnist-cnn")
+    records = [
+        a_record(workload=workload, repeat=number, id=f"r{number}", test_accuracy=accuracy, test_loss=loss)
+        for number, (accuracy, loss) in enumerate([(0.983, 0.05), (0.983, 0.04)])
+    ]
+    result = measured(agree(records))
+    accuracies = [value for value in result.values if value.quantity == "test_accuracy"]
+    assert [(value.statistic, value.verdict) for value in accuracies] == [
+        ("repeat 1", "agrees"),
+        ("repeat 2", "differs"),
+    ]
+
+
+def test_means_over_epochs_and_the_edges_of_the_tolerance() -> None:
+    workload = scheduled("mnist-mlp128")
+    epochs = [Epoch(n, 0.0, 1.0, 600, 60_000, None, 0.84, None, 0.97 + 0.002 * (n % 5)) for n in range(20)]
+    record = a_record(workload=workload, epochs=epochs, test_accuracy=0.9801, train_accuracy=0.997)
+    result = measured(agree([record]))
+    assert figure(result, "train_accuracy", "epoch 1").verdict == "agrees"
+    assert figure(result, "train_accuracy").verdict == "agrees"
+    assert figure(result, "test_accuracy").verdict == "differs"
+    mean = figure(result, "test_accuracy", "mean of epochs 16 to 20")
+    assert mean.measured == pytest.approx(0.974)
+    assert mean.verdict == "agrees"
+
+
+def cifar(**changes: Any) -> Record:
+    """290 steps whose total loss is 4.67 at step 0 and 3.70 at every tenth from 230, and 9.0 elsewhere."""
+    losses = [9.0] * 290
+    losses[0] = 4.67
+    losses[230:290:10] = [3.70] * 6
+    l2 = [2.37 * 0.9996 ** (2 * step) for step in range(290)]
+    return a_record(
+        workload=scheduled("cifar10-cnn"),
+        train_examples=50_000,
+        **{"step_losses": losses, "step_l2_losses": l2, **changes},
+    )
+
+
+def test_step_losses_are_totals_and_their_l2_part_is_apart() -> None:
+    result = measured(agree([cifar()]))
+    assert {value.verdict for value in result.values} == {"agrees"}
+    assert figure(result, "step_loss", "mean of steps 230 to 280, every 10").measured == pytest.approx(3.70)
+    assert figure(result, "step_l2_loss", "step 230").measured == pytest.approx(1.971, abs=1e-3)
+
+
+def test_a_part_of_the_dataset_judges_only_what_does_not_need_the_whole() -> None:
+    result = measured(agree([cifar(caveats=[Caveat.PARTIAL_DATASET])]))
+    mean = figure(result, "step_loss", "mean of steps 230 to 280, every 10")
+    assert (mean.verdict, mean.reason) == ("not judged", "needs the whole dataset")
+    assert mean.measured == pytest.approx(3.70)
+    assert figure(result, "step_loss", "step 0").verdict == "agrees"
+
+
+def test_steps_that_were_not_recorded_are_not_judged() -> None:
+    value = figure(measured(agree([cifar(step_losses=[4.67], step_l2_losses=None)])), "step_l2_loss", "step 0")
+    assert (value.verdict, value.reason) == ("not judged", "not measured")
+
+
+def test_a_run_for_the_other_kind_of_device_is_not_followed() -> None:
+    assert all(result.key is None for result in agree([cifar(device="cuda:0")]))
+
+
+def test_a_published_nan_is_shown_with_what_was_measured() -> None:
+    result = measured(agree(repeats(scheduled("mnist-mlp32", 3), 10, train_loss=0.0157)))
+    published_nan, bounded = (value for value in result.values if value.quantity == "train_loss")
+    if bounded.device == "cpu":
+        published_nan, bounded = bounded, published_nan
+    assert math.isnan(published_nan.published or 0)
+    assert (published_nan.verdict, published_nan.reason) == ("not judged", "the published run failed")
+    assert published_nan.measured == 0.0157
+    assert bounded.verdict == "agrees"
+    assert any(value["published"] == "nan" for value in to_plain(result)["values"])
+
+
+def test_a_gpu_is_not_held_against_the_nan_of_a_cpu() -> None:
+    result = measured(agree(repeats(scheduled("mnist-mlp32", 3), 10, device="cuda:0")))
+    assert [value.device for value in result.values] == ["gpu", "gpu"]
+
+
+def test_a_network_that_diverged_differs() -> None:
+    records = repeats(scheduled("mnist-mlp32"), 7)
+    records[-1] = a_record(
+        workload=scheduled("mnist-mlp32"),
+        repeat=6,
+        id="last",
+        status="diverged",
+        train_loss=math.nan,
+        train_accuracy=None,
+    )
+    loss = figure(measured(agree(records)), "train_loss")
+    assert math.isnan(loss.measured or 0)
+    assert loss.verdict == "differs"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"dataset": "synthetic-digits"}, "trained on synthetic-digits, published for mnist"),
+        ({"weights_from": "another"}, "started from another record's weights"),
+    ],
+)
+def test_another_experiment_is_not_judged(changes: dict[str, Any], reason: str) -> None:
+    result = measured(agree([a_record(workload=scheduled("mnist-mlp512"), **changes)]))
+    assert {(value.verdict, value.reason) for value in result.values if value.where == "end"} == {
+        ("not judged", reason)
+    }
+
+
+def test_an_option_that_changes_the_schedule_is_no_published_run() -> None:
+    twice = scheduled("mnist-mlp32").with_schedule(dataset_repeats=2)
+    assert all(result.key is None for result in agree(repeats(twice, 10)))
+
+
+def test_timings_stand_beside_each_other() -> None:
+    (timing,) = measured(agree(repeats(scheduled("mnist-mlp32"), 10))).timings
+    assert (timing.quantity, timing.device, timing.published) == ("training_seconds", "cpu", 3.54387)
+    assert timing.measured == pytest.approx(5.0)
+    assert timing.ratio == pytest.approx(3.54387 / 5)
+    assert timing.includes == "10 steps; no loading, no evaluation"
+
+
+def test_a_throughput_is_faster_when_it_is_larger() -> None:
+    epochs = [Epoch(0, 0.0, 10.0, 290, 37_120)]
+    (timing,) = measured(agree([cifar(epochs=epochs)])).timings
+    assert timing.measured == pytest.approx(3712)
+    assert timing.ratio == pytest.approx(3712 / 594.4)
+
+
+def test_a_users_workload_speaks_for_itself() -> None:
+    value = PublishedValue("test_accuracy", 0.98, low=0.97, high=0.99)
+    published = Published("a thesis", (PublishedRun("table 1", epochs=3, values=(value,)),))
+    workload = dataclasses.replace(catalog.find("mnist-mlp512"), name="mine", published=published)
+    result = measured(agree([a_record(workload=workload)]))
+    assert (result.source, result.values[0].verdict) == ("a thesis", "agrees")
+    assert agree([a_record(workload=dataclasses.replace(workload, published=None))]) == ()
+
+
+def test_a_workload_that_cannot_be_read_is_an_error() -> None:
+    record = a_record()
+    broken = msgspec.structs.replace(record.workload, spec={"name": "mnist-mlp512"})
+    with pytest.raises(RecordError, match="can't be read"):
+        agree([msgspec.structs.replace(record, workload=broken)])

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from trainmark.data.download import DownloadFailed, download
+from trainmark.data.progress import silent
+
+from .site import Handler, Page, Site, endless, hanging_up, serving, serving_ranges, web_page
+
+CONTENT = bytes(range(256)) * 1000
+
+
+def get(site: Site, part: Path, stall_seconds: float = 5) -> bytes:
+    download(f"{site.url}/file", part, most=300_000, stall_seconds=stall_seconds, name="file", progress=silent)
+    return part.read_bytes()
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    return tmp_path / "file.part"
+
+
+def test_everything_arrives_and_progress_says_so(site: Site, part: Path) -> None:
+    site.pages["/file"] = serving(CONTENT)
+    seen: list[tuple[int, int | None, str]] = []
+    url = f"{site.url}/file"
+    download(url, part, most=300_000, stall_seconds=5, name="f", progress=lambda *facts: seen.append(facts))
+    assert part.read_bytes() == CONTENT
+    assert (seen[0], seen[-1]) == ((0, 256_000, "f"), (256_000, 256_000, "f"))
+    assert [done for done, _, _ in seen] == sorted(done for done, _, _ in seen)
+
+
+def test_a_part_is_continued(site: Site, part: Path) -> None:
+    site.pages["/file"] = serving_ranges(CONTENT)
+    part.write_bytes(CONTENT[:100_000])
+    assert get(site, part) == CONTENT
+    assert site.requests == [("/file", "bytes=100000-")]
+
+
+def test_a_server_without_ranges_begins_again(site: Site, part: Path) -> None:
+    site.pages["/file"] = serving(CONTENT)
+    part.write_bytes(b"x" * 100_000)
+    assert get(site, part) == CONTENT
+
+
+@pytest.mark.parametrize("size", [256_000, 256_001, 400_000])
+def test_a_part_that_is_too_long_is_discarded(site: Site, part: Path, size: int) -> None:
+    site.pages["/file"] = serving_ranges(CONTENT)
+    part.write_bytes(b"x" * size)
+    assert get(site, part) == CONTENT
+    assert site.requests[-1] == ("/file", None)
+
+
+def test_another_range_is_refused(site: Site, part: Path) -> None:
+    def page(handler: Handler) -> None:
+        handler.start(206, 10, Content_Range="bytes 0-9/256000")
+        handler.wfile.write(CONTENT[:10])
+
+    site.pages["/file"] = page
+    part.write_bytes(CONTENT[:100])
+    with pytest.raises(DownloadFailed, match="another range"):
+        get(site, part)
+    assert part.read_bytes() == CONTENT[:100]
+
+
+def test_hanging_up_early_keeps_what_came(site: Site, part: Path) -> None:
+    site.pages["/file"] = hanging_up(CONTENT, 70_000)
+    with pytest.raises(DownloadFailed, match="hung up after 70,000 of 256,000 bytes"):
+        get(site, part)
+    assert part.read_bytes() == CONTENT[:70_000]
+
+
+def test_a_stall_ends(site: Site, part: Path) -> None:
+    site.pages["/file"] = site.stalling(CONTENT, 70_000)
+    begin = time.monotonic()
+    with pytest.raises(DownloadFailed, match=r"sent nothing for 0\.3 s"):
+        get(site, part, stall_seconds=0.3)
+    assert time.monotonic() - begin < 2
+    assert part.read_bytes() == CONTENT[:70_000]
+
+
+def test_a_server_that_never_answers(site: Site, part: Path) -> None:
+    def page(handler: Handler) -> None:
+        site.closing.wait(30)
+
+    site.pages["/file"] = page
+    with pytest.raises(DownloadFailed, match=r"sent nothing for 0\.3 s"):
+        get(site, part, stall_seconds=0.3)
+
+
+def not_http(handler: Handler) -> None:
+    handler.wfile.write(b"SSH-2.0-OpenSSH\r\n")
+    handler.close_connection = True
+
+
+def silence(handler: Handler) -> None:
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize(
+    ("page", "reason"),
+    [
+        (web_page(), "web page"),
+        (web_page(start=b"<!-- no doctype -->"), "web page"),
+        (web_page("application/x-gzip"), "web page"),
+        (serving(CONTENT * 2), "would send 512,000 bytes"),
+        (endless(), "sent more than the 300,000 bytes"),
+        (not_http, "broke off: SSH"),
+        (silence, "broke off: Remote end closed"),
+    ],
+)
+def test_other_things_are_refused(site: Site, part: Path, page: Page, reason: str) -> None:
+    site.pages["/file"] = page
+    with pytest.raises(DownloadFailed, match=reason):
+        get(site, part)
+    assert not part.exists() or not part.read_bytes()
+
+
+def test_not_found(site: Site, part: Path) -> None:
+    with pytest.raises(DownloadFailed, match="HTTP 404 Not Found"):
+        get(site, part)
+
+
+def test_a_part_that_cannot_be_written_is_no_fault_of_the_mirror(site: Site, tmp_path: Path) -> None:
+    site.pages["/file"] = serving(CONTENT)
+    with pytest.raises(FileNotFoundError):
+        get(site, tmp_path / "absent" / "file.part")

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import gzip
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from trainmark.data import stored
+from trainmark.errors import DamagedData
+
+from .samples import known_file
+
+CONTENT = bytes(range(256)) * 40
+KNOWN = known_file("some-file", "train", "images", 1, CONTENT)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "some-file.gz"
+
+
+def test_plain_and_compressed_are_the_same(path: Path) -> None:
+    path.write_bytes(gzip.compress(CONTENT))
+    assert stored.read(path, KNOWN) == CONTENT
+    path.write_bytes(CONTENT)  # as browsers leave it
+    assert stored.read(path, KNOWN) == CONTENT
+
+
+@pytest.mark.parametrize("cut", [1, 4, 8, 9, 100])
+def test_gzip_cut_off_is_noticed(path: Path, cut: int) -> None:
+    path.write_bytes(gzip.compress(CONTENT)[:-cut])
+    with pytest.raises(DamagedData, match="cut off"):
+        stored.read(path, KNOWN)
+
+
+def test_gzip_with_a_wrong_bit_is_noticed(path: Path) -> None:
+    damaged = bytearray(gzip.compress(CONTENT))
+    damaged[-6] ^= 1  # in the checksum at its end
+    path.write_bytes(damaged)
+    with pytest.raises(DamagedData, match="not a sound gzip"):
+        stored.read(path, KNOWN)
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, len(CONTENT) - 1, len(CONTENT) + 1])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_wrong_lengths_are_noticed(path: Path, length: int, pack: type[bytes]) -> None:
+    path.write_bytes(pack((CONTENT + b"more")[:length]))
+    with pytest.raises(DamagedData, match="wrong length: expected 10,240 bytes"):
+        stored.read(path, KNOWN)
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_bomb_does_not_fill_the_memory(path: Path, compressed: bool) -> None:
+    bomb = bytes(64 << 20)
+    path.write_bytes(gzip.compress(bomb, 1) if compressed else bomb)
+    tracemalloc.start()
+    with pytest.raises(DamagedData, match="found more than 10,240"):
+        stored.read(path, KNOWN)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+
+
+def test_a_file_that_is_not_there(path: Path) -> None:
+    with pytest.raises(DamagedData, match="No such file"):
+        stored.read(path, KNOWN)

@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.records import a_record, write_all
+from trainmark.errors import ForeignRecord, OutputError, RecordError, UsageError
+from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name, write_atomically
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_record_is_written_under_its_id_and_read_back(tmp_path: Path) -> None:
+    store = Store(tmp_path / "deep" / "out")
+    record = a_record(id="first")
+    assert store.read_all() == []
+    path = store.write(record)
+    assert path == tmp_path / "deep" / "out" / "first.json"
+    assert store.read_all() == [record]
+    assert path.read_bytes().endswith(b"}\n")
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_constructing_a_store_touches_nothing(tmp_path: Path) -> None:
+    Store(tmp_path / "out")
+    assert names(tmp_path) == []
+
+
+def test_a_record_is_never_replaced(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    path = store.write(a_record(id="same", seed=1))
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match=r"same\.json exists already"):
+        store.write(a_record(id="same", seed=2))
+    assert path.read_bytes() == before
+    assert names(tmp_path) == ["same.json"]
+
+
+@pytest.mark.parametrize("folder", ["file", "file/deeper"])
+def test_a_folder_that_is_a_file_is_an_output_error(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OutputError, match="can't write into .*file.* Give another one with --out"):
+        Store(tmp_path / folder).write(a_record())
+    with pytest.raises(OutputError), Store(tmp_path / folder).locked():
+        pass
+    assert (tmp_path / "file").read_text() == "not a folder"
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from tests.records import a_record
+from trainmark.errors import OutputError
+from trainmark.record.store import Store
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # no file may grow beyond 100 bytes
+try:
+    Store(Path(sys.argv[1])).write(a_record(id="big"))
+except OutputError as error:
+    print(error)
+"""
+
+
+def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, env=environment, check=True
+    )
+    assert "can't write into" in done.stdout
+    assert "File too large" in done.stdout
+    assert names(tmp_path) == []
+
+
+def test_a_write_that_fails_at_the_last_moment_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "r.json").mkdir()
+    with pytest.raises(OSError, match=r"r\.json"):
+        write_atomically(tmp_path / "r.json", b"content")
+    assert names(tmp_path) == ["r.json"]
+
+
+def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    old, new = b"a" * 300_000, b"b" * 200_000
+    path.write_bytes(old)
+    seen: set[bytes] = set()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            seen.add(path.read_bytes())
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for content in (new, old) * 10:
+        write_atomically(path, content)
+    done.set()
+    reader.join()
+    assert seen <= {old, new}
+    assert names(tmp_path) == ["r.json"]
+
+
+def test_load_takes_files_and_folders_and_each_record_once_oldest_first(tmp_path: Path) -> None:
+    records = [a_record(id=f"r{number}", round=number) for number in (2, 0, 1)]
+    folder = write_all(tmp_path / "out", records)
+    (folder / "r0.safetensors").write_bytes(b"not a record")
+    (folder / ".r9.json.x.part").write_bytes(b"half a rec")
+    loaded = load([folder / "r2.json", folder, folder / "." / "r1.json"])
+    assert [record.id for record in loaded] == ["r0", "r1", "r2"]
+
+
+def test_records_of_one_second_are_ordered_by_round_and_id(tmp_path: Path) -> None:
+    places = (("a", 1), ("c", 0), ("b", 0))
+    records = [a_record(id=name, round=number, created="2026-11-21T10:00:00Z") for name, number in places]
+    assert [record.id for record in load([write_all(tmp_path, records)])] == ["b", "c", "a"]
+
+
+def test_a_path_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere does not exist"):
+        load([tmp_path / "nowhere"])
+
+
+def test_a_folder_without_records_is_a_usage_error(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    with pytest.raises(UsageError, match=r"no records in .*files that end in \.json.*trainmark run"):
+        load([tmp_path])
+
+
+def test_a_foreign_file_among_the_records_is_named(tmp_path: Path) -> None:
+    write_all(tmp_path, [a_record()])
+    (tmp_path / "package.json").write_text('{"name": "left-pad"}')
+    with pytest.raises(ForeignRecord, match=r"package\.json is not a trainmark record"):
+        load([tmp_path])
+
+
+def test_a_file_that_cannot_be_read_is_a_record_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="can't be read: found No such file"):
+        read(tmp_path / "gone.json")
+    with pytest.raises(RecordError, match="can't be read: found Is a directory"):
+        read(tmp_path)
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from trainmark.record.store import Store
+
+with Store(Path(sys.argv[1])).locked():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(OutputError, match=f"another trainmark is running into .*found process {holder.pid}"):
+            with Store(folder).locked():
+                pytest.fail("two processes hold one folder")
+        with Store(tmp_path / "other").locked():
+            pass
+        holder.kill()
+    with Store(folder).locked():  # the lock dies with its process, and the stale number is replaced
+        assert (folder / LOCK_NAME).read_text() == str(os.getpid())
+
+
+def test_a_folder_is_free_again_after_a_failure(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with pytest.raises(ZeroDivisionError), store.locked():
+        raise ZeroDivisionError
+    with store.locked(), pytest.raises(OutputError), store.locked():
+        pass
+    with store.locked():
+        pass
+
+
+def test_the_lock_is_no_record(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    with store.locked():
+        store.write(a_record(id="one"))
+        assert [record.id for record in store.read_all()] == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("mnist-mlp512", "mnist-mlp512"),
+        ("cuda:0", "cuda-0"),
+        ("mnist-mlp32:two-stage", "mnist-mlp32-two-stage"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("a b\tc\nd", "a-b-c-d"),
+        ("..", "x"),
+        ("", "x"),
+        (".hidden", "hidden"),
+        ("Größe", "Gr-e"),
+        ("2.1.0", "2.1.0"),
+        ("a\0b", "a-b"),
+    ],
+)
+def test_safe_name(text: str, name: str) -> None:
+    assert safe_name(text) == name

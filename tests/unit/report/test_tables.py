@@ -1,0 +1,171 @@
+"""Tables, and how they are drawn."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import subprocess
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from tests.records import a_record, rounds
+from trainmark.analysis.agreement import agree
+from trainmark.analysis.comparison import compare
+from trainmark.analysis.results import Comparison
+from trainmark.record.caveats import Caveat
+from trainmark.report import tables
+from trainmark.report.conditions import split
+from trainmark.report.table import Cell, Column, Row, Table, span
+from trainmark.report.terminal import draw
+from trainmark.workload import catalog
+
+
+def drawn(comparison: Comparison, width: int = 140) -> str:
+    file = io.StringIO()
+    console = Console(width=width, file=file, highlight=False)
+    tables.print_comparison(console, comparison)
+    return file.getvalue()
+
+
+def two(**arguments: Any) -> Comparison:
+    second = {"backend": "torch", "version": "2.8.0", "device": "cuda:0", **arguments}
+    return compare(rounds([1.6, 1.68, 1.52]) + rounds([0.2, 0.21, 0.19], **second))
+
+
+def test_a_comparison_says_numbers_units_conditions_and_verdicts() -> None:
+    text = drawn(two(caveats=[Caveat.BUSY_MACHINE]))
+    for said in (
+        "mnist-mlp512 · 3 epochs",
+        "mnist, 60,000 training and 10,000 test examples · fp32 · 2 threads · fresh weights · 3 runs each",
+        "lab · Xeon 8481C, 2 cores · cuda:0 NVIDIA H200",
+        "numpy 2.1.0, torch 2.8.0",
+        "200 ms",
+        "190–210 ms",
+        "300k",
+        "8.00× faster",
+        "98.00 %",
+        "1 busy-machine: other processes were using the CPU when the run started",
+        "same: within ±3 %",
+    ):
+        assert said in text, said
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_no_digit_is_lost_on_a_narrow_terminal(width: int) -> None:
+    text = drawn(two(), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text.replace("…+", "")  # the one between the bounds of a difference
+    if width < 140:
+        assert "Left out at this width" in text
+
+
+def test_what_differs_is_a_column_and_what_is_equal_a_condition() -> None:
+    comparison = two(machine="cloud", precision="tf32", threads=None)
+    lines, facts = split(comparison.groups)
+    assert [fact.title for fact in facts] == ["precision", "threads", "machine"]
+    assert not any("tf32" in line for line in lines)
+    text = drawn(comparison, 200)
+    assert "default threads" in text
+    assert "lab Xeon 8481C, 2 cores, cloud Xeon 8481C, 2 cores" in text
+
+
+def test_two_versions_of_one_backend_need_a_column() -> None:
+    comparison = compare(rounds([2.0] * 3) + rounds([1.0] * 3, version="2.2.0"))
+    _, facts = split(comparison.groups)
+    assert [fact.title for fact in facts] == ["version"]
+
+
+def test_failed_runs_are_counted_beside_the_measured() -> None:
+    assert "3/4" in drawn(compare([*rounds([2.0] * 3), a_record(round=3, status="failed")]))
+
+
+def test_a_group_of_failures_alone_can_be_drawn_in_every_form() -> None:
+    comparison = compare([a_record(status="failed", seconds=())])
+    assert "0/1" in drawn(comparison)
+    assert "failed-runs" in tables.comparison_markdown(comparison)
+    assert "failed-runs" in tables.comparison_csv(comparison)
+
+
+def test_without_a_test_set_the_training_accuracy_is_shown() -> None:
+    text = drawn(compare(rounds([2.0] * 3, test_accuracy=None)), 90)
+    assert "97.50 %" in text
+    assert "test" not in text.split("\n\n")[0].replace("test examples", "")
+
+
+def test_an_unasked_comparison_says_so() -> None:
+    assert "No two of these differ in style alone" in drawn(
+        compare(rounds([1.0]) + rounds([1.0], device="cuda:0"), "style")
+    )
+
+
+def test_published_figures_come_with_their_note_and_verdicts() -> None:
+    workload = catalog.find("mnist-mlp32")
+    assert workload.published is not None
+    scheduled = workload.scheduled_as(workload.published.runs[0])
+    records = [
+        a_record(workload=scheduled, repeat=n, id=str(n), train_accuracy=0.88, train_loss=0.7) for n in range(10)
+    ]
+    text = drawn(dataclasses.replace(compare(records), published=agree(records)), 160)
+    for said in ("after 50 and 60 steps, not after 10", "88.08 %", "86.00–90.00 %", "agrees", "differs", "0.42–0.54"):
+        assert said in text, said
+    assert "3.54 s" in text
+    assert "10 steps; no loading, no evaluation" in text
+    assert "'benchmark 2', 'benchmark 3', 'benchmark 4'. Run: trainmark run mnist-mlp32 --published" in text
+
+
+def test_csv_is_unrounded_and_rectangular() -> None:
+    rows = list(csv.DictReader(io.StringIO(tables.comparison_csv(two()))))
+    assert [row["backend"] for row in rows] == ["numpy", "torch"]
+    assert float(rows[1]["epoch_seconds_median"]) == 0.2
+    assert rows[0]["speedup_low"] == ""
+    assert rows[1]["speedup_verdict"] == "faster"
+    assert None not in rows[0]
+
+
+def test_markdown_is_one_line_a_row_and_escapes_its_signs() -> None:
+    table = Table("a_b", (), (Column("x", "right"),), (Row((Cell("1|2", "3"),)),), ("*",))
+    from trainmark.report.markdown import to_markdown
+
+    assert to_markdown([table]) == "### a\\_b\n\n\n| x |\n| ---: |\n| 1\\|2 (3) |\n\n- \\*\n"
+
+
+def test_square_brackets_are_words_not_markup() -> None:
+    file = io.StringIO()
+    console = Console(width=80, file=file)
+    draw(console, Table("t", (), (Column("x"),), (Row((Cell("[red]"),)),)))
+    assert "[red]" in file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        ("7.20 s", "7.44 s", "7.20–7.44 s"),
+        ("900 ms", "1.10 s", "900 ms–1.10 s"),
+        ("2 min 1 s", "2 min 5 s", "2 min 1 s–2 min 5 s"),
+    ],
+)
+def test_a_span_says_its_unit_once(low: str, high: str, expected: str) -> None:
+    assert span(low, high) == expected
+
+
+def test_neither_analysis_nor_the_tables_import_rich() -> None:
+    code = (
+        "import sys, trainmark.analysis.comparison, trainmark.analysis.agreement, trainmark.report.tables\n"
+        "sys.exit('rich' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_machine_whose_processor_changed_gets_a_column() -> None:
+    before = rounds([2.0])
+    after = [
+        msgspec.structs.replace(record, id="x", machine=msgspec.structs.replace(record.machine, cpu="EPYC"))
+        for record in rounds([1.0])
+    ]
+    _, facts = split(compare(before + after).groups)
+    assert [fact.title for fact in facts] == ["CPU"]

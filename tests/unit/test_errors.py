@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import inspect
+import math
+
+import pytest
+
+from trainmark import errors
+from trainmark.errors import Diverged, TrainmarkError, UnknownName, UsageError
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ({}, "the cup is wrong"),
+        ({"expected": "tea"}, "the cup is wrong: expected tea"),
+        ({"found": "soup"}, "the cup is wrong: found soup"),
+        ({"expected": "tea", "found": "soup"}, "the cup is wrong: expected tea, found soup"),
+        ({"fix": "Pour again."}, "the cup is wrong. Pour again."),
+        ({"expected": "tea", "fix": "Pour again."}, "the cup is wrong: expected tea. Pour again."),
+    ],
+)
+def test_message_says_what_was_expected_what_was_found_and_what_to_do(parts: dict[str, str], text: str) -> None:
+    assert str(TrainmarkError("the cup is wrong", **parts)) == text
+
+
+def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
+    error = UnknownName("workload", "mnist-mlp33", ["mnist-mlp32", "cifar10-cnn"])
+    assert str(error) == (
+        "unknown workload 'mnist-mlp33': expected one of cifar10-cnn, mnist-mlp32. Did you mean mnist-mlp32?"
+    )
+    assert error.near == ("mnist-mlp32",)
+    assert isinstance(error, UsageError)
+
+
+def test_unknown_name_suggests_nothing_when_nothing_is_near() -> None:
+    assert UnknownName("device", "toaster", ["cpu", "mps"]).fix == ""
+    assert str(UnknownName("variant", "x", [])) == "unknown variant 'x'"
+
+
+def test_names_are_listed_in_order_when_they_come_from_a_generator() -> None:
+    assert UnknownName("device", "c", (name for name in ("cuda:0", "cpu"))).expected == "one of cpu, cuda:0"
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (math.nan, "loss is NaN at step 7"),
+        (math.inf, "loss is infinite at step 7"),
+        (-math.inf, "loss is infinite at step 7"),
+    ],
+)
+def test_divergence_says_which_kind_and_where(loss: float, text: str) -> None:
+    error = Diverged(7, loss, 0.25)
+    assert str(error) == text
+    assert (error.step, error.before) == (7, 0.25)
+
+
+def test_the_tree_in_the_docstring_is_the_tree_of_classes() -> None:
+    drawn = errors.__doc__ or ""
+    for name, kind in inspect.getmembers(errors, inspect.isclass):
+        if issubclass(kind, TrainmarkError):
+            line = next(line for line in drawn.splitlines() if name in line.split())
+            depth = line.index(name) // 4
+            assert len(kind.__mro__) - len(TrainmarkError.__mro__) == depth, name

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import pytest
+
+from trainmark.workload import catalog
+from trainmark.workload.decode import Misfit
+from trainmark.workload.published import PublishedRun, PublishedValue
+from trainmark.workload.schedule import epoch_sizes
+
+EXAMPLES = {"mnist": 60_000, "cifar10": 50_000}
+
+
+@pytest.mark.parametrize(
+    ("value", "where"),
+    [
+        (PublishedValue("test_accuracy"), "end"),
+        (PublishedValue("test_accuracy", epochs=(1, 1)), "epoch 1"),
+        (PublishedValue("test_accuracy", epochs=(16, 20)), "mean of epochs 16 to 20"),
+        (PublishedValue("step_loss", steps=(0, 0, 1)), "step 0"),
+        (PublishedValue("step_loss", steps=(230, 280, 10)), "mean of steps 230 to 280, every 10"),
+    ],
+)
+def test_where_a_value_stands(value: PublishedValue, where: str) -> None:
+    assert value.where == where
+
+
+@pytest.mark.parametrize("lengths", [{}, {"epochs": 3, "steps": 3}])
+def test_a_run_counts_in_epochs_or_in_steps(lengths: dict[str, int]) -> None:
+    with pytest.raises(Misfit, match="either 'epochs' or 'steps'"):
+        PublishedRun("a run", **lengths)
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_published_figure_lies_within_its_own_bounds_and_within_its_run(name: str) -> None:
+    workload = catalog.find(name)
+    assert workload.published is not None
+    for run in workload.published.runs:
+        epochs = epoch_sizes(workload.scheduled_as(run).schedule, workload.batches, EXAMPLES[workload.dataset])
+        steps = sum(len(epoch) for epoch in epochs)
+        for value in run.values:
+            if isinstance(value.value, float) and value.low is not None and value.high is not None:
+                assert value.low <= value.value <= value.high, (run.name, value)
+            assert value.epochs is None or 1 <= value.epochs[0] <= value.epochs[1] <= len(epochs)
+            assert value.steps is None or 0 <= value.steps[0] <= value.steps[1] < steps
+            assert value.repeat is None or 1 <= value.repeat <= run.repeats
