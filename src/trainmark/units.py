@@ -8,15 +8,15 @@ MISSING = "-"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """``value`` with ``digits`` significant digits, without an exponent for everyday sizes."""
+    """``value`` with ``digits`` significant digits, without an exponent for everyday sizes; units are never cut."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
     if value == 0:
         return "0"
-    value = float(f"{value:.{digits - 1}e}")  # rounding first: 9.996 is 10.0, not 10.00
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    rounded = float(f"{value:.{digits - 1}e}")  # 9.996 is 10.0, not 10.00
+    decimals = digits - 1 - math.floor(math.log10(abs(rounded)))
     return f"{value:,.{max(decimals, 0)}f}" if -4 <= decimals <= 8 else f"{value:.{digits - 1}e}"
 
 

@@ -60,7 +60,7 @@ def test_seconds(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(512, "512 B"), (1023, "1,023 B"), (1024, "1.00 KiB"), (149 * 2**20, "149 MiB"), (2**50, "1,024 TiB")],
+    [(512, "512 B"), (1024, "1.00 KiB"), (149 * 2**20, "149 MiB"), (3 * 2**40, "3.00 TiB"), (5 * 2**50, "5,120 TiB")],
 )
 def test_bytes(value: float, text: str) -> None:
     assert units.bytes_(value) == text

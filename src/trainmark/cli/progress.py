@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from trainmark import units
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from trainmark.execute.plan import Run, Task
     from trainmark.execute.wire import Message
     from trainmark.record.record import Record
-
-_MARKS = {"ok": "[green]✓[/green]", "diverged": "[red]✗[/red]"}
 
 
 class DataProgress:
@@ -81,17 +80,11 @@ class RunProgress:
     """One line that moves, and one line for each run that is done."""
 
     def __init__(self, screen: Console, tasks: list[Task], *, log: bool = False) -> None:
-        self._screen = screen
-        self._log = log
-        self._runs = sum(len(task.runs) for task in tasks)
-        self._number = 0
+        self._screen, self._log = screen, log
+        self._runs, self._number = sum(len(task.runs) for task in tasks), 0
         self._left = TimeLeft(tasks)
-        self._runs_of_task = {id(run): len(task.runs) for task in tasks for run in task.runs}
-        self._steps_a_run = 0
-        self._task_started = time.monotonic()
-        self._last_of_task = {id(task.runs[-1]) for task in tasks}
         self._pace = Pace()
-        self._seen = ""
+        self._started, self._steps, self._facts = 0.0, 0, ""
         self._progress = Progress(
             TextColumn("{task.fields[number]}", style="dim"),
             TextColumn("{task.description}"),
@@ -110,35 +103,35 @@ class RunProgress:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def started(self, run: Run, replayed: bool) -> None:
-        """A run begins: with a new process, unless it continues another."""
+    def task_started(self, task: Task) -> None:
+        """A process begins."""
+        self._started = time.monotonic()
+        self._runs_of_task = len(task.runs)
+        self._steps = 0
+        self._facts = "starting"
+
+    def run_started(self, run: Run, replayed: bool) -> None:
+        """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
-        continues = run.course.workload.schedule.protocol == "continued" and run.repeat > 0
-        if not continues:
-            self._task_started = time.monotonic()
-            self._steps_a_run = 0
-            self._pace = Pace()
-        self._seen = "replayed, its record exists" if replayed else "starting" if not continues else self._seen
-        of = run.course.published_run or f"round {run.round + 1}"
+        which = f"{run.course.published_run}, " if run.course.published_run else ""
         self._progress.update(
             self._bar,
-            description=f"[bold]{run.course.workload.name}[/bold] {run.side.title}, {of}",
+            description=f"[bold]{run.course.workload.name}[/bold] {run.side.title}, {which}round {run.round + 1}"
+            + (" (replayed)" if replayed else ""),
             number=f"{self._number}/{self._runs}",
-            facts=self._seen,
             visible=True,
         )
 
-    def heard(self, run: Run, message: Message) -> None:  # noqa: ARG002
+    def heard(self, message: Message) -> None:
         """News of an epoch."""
         if message["event"] == "ready":
-            self._steps_a_run = message["steps"]
-            self._pace.start()
+            self._steps = message["steps"] * self._runs_of_task
+            self._pace = Pace()
         elif message["event"] == "epoch":
-            facts = [f"epoch {message['index'] + 1}", f"loss {units.loss(message['losses'][-1])}"]
+            self._pace.samples_a_step = message["examples"] / message["steps"]
+            self._facts = f"epoch {message['index'] + 1} · loss {units.loss(message['losses'][-1])}"
             if "train_accuracy" in message:
-                facts.append(f"acc {units.percent(message['train_accuracy'], 1)}")
-            self._pace.epoch(message["examples"], message["steps"], message["seconds"])
-            self._seen = " · ".join(facts)
+                self._facts += f" · acc {units.percent(message['train_accuracy'], 1)}"
             for line in message["log"] if self._log else ():
                 self._screen.print(
                     f"step {line['step']:>6}: loss {units.loss(line['loss'])} "
@@ -146,36 +139,36 @@ class RunProgress:
                     f"{units.seconds(line['seconds_per_step'])} a step)"
                 )
         elif message["event"] == "evaluated":
-            self._seen += f" · test acc {units.percent(message['test_accuracy'], 1)}"
+            self._facts += f" · test acc {units.percent(message['test_accuracy'], 1)}"
 
-    def counted(self, run: Run, steps: int) -> None:
+    def counted(self, steps: int) -> None:
         """Where the process is, read from outside."""
-        total = self._steps_a_run * self._runs_of_task[id(run)]
-        share = steps / total if total else 0.0
-        left = self._left.estimate(time.monotonic() - self._task_started, share)
+        left = self._left.estimate(time.monotonic() - self._started, steps / self._steps if self._steps else 0.0)
         rate = self._pace.rate(steps)
-        facts = (self._seen, units.rate(rate, "samples/s") if rate else "")
+        facts = (self._facts, units.rate(rate, "samples/s") if rate else "")
         self._progress.update(
             self._bar,
-            total=total or None,
+            total=self._steps or None,
             completed=steps,
             facts=" · ".join(fact for fact in facts if fact),
-            left=f"{units.seconds(max(left, 1.0))} left" if left is not None else "",
+            left="" if left is None else f"{units.seconds(max(left, 1.0))} left",
         )
 
-    def finished(self, record: Record) -> None:
+    def recorded(self, record: Record) -> None:
         """One line that stays."""
-        text = f"{_MARKS.get(record.outcome.status, '[red]✗[/red]')} {_summary(record)}"
-        self._screen.print(text, soft_wrap=True)
-        if record.outcome.status == "ok" and record.protocol == "continued":
-            return
-        self._left.task_done(time.monotonic() - self._task_started) if self._left._left else None
+        mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
+        self._screen.print(f"{mark} {escape(_summary(record))}", soft_wrap=True)
+
+    def task_ended(self, task: Task) -> None:  # noqa: ARG002
+        """How long it took tells how long its like will."""
+        self._left.task_done(time.monotonic() - self._started)
 
     def interrupted(self, folder: Path) -> None:
         """What Ctrl-C leaves."""
         self._screen.print(
             f"Interrupted. What is finished is in {folder}; the same command with --resume does the rest.",
             soft_wrap=True,
+            markup=False,
         )
 
 
@@ -183,22 +176,14 @@ class Pace:
     """Samples a second, from steps counted between looks."""
 
     def __init__(self) -> None:
-        self._samples_a_step = 0.0
+        self.samples_a_step = 0.0  # unknown until the first epoch tells
         self._looks: list[tuple[float, int]] = []
-
-    def start(self) -> None:
-        """Setting up is over."""
-        self._looks = []
-
-    def epoch(self, examples: int, steps: int, seconds: float) -> None:  # noqa: ARG002
-        """An epoch tells how many samples a step has."""
-        self._samples_a_step = examples / steps
 
     def rate(self, steps: int) -> float | None:
         """Samples a second over the last looks; None until it is known."""
         self._looks = [*self._looks[-10:], (time.monotonic(), steps)]
         (start, first), (end, last) = self._looks[0], self._looks[-1]
-        return self._samples_a_step * (last - first) / (end - start) if end > start and last > first else None
+        return self.samples_a_step * (last - first) / (end - start) if end > start and last > first else None
 
 
 def _kind(task: Task) -> object:

@@ -13,11 +13,13 @@ from typing import Literal, TypeAlias
 from trainmark.data import catalog, folder
 from trainmark.data.cache import exclusive
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
+from trainmark.data.digest import of_dataset
 from trainmark.data.draw import draw
 from trainmark.data.fetch import PATIENCE, Patience, fetch
 from trainmark.data.folder import Holding
 from trainmark.data.load import read
 from trainmark.data.progress import Progress, silent
+from trainmark.data.stored import is_sound
 from trainmark.errors import DamagedData, DataUnavailable, UsageError
 
 Source: TypeAlias = Literal["named", "environment", "cache", "download", "drawn"]
@@ -143,16 +145,22 @@ def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
 
 
 def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
-    # Read as the child will read it, so what is found here is what it will accept.
-    dataset = read(known, holding)
+    # The process that asks may be the parent of a run, which stays small: it reads in blocks, and looks closer only
+    # to tell what is wrong.
+    if not all(is_sound(file.path, file.known) for file in holding.files):
+        read(known, holding)
+    train, test = (
+        sum(file.known.examples for file in holding.files if file.known.split == split and file.known.holds != "labels")
+        for split in ("train", "test")
+    )
     return Located(
         name=known.name,
         directory=holding.directory.resolve(),
         source=source,
-        sha256=dataset.sha256,
-        complete=dataset.complete,
-        train_examples=len(dataset.train),
-        test_examples=len(dataset.test),
+        sha256=of_dataset(file.known for file in holding.files),
+        complete=holding.complete,
+        train_examples=train,
+        test_examples=test,
     )
 
 

@@ -21,17 +21,23 @@ from trainmark.record.store import Store
 class Observer(Protocol):
     """Whoever watches. Called in the parent, between the child's messages; nothing here touches the child's clock."""
 
-    def started(self, run: Run, replayed: bool) -> None:
-        """A run begins."""
+    def task_started(self, task: Task) -> None:
+        """A process begins."""
 
-    def heard(self, run: Run, message: Message) -> None:
-        """The child said something."""
+    def run_started(self, run: Run, replayed: bool) -> None:
+        """The process begins a run; a replayed one leaves no record."""
 
-    def counted(self, run: Run, steps: int) -> None:
+    def heard(self, message: Message) -> None:
+        """The process said something of the run."""
+
+    def counted(self, steps: int) -> None:
         """So many steps of the process are done, called a few times a second."""
 
-    def finished(self, record: Record) -> None:
+    def recorded(self, record: Record) -> None:
         """A record was written."""
+
+    def task_ended(self, task: Task) -> None:
+        """The process is gone."""
 
 
 def execute(
@@ -87,6 +93,7 @@ class _Conversation:
             notes.weights_file(self._store.folder) if settings.save_weights and index not in self._task.done else None
             for index, notes in enumerate(self._notes)
         ]
+        self._observer.task_started(self._task)
         self._announce()
         try:
             ending = converse(
@@ -104,10 +111,11 @@ class _Conversation:
             self._break_off(Outcome("failed", str(error)))
         else:
             self._break_off(_outcome(ending, self._end))
+        self._observer.task_ended(self._task)
 
     def _look(self, steps: int) -> None:
         if not self._all_written:
-            self._observer.counted(self._current.run, steps)
+            self._observer.counted(steps)
 
     def _hear(self, message: Message) -> None:
         event = message["event"]
@@ -117,7 +125,7 @@ class _Conversation:
             return
         self._current.hear(message)
         if event in ("ready", "epoch", "evaluated"):
-            self._observer.heard(self._current.run, message)
+            self._observer.heard(message)
         if event == "finished":
             self._write(Outcome("ok"))
 
@@ -133,14 +141,14 @@ class _Conversation:
             record = notes.record(outcome)
             self._store.write(record)
             self._records.append(record)
-            self._observer.finished(record)
+            self._observer.recorded(record)
         self._index += 1
         if outcome.status == "ok" and not self._all_written:
             self._current.go_on_from(notes)
             self._announce()
 
     def _announce(self) -> None:
-        self._observer.started(self._current.run, self._index in self._task.done)
+        self._observer.run_started(self._current.run, self._index in self._task.done)
 
 
 def _outcome(ending: Ending, said: Message | None) -> Outcome:

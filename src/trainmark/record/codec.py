@@ -10,17 +10,18 @@ import math
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from trainmark.errors import ForeignRecord, NewerRecord
-from trainmark.record.record import NUMBER_DESCRIPTION, SCHEMA_VERSION, Record
+from trainmark.record.record import SCHEMA_VERSION, Record
 
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_EPOCH_NUMBERS = ("train_loss", "test_loss")
 
 
 def encode(record: Record) -> bytes:
     """The JSON text of ``record``."""
-    return json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=1).encode() + b"\n"
+    text = json.dumps(to_plain(record), ensure_ascii=False, allow_nan=False, indent=1)
+    return text.encode(errors="replace") + b"\n"  # a command line need not be Unicode
 
 
 def to_plain(value: Any) -> Any:
@@ -41,7 +42,7 @@ def decode(text: bytes, origin: str) -> Record:
     """
     try:
         data = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _foreign(origin, f"a file that is not JSON ({error})" if text.strip() else "an empty file") from error
     if not isinstance(data, dict) or "schema_version" not in data:
         raise _foreign(origin, "JSON without the key 'schema_version'")
@@ -56,7 +57,7 @@ def decode(text: bytes, origin: str) -> Record:
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
-        return msgspec.convert(_with_non_finite(data), Record)
+        return msgspec.convert(_with_non_finite(data, inspect.type_info(Record)), Record)
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
 
@@ -64,17 +65,18 @@ def decode(text: bytes, origin: str) -> Record:
 def schema() -> dict[str, Any]:
     """The JSON Schema of a record."""
     described = _with_string_numbers(msgspec.json.schema(Record))
+    described["$defs"]["Record"]["required"].insert(0, "schema_version")  # it has a default, but no reader goes without
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "trainmark record", **described}
 
 
 def _with_string_numbers(part: Any) -> Any:
-    """Allow the three strings wherever the schema says ``Number``; msgspec can't express it."""
+    """Allow the three strings wherever a number stands; msgspec can't express it."""
     if isinstance(part, list):
         return [_with_string_numbers(item) for item in part]
     if not isinstance(part, dict):
         return part
-    if part.get("description") == NUMBER_DESCRIPTION:
-        return {"description": NUMBER_DESCRIPTION, "anyOf": [{"type": "number"}, {"enum": list(_NON_FINITE)}]}
+    if part.get("type") == "number":
+        return {"anyOf": [part, {"enum": list(_NON_FINITE)}]}
     return {key: _with_string_numbers(value) for key, value in part.items()}
 
 
@@ -97,25 +99,15 @@ def _without_non_finite(value: Any) -> Any:
     return value
 
 
-def _with_non_finite(data: dict[str, Any]) -> dict[str, Any]:
-    """The strings back to numbers, in the places of type ``Number`` and nowhere else."""
-    data = dict(data)
-    for key in ("step_losses", "step_l2_losses"):
-        if isinstance(data.get(key), list):
-            data[key] = [_number(item) for item in data[key]]
-    for key, names in (("epochs", _EPOCH_NUMBERS), ("log", ("loss",))):
-        if isinstance(data.get(key), list):
-            data[key] = [_revived(item, names) for item in data[key]]
-    data["final"] = _revived(data.get("final"), _EPOCH_NUMBERS)
-    data["outcome"] = _revived(data.get("outcome"), ("loss_before",))
-    return data
-
-
-def _revived(item: Any, names: tuple[str, ...]) -> Any:
-    if not isinstance(item, dict):
-        return item
-    return {key: _number(value) if key in names else value for key, value in item.items()}
-
-
-def _number(value: Any) -> Any:
-    return _NON_FINITE.get(value, value) if isinstance(value, str) else value
+def _with_non_finite(value: Any, kind: inspect.Type) -> Any:
+    """The strings back to numbers wherever the schema has a number, and nowhere else: a name may be 'nan'."""
+    kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    if isinstance(value, str) and any(isinstance(each, inspect.FloatType) for each in kinds):
+        return _NON_FINITE.get(value, value)
+    for each in kinds:
+        if isinstance(value, dict) and isinstance(each, inspect.StructType):
+            types = {field.encode_name: field.type for field in each.fields}
+            return {key: _with_non_finite(item, types[key]) if key in types else item for key, item in value.items()}
+        if isinstance(value, list) and isinstance(each, inspect.ListType):
+            return [_with_non_finite(item, each.item_type) for item in value]
+    return value

@@ -4,21 +4,20 @@ History of the format
     1   2026-11: the first.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
-``null``, never 0. All durations are seconds, all sizes bytes; accuracies are fractions.
+``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
+durations are seconds, all sizes bytes; accuracies are fractions.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Struct, field
 
 from trainmark.record.caveats import Caveat
 
 SCHEMA_VERSION = 1
 
-NUMBER_DESCRIPTION = "A number, or one of the strings 'nan', 'inf', '-inf', which JSON has no number for."
-Number = Annotated[float, Meta(description=NUMBER_DESCRIPTION)]
 Status = Literal["ok", "failed", "timeout", "interrupted", "diverged"]
 Protocol = Literal["fresh", "continued"]
 
@@ -29,7 +28,7 @@ class Outcome(Struct, frozen=True):
     status: Status
     reason: str | None = None
     step: int | None = None
-    loss_before: Number | None = None
+    loss_before: float | None = None
     stderr_tail: str | None = None
 
 
@@ -113,9 +112,9 @@ class Epoch(Struct, frozen=True):
     seconds: float
     steps: int
     examples: int
-    train_loss: Number | None = None
+    train_loss: float | None = None
     train_accuracy: float | None = None
-    test_loss: Number | None = None
+    test_loss: float | None = None
     test_accuracy: float | None = None
     evaluation_seconds: float | None = None
 
@@ -124,7 +123,7 @@ class LogLine(Struct, frozen=True):
     """One line of ``--log-every``: after ``step`` steps, the last one's loss and the pace since the line before."""
 
     step: int
-    loss: Number
+    loss: float
     samples_per_second: float
     seconds_per_step: float
 
@@ -139,9 +138,9 @@ class MetricsRef(Struct, frozen=True):
 class Final(Struct, frozen=True):
     """Where the run arrived; ``training_seconds`` is the sum of the epochs, evaluation left out."""
 
-    train_loss: Number | None = None
+    train_loss: float | None = None
     train_accuracy: float | None = None
-    test_loss: Number | None = None
+    test_loss: float | None = None
     test_accuracy: float | None = None
     training_seconds: float | None = None
     time_to_target_seconds: float | None = None
@@ -218,8 +217,8 @@ class Record(Struct, frozen=True, kw_only=True):
     setup_seconds: float | None = None
     compile_seconds: float | None = None
     epochs: list[Epoch] = field(default_factory=list)
-    step_losses: list[Number] = field(default_factory=list)
-    step_l2_losses: list[Number] | None = None
+    step_losses: list[float] = field(default_factory=list)
+    step_l2_losses: list[float] | None = None
     log: list[LogLine] = field(default_factory=list)
     metrics: MetricsRef
     final: Final = field(default_factory=Final)

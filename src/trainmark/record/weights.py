@@ -44,7 +44,7 @@ def load(path: Path) -> Weights:
     """Read weights; raises :class:`~trainmark.errors.DamagedData`."""
     try:
         return _parse(path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedData(
             f"{path} holds no weights",
             expected="a safetensors file of float32 tensors",
@@ -54,7 +54,10 @@ def load(path: Path) -> Weights:
 
 
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
-    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are those of ``model``."""
+    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are those of ``model``, all and no others."""
+    known = {name for plan in model.weighted_layers for name in (plan.kernel_name, plan.bias_name)}
+    if extra := sorted(weights.keys() - known):
+        raise DataError(f"the weights in {path} don't fit the network", found=f"a tensor {extra[0]!r} that it lacks")
     for plan in model.weighted_layers:
         for name, shape in ((plan.kernel_name, plan.kernel_shape), (plan.bias_name, plan.output_shape[-1:])):
             found = weights[name].shape if name in weights else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import types
 import typing
 from functools import cache
@@ -79,11 +80,21 @@ def _decode(into: Any, data: object, path: Path) -> Any:
         return _decode_tuple(get_args(into), data, path)
     if dataclasses.is_dataclass(into):
         return _decode_dataclass(typing.cast(type, into), data, path)
-    if into is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+    if into is float and isinstance(data, (int, float)) and not isinstance(data, bool):
+        return _finite(data, path)
     if not isinstance(data, into) or (into is not bool and isinstance(data, bool)):
         raise Misfit(path, _WORDS[into], _describe(data))
     return data
+
+
+def _finite(data: float, path: Path) -> float:
+    try:
+        number = float(data)
+    except OverflowError:  # a whole number of hundreds of digits
+        number = math.inf
+    if not math.isfinite(number):
+        raise Misfit(path, "a finite number", _describe(data))
+    return number
 
 
 def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
@@ -98,7 +109,7 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         if not isinstance(data, dict):
             raise Misfit(path, "a table with a key 'kind'", _describe(data))
         kind = data.get("kind")
-        if kind not in classes:
+        if not isinstance(kind, str) or kind not in classes:
             raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{_near(kind, classes)}", _describe(kind))
         return _decode(classes[kind], data, path)
     problems = []

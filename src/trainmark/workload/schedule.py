@@ -81,9 +81,9 @@ def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tu
     """Batch sizes of every step of every epoch of one run, ``[epoch][step]``."""
     one_pass = batches.sizes(examples)
     epoch = (one_pass * schedule.dataset_repeats)[: schedule.steps_per_epoch]
-    if schedule.steps is None:
-        return (epoch,) * schedule.epochs
     if not epoch:
         return ()
+    if schedule.steps is None:
+        return (epoch,) * schedule.epochs
     whole, rest = divmod(schedule.steps, len(epoch))
     return (epoch,) * whole + ((epoch[:rest],) if rest else ())

@@ -219,6 +219,7 @@ def test_a_users_workload_speaks_for_itself() -> None:
     value = PublishedValue("test_accuracy", 0.98, low=0.97, high=0.99)
     published = Published("a thesis", (PublishedRun("table 1", epochs=3, values=(value,)),))
     workload = dataclasses.replace(catalog.find("mnist-mlp512"), name="mine", published=published)
+    workload = workload.with_schedule(epochs=3)
     result = measured(agree([a_record(workload=workload)]))
     assert (result.source, result.values[0].verdict) == ("a thesis", "agrees")
     assert agree([a_record(workload=dataclasses.replace(workload, published=None))]) == ()

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.records import a_record, write_all
+from tests.records import write_all
 from trainmark.errors import ForeignRecord, OutputError, RecordError, UsageError
 from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name, write_atomically
+
+from .samples import a_record
 
 
 def names(folder: Path) -> list[str]:
@@ -46,7 +48,7 @@ def test_a_record_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["file", "file/deeper"])
 def test_a_folder_that_is_a_file_is_an_output_error(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(OutputError, match="can't write into .*file.* Give another one with --out"):
+    with pytest.raises(OutputError, match=r"can't write into .*file.* Give another one with --out"):
         Store(tmp_path / folder).write(a_record())
     with pytest.raises(OutputError), Store(tmp_path / folder).locked():
         pass
@@ -168,9 +170,9 @@ def test_a_second_process_is_told_who_holds_the_folder(tmp_path: Path) -> None:
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(OutputError, match=f"another trainmark is running into .*found process {holder.pid}"):
-            with Store(folder).locked():
-                pytest.fail("two processes hold one folder")
+        held = f"another trainmark is running into .*found process {holder.pid}"
+        with pytest.raises(OutputError, match=held), Store(folder).locked():
+            pytest.fail("two processes hold one folder")
         with Store(tmp_path / "other").locked():
             pass
         holder.kill()

@@ -124,7 +124,7 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
             '"softmax-cross-entropy"', '"nll"', 15, "loss", "a last layer 'log-softmax'", "'dense'", id="nll alone"
         ),
         pytest.param("= 0.1", "= 0", 20, "optimizer.learning_rate", "a number above 0", "0.0", id="rate 0"),
-        pytest.param("= 0.1", "= nan", 20, "optimizer.learning_rate", "a number above 0", "nan", id="rate nan"),
+        pytest.param("= 0.1", "= nan", 20, "optimizer.learning_rate", "a finite number", "nan", id="rate nan"),
         pytest.param("= 0.1", "= inf", 20, "optimizer.learning_rate", "number", "inf", id="rate inf"),
         pytest.param("size = 100", "size = 'all'", 23, "batches.size", "'full'", "'all'", id="neither number nor full"),
         pytest.param("size = 100", "size = -1", 23, "batches.size", "above 0", "-1", id="negative"),

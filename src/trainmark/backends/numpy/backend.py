@@ -59,6 +59,8 @@ class NumpyTrainer:
         self._weights: layers.Parameters = {}
         self._gradients: layers.Parameters = {}
         self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
+        first = model.layers.index(model.weighted_layers[0]) if model.weighted_layers else len(model.layers)
+        self._learning = self._modules[first:]  # nothing before the first weights has a use for a gradient
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
 
     def load(self, weights: Weights) -> None:
@@ -78,8 +80,9 @@ class NumpyTrainer:
             self._order = None if plan.whole else plan.order
         else:
             count = len(self._labels["train"])
-            passes = -(-sum(plan.sizes) // count)
-            self._order = np.concatenate([self._rng.permutation(count) for _ in range(passes)])
+            one_pass = sum(self._workload.batches.sizes(count))
+            passes = -(-sum(plan.sizes) // one_pass)
+            self._order = np.concatenate([self._rng.permutation(count)[:one_pass] for _ in range(passes)])
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 
@@ -168,7 +171,7 @@ class NumpyTrainer:
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
         outputs = self._forward(x, training=True)
         each, gradient = losses.loss_and_gradient(self._workload.loss, outputs, labels)
-        for module in reversed(self._modules):
+        for module in reversed(self._learning):
             gradient = module.backward(gradient)
         return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=1) == labels).sum())
 

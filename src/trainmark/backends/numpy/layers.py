@@ -29,8 +29,8 @@ from trainmark.workload.model import LayerPlan
 Array = NDArray[Any]
 Parameters = dict[str, Array]
 
-NOBODY_ASKS: Array = np.empty(0)
-"""The gradient by the input of the first layer with weights, which is never computed."""
+NOT_COMPUTED: Array = np.empty(0)
+"""Gradient by the input of the first layer with weights: what stands before it has nothing to learn."""
 
 
 class Module(Protocol):
@@ -80,7 +80,7 @@ class DenseModule:
         self._gradients[self._plan.kernel_name] = self._x.T @ gradient
         self._gradients[self._plan.bias_name] = gradient.sum(axis=0)
         if self._plan.input_gradient_macs == 0:
-            return NOBODY_ASKS
+            return NOT_COMPUTED
         by_input: Array = gradient @ self._weights[self._plan.kernel_name].T
         return by_input
 
@@ -98,7 +98,8 @@ class ConvModule:
         windows = sliding_window_view(x, (self._size, self._size), axis=(1, 2))  # [n, h, w, c, size, size]
         self._padded_shape = x.shape
         self._columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(*windows.shape[:3], -1)
-        y: Array = self._columns @ self._kernel()
+        flat = self._columns.reshape(-1, self._columns.shape[-1]) @ self._kernel()  # one product, not one a row
+        y: Array = flat.reshape(*windows.shape[:3], -1)
         y += self._weights[self._plan.bias_name]
         return y
 
@@ -108,9 +109,9 @@ class ConvModule:
         self._gradients[self._plan.kernel_name] = by_kernel.reshape(self._weights[self._plan.kernel_name].shape)
         self._gradients[self._plan.bias_name] = flat.sum(axis=0)
         if self._plan.input_gradient_macs == 0:
-            return NOBODY_ASKS
+            return NOT_COMPUTED
         size, (_, height, width, _) = self._size, gradient.shape
-        by_column = (gradient @ self._kernel().T).reshape(*gradient.shape[:3], size, size, -1)
+        by_column = (flat @ self._kernel().T).reshape(*gradient.shape[:3], size, size, -1)
         by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
         for row in range(size):
             for column in range(size):
@@ -215,7 +216,7 @@ class FlattenModule:
         return x.reshape(len(x), -1)
 
     def backward(self, gradient: Array) -> Array:
-        by_input: Array = gradient.reshape(self._shape) if gradient.size else gradient
+        by_input: Array = gradient.reshape(self._shape)
         return by_input
 
 
@@ -224,8 +225,9 @@ class LogSoftmaxModule:
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         shifted = x - x.max(axis=1, keepdims=True)
-        self._y: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        return self._y
+        y: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        self._y = y
+        return y
 
     def backward(self, gradient: Array) -> Array:
         by_input: Array = gradient - np.exp(self._y) * gradient.sum(axis=1, keepdims=True)

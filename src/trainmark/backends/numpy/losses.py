@@ -43,7 +43,7 @@ def _clipped(epsilon: float, probabilities: Array, labels: NDArray[np.int64]) ->
     normal = probabilities / total
     true = _true(normal, labels)
     inside = (true >= low) & (true <= high)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         slope = np.where(inside, -1 / true, 0)
     by_normal = _one_hot(normal, labels) * slope[:, None]
     by_probability = (by_normal - (by_normal * normal).sum(axis=1, keepdims=True)) / total

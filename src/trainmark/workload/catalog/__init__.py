@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,7 @@ def find(name: str) -> Workload:
     path = Path(base)
     if path.suffix != ".toml":
         path = _FOLDER / f"{base}.toml"
-        if not re.fullmatch(r"[\w.-]+", base) or not path.is_file():
+        if not re.fullmatch(r"[\w.-]{1,100}", base) or not path.is_file():
             raise UnknownName("workload", name, names())
     try:
         text = path.read_text("utf-8")
@@ -57,28 +58,37 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
-    if variant:
-        if variant not in variants:
-            raise UnknownName("variant", variant, variants)
-        data.update(variants[variant])
-        data["name"] = f"{data.get('name')}:{variant}"
+    changes: dict[str, object] = {}
     try:
-        workload = decode(Workload, data)
+        changes = _changes(variants, variant) if variant else {}
+        workload = decode(Workload, {**data, **changes})
         lay_out(workload)
     except Misfit as misfit:
-        line = _line_of(text, (("variants", variant, *misfit.path) if variant else ()), misfit.path)
+        changed = misfit.path and misfit.path[0] in changes
+        line = _line_of(text, ("variants", variant, *misfit.path) if changed else misfit.path)
         where = f" at {dotted(misfit.path)}" if misfit.path else ""
         raise SpecError(f"{origin}, line {line}{where}", expected=misfit.expected, found=misfit.found) from None
-    return workload
+    return dataclasses.replace(workload, name=f"{workload.name}:{variant}") if variant else workload
 
 
-def _line_of(text: str, *paths: KeyPath) -> int:
-    """The line, from 1, on which the longest known part of one of ``paths`` is written."""
+def _changes(variants: object, variant: str) -> dict[str, object]:
+    """What a variant puts in the place of the workload's own keys."""
+    if not isinstance(variants, dict):
+        raise Misfit(("variants",), "a table of variants", repr(variants))
+    if variant not in variants:
+        raise UnknownName("variant", variant, variants)
+    changes = variants[variant]
+    if not isinstance(changes, dict):
+        raise Misfit(("variants", variant), "a table of changed keys", repr(changes))
+    return changes
+
+
+def _line_of(text: str, path: KeyPath) -> int:
+    """The line, from 1, on which the longest known part of ``path`` is written."""
     best, line = 0, 1
     for known, number in _positions(text):
-        for path in paths:
-            if len(known) > best and path[: len(known)] == known:
-                best, line = len(known), number
+        if len(known) > best and path[: len(known)] == known:
+            best, line = len(known), number
     return line
 
 

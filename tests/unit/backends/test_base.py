@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.workload.samples import a_workload
+from trainmark.backends.base import ALL_KINDS, Capabilities, Device, Options, kinds_of, require_support
+from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload import catalog
+
+CPU = Device("cpu", None, "cpu")
+GPU = Device("cuda:0", None, "accelerator", precisions=("fp32", "bf16"))
+KINDS = frozenset(("flatten", "dense", "softmax-cross-entropy", "sgd"))
+CAN = Capabilities("some", "1.0", ("fast",), (CPU, GPU), KINDS)
+
+
+def asked(**changes: Any) -> Options:
+    return Options(**({"style": "fast", "device": "cpu", "precision": "fp32", "seed": 1} | changes))
+
+
+def test_every_kind_a_workload_can_name_is_listed() -> None:
+    assert {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    } == ALL_KINDS
+    for name in catalog.names():
+        assert set(kinds_of(catalog.find(name))) <= ALL_KINDS
+
+
+def test_kinds_of_a_workload() -> None:
+    assert kinds_of(a_workload()) == ("flatten", "dense", "softmax-cross-entropy", "sgd")
+
+
+def test_the_device_that_was_asked_for_is_returned() -> None:
+    assert require_support(CAN, a_workload(), asked()) is CPU
+    assert require_support(CAN, a_workload(), asked(device="cuda:0", precision="bf16", memory_fraction=0.5)) is GPU
+
+
+def test_a_device_that_is_not_seen() -> None:
+    with pytest.raises(AbsentDevice, match=r"some does not see the device 'cuda:1': expected one of cpu, cuda:0\."):
+        require_support(CAN, a_workload(), asked(device="cuda:1"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"style": "idiomatic"}, "some on cpu can't do style 'idiomatic': expected one of fast"),
+        ({"precision": "bf16"}, "some on cpu can't do precision 'bf16': expected one of fp32"),
+        (
+            {"device": "cuda:0", "precision": "fp16"},
+            "some on cuda:0 can't do precision 'fp16': expected one of fp32, bf16",
+        ),
+        ({"memory_fraction": 0.5}, "--memory-fraction has no meaning on a CPU: expected an accelerator"),
+    ],
+)
+def test_what_the_backend_cannot_do_is_named(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(Unsupported, match=message):
+        require_support(CAN, a_workload(), asked(**changes))
+
+
+@pytest.mark.parametrize("missing", sorted(KINDS))
+def test_a_layer_loss_or_optimiser_it_does_not_have_is_named(missing: str) -> None:
+    can = Capabilities("some", "1.0", ("fast",), (CPU,), KINDS - {missing})
+    with pytest.raises(Unsupported, match=f"can't do layer, loss or optimiser '{missing}': expected one of"):
+        require_support(can, a_workload(), asked())

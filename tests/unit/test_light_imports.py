@@ -1,0 +1,40 @@
+"""What is imported when: no framework by anybody but its backend, nothing heavy for `--help`, a light child."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+FRAMEWORKS = {"torch", "jax", "tensorflow", "keras", "mxnet"}
+HEAVY = {"numpy", "rich", "msgspec", "psutil", "pynvml"}
+
+
+def imported_by(code: str) -> set[str]:
+    """Top-level modules in a fresh interpreter after ``code``."""
+    report = "import sys, json; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
+    answer = subprocess.run([sys.executable, "-c", f"{code}\n{report}"], check=True, capture_output=True, text=True)
+    return set(json.loads(answer.stdout.splitlines()[-1]))
+
+
+def test_importing_trainmark_imports_no_framework() -> None:
+    assert not imported_by("import trainmark") & (FRAMEWORKS | HEAVY)
+
+
+def test_this_way_of_looking_can_see_one() -> None:
+    assert "numpy" in imported_by("import trainmark, numpy")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert not imported_by("from trainmark.cli.main import run; run(['--help'])") & (FRAMEWORKS | HEAVY)
+
+
+def test_the_parent_of_a_run_imports_no_framework() -> None:
+    code = "import trainmark.cli.run, trainmark.execute.request, trainmark.execute.scheduler, trainmark.report.tables"
+    assert not imported_by(code) & FRAMEWORKS
+
+
+def test_the_child_imports_the_standard_library_and_numpy_alone() -> None:
+    code = "from trainmark.execute import worker; from trainmark.backends import registry; registry.load('numpy')"
+    ours = imported_by(code) - imported_by("pass")
+    assert ours - set(sys.stdlib_module_names) - {"_distutils_hack"} == {"trainmark", "numpy"}
