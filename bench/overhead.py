@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from math import exp, log
+from math import log
 from pathlib import Path
 
 from trainmark.analysis.statistics import paired_mean
@@ -62,12 +62,10 @@ def main() -> None:
             ours = measured(workload)
             pairs.append((ours, before if before is not None else bare(workload, mnist.directory)))
             print(f"{workload} pair {number + 1}: trainmark {ours:.3f} s, bare {pairs[-1][1]:.3f} s", flush=True)
-        estimate = paired_mean([log(ours / theirs) for ours, theirs in pairs])
-        low, high = (None if bound is None else exp(bound) for bound in (estimate.low, estimate.high))
-        results[workload] = {"pairs": pairs, "ratio": exp(estimate.value), "low": low, "high": high}
-        print(
-            f"{workload}: trainmark / bare = {exp(estimate.value):.4f} [{low:.4f}, {high:.4f}], n = {len(pairs)} pairs"
-        )
+        ratio = paired_mean([log(ours / theirs) for ours, theirs in pairs]).exponential()
+        results[workload] = {"pairs": pairs, "ratio": ratio.value, "low": ratio.low, "high": ratio.high}
+        interval = "no interval" if ratio.low is None else f"[{ratio.low:.4f}, {ratio.high:.4f}]"
+        print(f"{workload}: trainmark / bare = {ratio.value:.4f} {interval}, n = {len(pairs)} pairs", flush=True)
     if options.out:
         options.out.write_text(json.dumps(results, indent=1))
 

@@ -112,6 +112,8 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", *FAKE, "--precision", "fp46"], "unknown precision"),
         (["run", *NUMPY, "--precision", "bf16"], "does not have the precision"),
         (["run", *NUMPY, "--style", "fast"], "does not have the style"),
+        (["run", *FAKE, "--device", "cpu", "--memory-fraction", "0.5"], "no meaning on a CPU"),
+        (["run", *FAKE, "--weights-from", "/no/such.json"], "does not exist"),
         (["run", "--backend", "fake", "--dataset", "mnits"], "Did you mean mnist"),
         (["run", "cifar10-cnn", *FAKE], "expected images of 28 × 28 × 1"),
         (["run", "--backend", "fake@old"], "unknown interpreter label 'old'"),
@@ -163,3 +165,64 @@ def test_a_damaged_file_in_a_named_folder_is_an_error(command: CommandLine, tmp_
     assert code == 1
     assert "train-labels" in err and "expected" in err
     assert command.records() == []
+
+
+def test_resume_into_an_empty_folder_is_a_plain_run(command: CommandLine) -> None:
+    code, *_ = command.train("--repeats", "1", "--device", "cpu", "--resume")
+    assert code == 0
+    assert command.outcomes() == ["ok"]
+
+
+def test_a_continued_training_that_diverged_is_not_trained_again(command: CommandLine) -> None:
+    arguments = ("--protocol", "continued", "--repeats", "3", "--device", "cpu")
+    code, *_ = command.train(*arguments, fake={"fail": "nan", "at_step": 13})
+    assert code == 1
+    assert command.outcomes() == ["diverged"]
+    code, out, _ = command.train(*arguments, "--resume")
+    assert code == 0 and "Nothing to do" in out
+    assert command.outcomes() == ["diverged"]
+
+
+def test_every_finished_repeat_is_heard_before_the_end(command: CommandLine) -> None:
+    """Twenty repeats end within a moment, faster than their records can be written."""
+    arguments = ("--protocol", "continued", "--repeats", "20", "--device", "cpu", "--steps", "1")
+    code, *_ = command.train(*arguments, fake={"step_seconds": 0.0})
+    assert code == 0
+    assert command.outcomes() == ["ok"] * 20
+
+
+def test_foreign_json_in_the_folder_stops_resume_and_nothing_is_lost(command: CommandLine) -> None:
+    command.train("--repeats", "1", "--device", "cpu")
+    (command.out / "notes.json").write_text("{}")
+    code, _, err = command.train("--repeats", "2", "--device", "cpu", "--resume")
+    assert code == 1
+    assert "notes.json is not a trainmark record" in err
+    (command.out / "notes.json").unlink()
+    assert command.outcomes() == ["ok"]
+
+
+def test_a_network_too_narrow_for_the_classes(command: CommandLine, tmp_path: Path) -> None:
+    from trainmark.workload import catalog
+
+    own = tmp_path / "narrow.toml"
+    own.write_text(
+        (Path(catalog.__file__).parent / "mnist-mlp128.toml").read_text().replace("units = 10\n", "units = 5\n")
+    )
+    code, _, err = command.run("run", str(own), *FAKE, "--out", str(command.out))
+    assert code == 2
+    assert "expected one value for each of the 10 classes" in err
+
+
+def test_a_name_longer_than_a_file_name_and_full_of_markup(command: CommandLine, tmp_path: Path) -> None:
+    from trainmark.workload import catalog
+
+    text = (Path(catalog.__file__).parent / "mnist-mlp128.toml").read_text()
+    own = tmp_path / "long.toml"
+    own.write_text(text.replace('name = "mnist-mlp128"', f'name = "[/bold]../{"x" * 400}"'))
+    code, _, err = command.run(
+        "run", str(own), *FAKE, "--style", "fast", "--device", "cpu", "--steps", "3", "--repeats", "1",
+        "--out", str(command.out),
+    )  # fmt: skip
+    assert code == 0, err
+    assert command.outcomes() == ["ok"]
+    assert [path.parent for path in tmp_path.rglob("*.json")] == [command.out], "names can't leave --out"

@@ -42,7 +42,9 @@ def test_every_style_learns_the_digits(command: CommandLine, backend: str) -> No
     code, out, _ = command.run(*arguments(command, "mnist-mlp128", backend, "--epochs", "2"))
     assert code == 0
     records = command.records()
-    assert {record.backend.style for record in records} == ({"idiomatic", "fast"} if backend == "torch" else {"idiomatic"})
+    assert {record.backend.style for record in records} == (
+        {"idiomatic", "fast"} if backend == "torch" else {"idiomatic"}
+    )
     for record in records:
         assert record.final.test_accuracy is not None and record.final.test_accuracy > 0.9
         assert Caveat.NOT_LEARNING not in record.caveats

@@ -124,10 +124,10 @@ def test_log_every_prints_as_the_published_logs_do(command: CommandLine) -> None
     code, _, err = command.train("--repeats", "1", "--device", "cpu", "--log-every", "10")
     assert code == 0
     lines = re.findall(r"step +(\d+): loss ([\d.]+) \(.* samples/s; .* a step\)", err)
-    assert [int(step) for step, _ in lines] == [10, 20, 30, 40]
+    assert [int(step) for step, _ in lines] == [0, 10, 20, 30]
     (record,) = command.records()
-    assert [line.step for line in record.log] == [10, 20, 30, 40]
-    assert record.log[0].loss == record.step_losses[9]
+    assert [line.step for line in record.log] == [0, 10, 20, 30]
+    assert record.log[1].loss == record.step_losses[10]
     assert Caveat.LOGGED_STEPS in record.caveats
 
 

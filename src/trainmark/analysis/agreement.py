@@ -81,7 +81,7 @@ class PublishedResult:
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
-    """Every published run of the records' workloads, beside each group that was scheduled and seeded as it was.
+    """Every published run of the records' workloads, beside each group that was scheduled as it was.
 
     A figure printed for the other kind of device is held against a group too, unless the same figure with bounds was
     printed for its own kind: what is learnt does not depend on the device.
@@ -183,6 +183,8 @@ def _unfit(value: PublishedValue, workload: Workload, group: Group) -> str:
     caveats = {caveat for record in group.records for caveat in record.caveats}
     if group.key.dataset != workload.dataset:
         return f"trained on {group.key.dataset}, published for {workload.dataset}"
+    if group.key.precision != "fp32":
+        return f"trained in {group.key.precision}, published for fp32"
     if group.key.weights_from is not None:
         return "started from another record's weights"
     if value.needs_whole_dataset and Caveat.PARTIAL_DATASET in caveats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.record.caveats import Caveat
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Bar:
 def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Hold every group but the references against the bar.
 
-    A group misses it only when the upper bound of its interval is below ``ratio``: noise alone never fails a build.
+    A group misses it when the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
+    and when it does not learn or none of its runs came off, since no speed makes up for that.
     """
     cleared: list[GroupResult] = []
     missed: list[GroupResult] = []
@@ -29,5 +31,8 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
         if comparison.is_reference(position):
             continue
         high = group.speedup.high
+        if Caveat.NOT_LEARNING in group.caveats or not group.runs:
+            missed.append(group)
+            continue
         (unjudged if high is None else missed if high < ratio else cleared).append(group)
     return Bar(ratio, tuple(cleared), tuple(missed), tuple(unjudged))

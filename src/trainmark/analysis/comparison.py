@@ -146,14 +146,21 @@ def _speedup(ratio: Estimate, margin: float, *, learns: bool) -> Speedup:
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
     """The difference of the accuracies at the end; two sides that both learn nothing are not *the same*."""
+    ends = (side.runs, reference.runs) if pairs else (_last_repeats(side.runs), _last_repeats(reference.runs))
     for quantity, of in _READINGS.items():
         # match() gives reference less these; the other way round, above 0 is better.
-        difference = match(side.runs, reference.runs, of, pairs=pairs).difference()
+        difference = match(*ends, of, pairs=pairs).difference()
         if difference is not None:
             learns = side.learns or reference.learns
             verdict = learning_verdict(difference, LEARNING_MARGIN) if learns else "unclear"
             return Learning(quantity, difference.value, difference.low, difference.high, verdict)
     return _UNKNOWN_LEARNING
+
+
+def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
+    """Where a continued training arrived: its repeats are stations of one course, not tries at the same thing."""
+    last = max((run.round for run in runs), default=0)
+    return tuple(run for run in runs if run.round == last)
 
 
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:

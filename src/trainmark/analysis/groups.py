@@ -121,15 +121,25 @@ def group_records(records: Iterable[Record]) -> list[Group]:
             measured.setdefault(key_of(record), []).append(record)
     started: dict[Key, int] = {}
     failed: dict[Key, int] = {}
+    redone = {_run_of(record) for records in measured.values() for record in records}
     for position, record in enumerate(ordered):
         key = key_of(record)
         if record.outcome.status not in MEASURED:
+            if _run_of(record) in redone:
+                continue  # a later command with --resume did it
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
             failed[key] = failed.get(key, 0) + 1
         started.setdefault(key, position)
     return [
         Group(key, tuple(measured.get(key, ())), failed.get(key, 0)) for key in sorted(started, key=started.__getitem__)
     ]
+
+
+def _run_of(record: Record) -> tuple[object, ...]:
+    """What was planned, whether it came off or not."""
+    side = (record.backend.name, record.backend.style, record.backend.precision, record.device.id, record.python.label)
+    fingerprints = (record.workload.step_fingerprint, record.workload.schedule_fingerprint)
+    return (record.group.id, record.repeat, record.threads, *fingerprints, *side)
 
 
 def _fits(partial: Key, whole: Key) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Read
 
 
 def _values(runs: Sequence[RunSummary], of: Reading) -> tuple[float, ...]:
-    return tuple(value for run in runs if (value := of(run)) is not None)
+    return tuple(value for run in runs if (value := of(run)) is not None and math.isfinite(value))
 
 
 def _by_round(runs: Sequence[RunSummary], of: Reading) -> dict[Round, float]:
@@ -65,6 +66,6 @@ def _by_round(runs: Sequence[RunSummary], of: Reading) -> dict[Round, float]:
     collected: dict[Round, list[float]] = {}
     for run in runs:
         value = of(run)
-        if value is not None:
+        if value is not None and math.isfinite(value):
             collected.setdefault((run.group, run.round), []).append(value)
     return {round: statistics.fmean(values) for round, values in collected.items()}

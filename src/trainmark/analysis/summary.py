@@ -19,7 +19,7 @@ class RunSummary:
     """One run in figures; None is unknown.
 
     Args:
-        group: id of the plan the run was measured in.
+        group: names the plan the run was measured in, and the session of it.
         round: its round there.
         epoch_seconds: median of the steady epochs.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
@@ -69,7 +69,7 @@ def summarize(record: Record) -> RunSummary:
     if diverged and train_loss is None:
         train_loss = math.nan
     return RunSummary(
-        group=record.group.id,
+        group=f"{record.group.id}/{record.group.session}",
         round=record.round,
         epoch_seconds=seconds,
         samples_per_second=None if seconds is None else steady[0].examples / seconds,

@@ -100,7 +100,7 @@ class Steps:
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
         l2_losses: the L2 part of it, ``[steps]``; None when no layer has one.
-        hits: correct predictions of the batch, ``[steps]``.
+        hits: correct predictions of the batch, ``[steps]``; any value where the workload has exact metrics.
     """
 
     losses: NDArray[np.float64]
@@ -167,7 +167,7 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
 
 
 def require_support(can: Capabilities, workload: Workload, options: Options) -> Device:
-    """The device of ``options``, or the reason why the backend can't run this.
+    """The device of ``options``, unless the backend can't run this.
 
     Raises:
         AbsentDevice: the backend does not see the device.
@@ -182,18 +182,16 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
         )
     device = seen[options.device]
     for what, value, known in (
-        ("style", options.style, can.styles),
-        ("precision", options.precision, device.precisions),
-        *(("layer, loss or optimiser", kind, sorted(can.kinds)) for kind in kinds_of(workload)),
+        ("the style", options.style, can.styles),
+        ("the precision", options.precision, device.precisions),
+        *(("the layer, loss or optimiser", kind, tuple(sorted(can.kinds))) for kind in kinds_of(workload)),
     ):
         if value not in known:
             raise Unsupported(
-                f"{can.name} on {device.id} can't do {what} {value!r}", expected=f"one of {', '.join(known)}"
+                f"{can.name} on {device.id} does not have {what} {value!r}", expected=f"one of {', '.join(known)}"
             )
     if options.memory_fraction is not None and device.kind == "cpu":
         raise Unsupported(
-            "--memory-fraction has no meaning on a CPU",
-            expected="an accelerator such as cuda:0",
-            found=device.id,
+            "--memory-fraction has no meaning on a CPU", expected="an accelerator such as cuda:0", found=device.id
         )
     return device

@@ -128,15 +128,18 @@ def _show(comparison: Comparison, form: Format) -> None:
 def _hold_against(comparison: Comparison, ratio: float) -> int:
     """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr."""
     from trainmark.analysis.bar import fail_below
+    from trainmark.record.caveats import Caveat
     from trainmark.units import ratio as written
 
     bar = fail_below(comparison, ratio)
     for group in bar.missed:
-        click.echo(
-            f"trainmark: {_named(group)} misses the bar of {written(ratio)}: {written(group.speedup.ratio)}, "
-            f"at most {written(group.speedup.high)}",
-            err=True,
-        )
+        if not group.runs:
+            why = "no run came off"
+        elif Caveat.NOT_LEARNING in group.caveats:
+            why = "it does not learn"
+        else:
+            why = f"{written(group.speedup.ratio)}, at most {written(group.speedup.high)}"
+        click.echo(f"trainmark: {_named(group)} misses the bar of {written(ratio)}: {why}", err=True)
     for group in bar.unjudged:
         click.echo(
             f"trainmark: {_named(group)} can't be held against the bar of {written(ratio)}: it has no interval",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from trainmark.cli.list import datasets
-from trainmark.cli.options import cache_dir, data_dir_option
+from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
 from trainmark.cli.output import console, json_option, print_json
 
 EPILOG = """\b
@@ -45,14 +44,13 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
     from trainmark.data.catalog import CATALOG
     from trainmark.data.locate import locate
 
-    environment = os.environ.get("TRAINMARK_DATA")
     rows = []
     with DataProgress(console(to_stderr=True)) as progress:
         for name in names or tuple(CATALOG):
             found = locate(
                 name,
                 named=data_dir,
-                environment=Path(environment) if environment else None,
+                environment=environment_dir(),
                 cache=cache_dir(),
                 download=download,
                 progress=progress,

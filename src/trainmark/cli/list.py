@@ -92,7 +92,7 @@ def devices() -> list[dict[str, Any]]:
                     "device": device.id,
                     "name": device.name,
                     "memory_bytes": device.memory_bytes,
-                    "styles": list(seen.styles),
+                    "styles": list(seen.can.styles) if seen.can else [],
                     "precisions": list(device.precisions),
                 }
             )

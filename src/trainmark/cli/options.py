@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,12 @@ def names_option(flag: str, text: str, metavar: str) -> Decorator:
     """An option that takes a list of names."""
     made: Decorator = click.option(flag, multiple=True, callback=split_names, metavar=metavar, help=text)
     return made
+
+
+def environment_dir() -> Path | None:
+    """The folder that TRAINMARK_DATA names."""
+    folder = os.environ.get("TRAINMARK_DATA")
+    return Path(folder) if folder else None
 
 
 def cache_dir() -> Path:

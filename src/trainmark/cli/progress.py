@@ -42,13 +42,13 @@ class DataProgress:
     def __call__(self, done: int, total: int | None, name: str) -> None:
         """Bytes have come."""
         if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(name, total=total, done="")
+            self._tasks[name] = self._progress.add_task(escape(name), total=total, done="")
         text = f"{units.bytes_(done)} of {units.bytes_(total)}" if total else units.bytes_(done)
         self._progress.update(self._tasks[name], completed=done, total=total, done=text)  # type: ignore[arg-type]
 
     def asking(self, backend: str) -> None:
         """A backend is asked what it can do."""
-        self._progress.add_task(f"asking {backend} for its devices", total=None, done="")
+        self._progress.add_task(escape(f"asking {backend} for its devices"), total=None, done="")
 
 
 class TimeLeft:
@@ -116,8 +116,10 @@ class RunProgress:
         which = f"{run.course.published_run}, " if run.course.published_run else ""
         self._progress.update(
             self._bar,
-            description=f"[bold]{run.course.workload.name}[/bold] {run.side.title}, {which}round {run.round + 1}"
-            + (" (replayed)" if replayed else ""),
+            description=escape(
+                f"{run.course.workload.name} {run.side.title}, {which}round {run.round + 1}"
+                + (" (replayed)" if replayed else "")
+            ),
             number=f"{self._number}/{self._runs}",
             visible=True,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import cache_dir, data_dir_option, names_option, out_option
+from trainmark.cli.options import cache_dir, data_dir_option, environment_dir, names_option, out_option
 from trainmark.cli.output import console, json_option, print_json
 from trainmark.errors import UsageError
 
@@ -79,15 +80,14 @@ def command(**options: Any) -> int:
     from trainmark.execute.scheduler import execute
     from trainmark.record.store import Store
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     store = Store(options["out"])
+    with DataProgress(screen) as data_progress:
+        prepared = requests.prepare(_request(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
+    for notice in prepared.notices:
+        screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     with store.locked():
-        with DataProgress(screen) as data_progress:
-            prepared = requests.prepare(
-                _request(options), cache_dir(), progress=data_progress, asking=data_progress.asking
-            )
-        for notice in prepared.notices:
-            screen.print(f"[yellow]note:[/yellow] {notice}", soft_wrap=True)
         earlier = store.read_all() if options["resume"] else []
         if options["resume"]:
             prepared = requests.without_done(prepared, earlier)
@@ -121,6 +121,7 @@ def _request(options: dict[str, Any]) -> Any:
         precision=options["precision"],
         weights_from=options["weights_from"],
         data_dir=options["data_dir"],
+        environment=environment_dir(),
         settings=Settings(
             seed=options["seed"],
             threads=options["threads"],

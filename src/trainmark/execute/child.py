@@ -74,7 +74,7 @@ def converse(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(theirs.fileno(), shared.fileno()),
-            env=_environment(threads),
+            env=_environment(python, threads),
             start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
         )
         stack.callback(end, process)
@@ -103,28 +103,30 @@ def _listen(
     deadline: float | None,
 ) -> Ending:
     assert process.stdout is not None
-    tail, done, reason = b"", False, None
+    tail, reason = b"", None
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stdout, selectors.EVENT_READ)
-        gone_at: float | None = None
+        done_at: float | None = None
         while selector.get_map():
             now = time.perf_counter()
             if deadline is not None and now > deadline:
                 return Ending("timeout", "took longer than --timeout allows", _text(tail))
-            # A grandchild may hold the pipe open after the process itself is gone: wait a little, not for ever.
-            if process.poll() is not None:
-                gone_at = gone_at or now
-                if now > gone_at + _LOOK_EVERY_SECONDS:
-                    break
-            for key, _ in selector.select(_LOOK_EVERY_SECONDS):
+            if done_at is not None and now > done_at + _GRACE_SECONDS:
+                break  # it has said all, and hangs on its way out
+            gone = process.poll() is not None
+            ready = selector.select(0 if gone else _LOOK_EVERY_SECONDS)
+            if gone and not ready:
+                break  # a grandchild may hold the pipe open for ever, but all that was said has been heard
+            for key, _ in ready:
                 if key.fileobj is channel:
                     messages = channel.receive()
                     if messages is None:
                         selector.unregister(channel)
                         continue
                     for message in messages:
-                        done = done or message["event"] == "done"
+                        if message["event"] == "done":
+                            done_at = time.perf_counter()
                         reason = message.get("reason", reason)
                         hear(message)
                 else:
@@ -133,12 +135,12 @@ def _listen(
                         selector.unregister(process.stdout)
                     tail = (tail + printed)[-TAIL_BYTES:]
             look()
+    if done_at is not None:
+        return Ending("done", None, _text(tail))
     try:
         code = process.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         code = None
-    if done:
-        return Ending("done", None, _text(tail))
     return Ending("died", reason or _cause(code), _text(tail))
 
 
@@ -159,8 +161,11 @@ def _text(tail: bytes) -> str:
     return tail.decode(errors="replace").replace("\0", "")
 
 
-def _environment(threads: int | None) -> dict[str, str]:
+def _environment(python: Path, threads: int | None) -> dict[str, str]:
     environment = dict(os.environ)
+    if str(python) != sys.executable:
+        for variable in ("PYTHONPATH", "PYTHONHOME"):  # they speak of this interpreter, not of that one
+            environment.pop(variable, None)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
     if sys.platform == "darwin":

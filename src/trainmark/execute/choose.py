@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import STYLES, Precision, kinds_of
+from trainmark.backends.base import STYLES, Options, Precision, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.plan import Side
 from trainmark.execute.probe import THIS, Interpreter, Seen
@@ -70,6 +70,7 @@ def choose_sides(
     styles: Sequence[str],
     devices: Sequence[str],
     precision: Precision,
+    memory_fraction: float | None = None,
 ) -> tuple[list[Side], list[str]]:
     """The sides that can run ``workload``, and a sentence for each combination that was asked for and can't.
 
@@ -87,13 +88,18 @@ def choose_sides(
     sides: list[Side] = []
     refusals: list[TrainmarkError] = []
     for each in seen:
+        if each.can is None:
+            continue
         for device in devices or [device.id for device in each.devices]:
-            for style in styles or each.styles:
-                refusal = _refusal(workload, each, style, device, precision)
-                if refusal is None:
-                    sides.append(Side(each.backend, style, device, each.interpreter, precision))  # type: ignore[arg-type]
-                else:
+            for style in styles or each.can.styles:
+                options = Options(style, device, precision, seed=0, memory_fraction=memory_fraction)  # type: ignore[arg-type]
+                try:
+                    require_support(each.can, workload, options)
+                except TrainmarkError as refusal:
                     refusals.append(refusal)
+                else:
+                    version = each.can.version
+                    sides.append(Side(each.backend, options.style, device, each.interpreter, precision, version))
     if not sides:
         raise refusals[0]
     _require_each(devices, {side.device for side in sides}, refusals, AbsentDevice)
@@ -110,23 +116,3 @@ def _require_each(
             raise next(
                 (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal)), refusals[0]
             )
-
-
-def _refusal(workload: Workload, seen: Seen, style: str, device_id: str, precision: str) -> TrainmarkError | None:
-    device = seen.device(device_id)
-    if device is None:
-        return AbsentDevice(
-            f"{seen.backend} does not see the device {device_id!r}",
-            expected=f"one of {', '.join(device.id for device in seen.devices)}",
-            fix="`trainmark list devices` shows what each backend sees.",
-        )
-    for what, value, known in (
-        ("the style", style, seen.styles),
-        ("the precision", precision, device.precisions),
-        *(("the layer, loss or optimiser", kind, tuple(sorted(seen.kinds))) for kind in kinds_of(workload)),
-    ):
-        if value not in known:
-            return Unsupported(
-                f"{seen.backend} on {device_id} does not have {what} {value!r}", expected=f"one of {', '.join(known)}"
-            )
-    return None

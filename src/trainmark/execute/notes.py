@@ -31,7 +31,7 @@ from trainmark.record.record import (
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
-"""The training loss must end at least this share below the first batch's to count as learning."""
+"""The loss must end at least this share below the first batch's to count as learning."""
 
 
 class Notes:
@@ -84,7 +84,6 @@ class Notes:
         run, side, workload = self.run, self.run.side, self.run.course.workload
         model, dataset = run.course.model, run.course.dataset
         device = self.seen.device(side.device)
-        final = self._final()
         return Record(
             id=self.id,
             created=self.created,
@@ -96,7 +95,7 @@ class Notes:
             dataset=DatasetRef(dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples),
             backend=BackendRef(
                 name=side.backend,
-                version=self.seen.version,
+                version=side.version,
                 style=side.style,
                 precision=side.precision,
                 compile_cache="none",
@@ -133,10 +132,10 @@ class Notes:
             step_l2_losses=self._l2_losses,
             log=self._log,
             metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
-            final=final,
+            final=self._final(),
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
-            group=Group(run.group_id),
-            caveats=self._caveats(outcome, final),
+            group=Group(run.group_id, run.session),
+            caveats=self._caveats(outcome),
         )
 
     def _hear_epoch(self, message: Message) -> None:
@@ -184,30 +183,34 @@ class Notes:
             training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
         )
 
-    def _caveats(self, outcome: Outcome, final: Final) -> list[Caveat]:
+    def _caveats(self, outcome: Outcome) -> list[Caveat]:
         settings, course = self.run.settings, self.run.course
         load = self.machine.load_before
         holds = {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
             Caveat.BUSY_MACHINE: load is not None and load > BUSY_SHARE,
-            Caveat.ONE_EPOCH: len(self.epochs) == 1,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
-            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome, final),
+            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
         return [caveat for caveat, applies in holds.items() if applies]
 
-    def _learned(self, outcome: Outcome, final: Final) -> bool:
-        """Whether the loss fell from the first batch's; one that is not finite never did."""
+    def _learned(self, outcome: Outcome) -> bool:
+        """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps."""
         if outcome.status != "ok" or not self._losses:
             return False
-        first, last = self._losses[0], final.train_loss if final.train_loss is not None else self._losses[-1]
-        # Weights carried over may start near their end; staying there is no failure to learn.
-        continues = self.run.settings.weights_from is not None or (self.run.repeat > 0 and self._is_continued)
-        return math.isfinite(last) and (continues or last < first * (1 - NOT_LEARNING_MARGIN))
+        losses = [
+            loss - l2 for loss, l2 in zip(self._losses, self._l2_losses or [0.0] * len(self._losses), strict=True)
+        ]
+        tail = losses[-max(1, len(losses) // 10) :]
+        last = math.fsum(tail) / len(tail)
+        if self.run.settings.weights_from is not None or (self.run.repeat > 0 and self._is_continued):
+            # It starts near its end, so it need not fall; but it must know more than who guesses.
+            return last < math.log(self.run.course.model.classes)
+        return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
 
     @property
     def _is_continued(self) -> bool:
@@ -226,4 +229,4 @@ def _id(run: Run, token: str) -> str:
         f"r{run.repeat}",
         token,
     )
-    return safe_name("-".join(safe_name(part) for part in parts))
+    return "-".join(safe_name(part) for part in parts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import platform
 import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 from trainmark.backends.base import Precision, Style
 from trainmark.data.locate import Located
 from trainmark.execute.probe import Interpreter
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.spec import Workload
@@ -26,6 +28,7 @@ class Side:
     device: str
     interpreter: Interpreter
     precision: Precision = "fp32"
+    version: str | None = None
 
     @property
     def title(self) -> str:
@@ -81,6 +84,7 @@ class Run:
     repeat: int
     round: int
     group_id: str
+    session: str
 
     @property
     def seed(self) -> int:
@@ -97,7 +101,10 @@ class Run:
             workload.schedule_fingerprint,
             self.course.dataset.sha256,
             side.backend,
+            side.version,
             side.interpreter.label,
+            str(side.interpreter.path),
+            platform.node(),
             side.style,
             side.device,
             side.precision,
@@ -105,6 +112,7 @@ class Run:
             self.repeat,
             settings.threads,
             settings.memory_fraction,
+            settings.log_every is not None,
             settings.weights_from[1] if settings.weights_from else None,
         )
 
@@ -152,29 +160,28 @@ class Task:
         }
 
 
-def new_group() -> str:
-    """An id for runs that are planned together."""
-    return secrets.token_hex(6)
-
-
-def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings, group_id: str) -> list[Task]:
+def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) -> list[Task]:
     """The tasks in the order of their running: each round takes every side of a course once."""
     tasks: list[Task] = []
+    group_id = session = secrets.token_hex(6)
     for course, sides in courses:
         continued = course.workload.schedule.protocol == "continued"
         for round_ in range(1 if continued else course.repeats):
             for side in sides:
                 repeats = range(course.repeats) if continued else (round_,)
-                tasks.append(Task(tuple(Run(course, side, settings, index, index, group_id) for index in repeats)))
+                tasks.append(
+                    Task(tuple(Run(course, side, settings, index, index, group_id, session) for index in repeats))
+                )
     return tasks
 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
     """The tasks that still have something to do, given what is recorded already."""
-    recorded = {identity_of(record) for record in records if record.outcome.status in ("ok", "diverged")}
+    recorded = {identity_of(record): record.outcome.status for record in records}
     for task in tasks:
-        done = frozenset(index for index, run in enumerate(task.runs) if run.identity in recorded)
-        if len(done) < len(task.runs):
+        ends = [recorded.get(run.identity) for run in task.runs]
+        done = frozenset(index for index, end in enumerate(ends) if end == "ok")
+        if len(done) < len(task.runs) and "diverged" not in ends:  # a training that diverged has no more repeats
             yield dataclasses.replace(task, done=done)
 
 
@@ -185,7 +192,10 @@ def identity_of(record: Record) -> tuple[Any, ...]:
         record.workload.schedule_fingerprint,
         record.dataset.sha256,
         record.backend.name,
+        record.backend.version,
         record.python.label,
+        record.python.executable,
+        record.machine.name,
         record.backend.style,
         record.device.id,
         record.backend.precision,
@@ -193,5 +203,6 @@ def identity_of(record: Record) -> tuple[Any, ...]:
         record.repeat,
         record.threads,
         record.memory_fraction,
+        Caveat.LOGGED_STEPS in record.caveats,
         record.weights_from,
     )

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.backends.base import Capabilities, Device
 from trainmark.errors import UsageError
 from trainmark.execute.child import converse
 from trainmark.execute.wire import Message
@@ -25,31 +26,22 @@ THIS = Interpreter("default", Path(sys.executable))
 
 
 @dataclass(frozen=True)
-class SeenDevice:
-    """A device as a backend reported it from its own process."""
-
-    id: str
-    name: str | None
-    kind: str
-    memory_bytes: int | None
-    precisions: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Seen:
-    """What a backend said of itself in one interpreter; ``problem`` tells why it could not, and the rest is empty."""
+    """What a backend said of itself in one interpreter; None and ``problem`` when it could not."""
 
     backend: str
     interpreter: Interpreter
-    version: str | None = None
+    can: Capabilities | None = None
     python: str | None = None
-    styles: tuple[str, ...] = ()
-    devices: tuple[SeenDevice, ...] = ()
-    kinds: frozenset[str] = frozenset()
     problem: str | None = None
 
-    def device(self, device_id: str) -> SeenDevice | None:
-        """The device of that id, if the backend sees it."""
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it sees."""
+        return self.can.devices if self.can else ()
+
+    def device(self, device_id: str) -> Device | None:
+        """The device of that id, if it sees it."""
         return next((device for device in self.devices if device.id == device_id), None)
 
 
@@ -87,15 +79,8 @@ def probe(interpreter: Interpreter, backend: str) -> Seen:
 
 
 def _seen(interpreter: Interpreter, message: Message) -> Seen:
-    return Seen(
-        backend=message["backend"],
-        interpreter=interpreter,
-        version=message["version"],
-        python=message["python"],
-        styles=tuple(message["styles"]),
-        devices=tuple(
-            SeenDevice(each["id"], each["name"], each["kind"], each["memory_bytes"], tuple(each["precisions"]))
-            for each in message["devices"]
-        ),
-        kinds=frozenset(message["kinds"]),
+    devices = tuple(Device(**{**each, "precisions": tuple(each["precisions"])}) for each in message["devices"])
+    can = Capabilities(
+        message["backend"], message["version"], tuple(message["styles"]), devices, frozenset(message["kinds"])
     )
+    return Seen(message["backend"], interpreter, can, message["python"])

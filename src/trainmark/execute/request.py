@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmark.backends.base import PRECISIONS, Precision
 from trainmark.data import catalog as datasets
+from trainmark.data.dataset import CLASSES
 from trainmark.data.locate import Located, locate
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import DataUnavailable, SpecError, UnknownName, UsageError
@@ -47,6 +47,7 @@ class Request:
     precision: str = "fp32"
     weights_from: Path | None = None
     data_dir: Path | None = None
+    environment: Path | None = None
     settings: Settings = field(default_factory=Settings)
 
 
@@ -91,11 +92,16 @@ def prepare(
     courses: list[tuple[Course, list[Side]]] = []
     for workload in workloads:
         sides, refused = choose.choose_sides(
-            workload, seen, request.styles, request.devices, _precision(request.precision)
+            workload,
+            seen,
+            request.styles,
+            request.devices,
+            _precision(request.precision),
+            settings.memory_fraction,
         )
         notices += [f"left out: {refusal}" for refusal in refused]
         courses += _courses(workload, located[workload.dataset], sides, seen, request)
-    tasks = plan.in_rounds(courses, settings, plan.new_group())
+    tasks = plan.in_rounds(courses, settings)
     return Prepared(tasks, {(each.backend, each.interpreter.label): each for each in seen}, notices)
 
 
@@ -140,6 +146,12 @@ def _scheduled(workload: Workload, request: Request) -> Workload:
             expected=f"images of {' × '.join(map(str, shape))} in input.shape",
             found=" × ".join(map(str, workload.input.shape)),
         )
+    if (classes := lay_out(workload).classes) < CLASSES:
+        raise SpecError(
+            f"the network of {workload.name!r} is too narrow at its end",
+            expected=f"one value for each of the {CLASSES} classes of {workload.dataset}",
+            found=str(classes),
+        )
     if request.published and workload.published is None:
         raise UsageError(f"nothing was published about {workload.name!r}", fix="Run it without --published.")
     changes: dict[str, object] = {}
@@ -158,14 +170,13 @@ def _locate(
     request: Request, workloads: list[Workload], cache: Path, progress: Progress
 ) -> tuple[dict[str, Located], list[str]]:
     """Every dataset that is needed; synthetic digits may stand in only when nothing was named."""
-    environment = os.environ.get("TRAINMARK_DATA")
     located: dict[str, Located] = {}
 
     def find(name: str) -> Located:
         return locate(
             name,
             named=request.data_dir,
-            environment=Path(environment) if environment else None,
+            environment=request.environment,
             cache=cache,
             progress=progress,
         )
@@ -186,6 +197,8 @@ def _locate(
 def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, str] | None:
     if request.weights_from is None:
         return None
+    if not request.weights_from.is_file():
+        raise UsageError(f"{request.weights_from} does not exist", expected="the record of a run with --save-weights")
     record = store.read(request.weights_from)
     file = request.weights_from.with_name(f"{record.id}.safetensors")
     if not file.is_file():

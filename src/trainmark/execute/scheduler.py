@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Callable, Mapping
+import signal
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -109,6 +111,8 @@ class _Conversation:
             raise
         except ProtocolError as error:
             self._break_off(Outcome("failed", str(error)))
+        except OSError as error:  # the interpreter went away, or the system has no process left to give
+            self._break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
             self._break_off(_outcome(ending, self._end))
         self._observer.task_ended(self._task)
@@ -137,18 +141,29 @@ class _Conversation:
     def _write(self, outcome: Outcome) -> None:
         """Record the run at hand, unless its record exists, and go on to the next."""
         notes = self._current
-        if self._index not in self._task.done:
-            record = notes.record(outcome)
-            self._store.write(record)
-            self._records.append(record)
-            self._observer.recorded(record)
-        self._index += 1
+        with _undisturbed():
+            if self._index not in self._task.done:
+                record = notes.record(outcome)
+                self._store.write(record)
+                self._records.append(record)
+                self._observer.recorded(record)
+            self._index += 1
         if outcome.status == "ok" and not self._all_written:
             self._current.go_on_from(notes)
             self._announce()
 
     def _announce(self) -> None:
         self._observer.run_started(self._current.run, self._index in self._task.done)
+
+
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Hold Ctrl-C back for a moment: a record is written and counted, or neither."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _outcome(ending: Ending, said: Message | None) -> Outcome:

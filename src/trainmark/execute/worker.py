@@ -7,15 +7,13 @@ between two readings runs the backend's code alone.
 from __future__ import annotations
 
 import itertools
-import os
 import platform
-import signal
+import re
 import socket
 import sys
-import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,10 +24,12 @@ from trainmark.backends import registry
 from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
+from trainmark.execute import lifeline
 from trainmark.execute.order import epoch_plans
 from trainmark.execute.wire import Channel, Message, counter
 from trainmark.record import weights as weight_files
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 Clock = Callable[[], float]
@@ -38,14 +38,13 @@ Clock = Callable[[], float]
 def main(socket_descriptor: int, position_descriptor: int) -> int:
     """Serve one request that comes over the socket; returns the process's exit code."""
     channel = Channel(socket.socket(fileno=socket_descriptor))
-    _die_with_parent()
     request = None
     while request is None:
         arrived = channel.receive()
         if arrived is None:
             return 1
         request = next(arrived, None)
-    threading.Thread(target=_leave_when_alone, args=(channel,), daemon=True).start()
+    lifeline.tie(channel)
     try:
         if request["event"] == "probe":
             _probe(request["backend"], channel.send)
@@ -71,12 +70,19 @@ def train(request: Message, say: Callable[[Message], None], tick: Callable[[], N
     trainer = backend.trainer(workload, model, data, options)
     weights = _first_weights(request, model)
     trainer.load(weights)
-    plans = epoch_plans(
-        workload.schedule, workload.batches, len(data.train.labels), options.seed, inject=request["inject_order"]
+    course = Course(
+        workload,
+        trainer,
+        len(data.train),
+        seed=options.seed,
+        inject_order=request["inject_order"],
+        origin=request["origin"],
+        log_every=request["log_every"],
     )
-    if not plans:
+    first = next(course.plans(), None)
+    if first is None:
         raise DataError(
-            "no step to train", expected="at least one whole batch", found=f"{len(data.train.labels)} training examples"
+            "no step to train", expected="at least one whole batch", found=f"{len(data.train)} training examples"
         )
     say(
         {
@@ -84,15 +90,13 @@ def train(request: Message, say: Callable[[Message], None], tick: Callable[[], N
             "seconds": clock() - request["origin"],
             "packages": {"numpy": np.__version__, **can.packages},
             "weights_sha256": weight_files.digest(weights),
-            "steps": sum(len(plan.sizes) for plan in plans),
-            "epochs": len(plans),
+            "steps": sum(len(sizes) for sizes in course.sizes),
         }
     )
     start = clock()
-    compiled = trainer.compile(plans[0])
+    compiled = trainer.compile(first)
     trainer.synchronize()
     say({"event": "compiled", "seconds": clock() - start if compiled else None})
-    course = Course(workload, trainer, plans, request["origin"], request["log_every"])
     for repeat in request["repeats"]:
         if repeat["index"]:
             trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
@@ -106,19 +110,32 @@ class Course:
 
     workload: Workload
     trainer: Trainer
-    plans: list[EpochPlan]
+    examples: int
+    seed: int
+    inject_order: bool
     origin: float
     log_every: int | None
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Batch sizes, ``[epoch][step]``."""
+        return epoch_sizes(self.workload.schedule, self.workload.batches, self.examples)
+
+    def plans(self) -> Iterator[EpochPlan]:
+        """The epochs, each drawn when it is asked for."""
+        workload = self.workload
+        return epoch_plans(workload.schedule, workload.batches, self.examples, self.seed, inject=self.inject_order)
 
 
 def _train_repeat(
     course: Course, repeat: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock
 ) -> None:
     trainer, step, before = course.trainer, 0, None
-    for index, plan in enumerate(course.plans):
-        edges, results = timed_epoch(trainer, plan, course.log_every, tick, clock)
+    last = len(course.sizes) - 1
+    for index, plan in enumerate(course.plans()):
+        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=course.log_every, first_step=step)
         steps = _joined([trainer.read(result) for result in results])
-        log = _log_lines(edges, steps, plan, step) if course.log_every else []
+        log = _log_lines(edges, steps, plan, step, course.log_every) if course.log_every else []
         say(
             {
                 "event": "epoch",
@@ -136,7 +153,7 @@ def _train_repeat(
         _stop_if_diverged(steps, step, before)
         step += len(plan.sizes)
         before = float(steps.losses[-1])
-        if course.workload.schedule.evaluate == "every-epoch" or index == len(course.plans) - 1:
+        if course.workload.schedule.evaluate == "every-epoch" or index == last:
             say(_evaluated(course, index, clock))
     if repeat["weights"]:
         weight_files.save(trainer.weights(), Path(repeat["weights"]))
@@ -152,25 +169,31 @@ def _train_repeat(
 
 
 def timed_epoch(
-    trainer: Trainer, plan: EpochPlan, log_every: int | None, tick: Callable[[], None], clock: Clock
+    trainer: Trainer,
+    plan: EpochPlan,
+    tick: Callable[[], None],
+    clock: Clock,
+    *,
+    log_every: int | None = None,
+    first_step: int = 0,
 ) -> tuple[list[tuple[int, float]], list[Any]]:
     """Train one epoch between two synchronised readings of the clock.
 
     Returns:
         Edges as (steps done, time), the first at 0 steps; and what each ``train`` returned. Without ``log_every``
-        there are two edges; with it one every so many steps.
+        there are two edges; with it one behind every step whose number, from ``first_step`` on, it divides.
     """
     total = len(plan.sizes)
-    stride = log_every or total
     results = []
     trainer.synchronize()
     edges = [(0, clock())]
     trainer.begin_epoch(plan)
-    for done in range(0, total, stride):
-        count = min(stride, total - done)
-        results.append(trainer.train(count, tick))
+    while (done := edges[-1][0]) < total:
+        # As the published logs do: the first line is of step 0, then one every so many.
+        count = total if log_every is None else log_every - (first_step + done - 1) % log_every
+        results.append(trainer.train(min(count, total - done), tick))
         trainer.synchronize()
-        edges.append((done + count, clock()))
+        edges.append((min(done + count, total), clock()))
     return edges, results
 
 
@@ -196,13 +219,17 @@ def _evaluated(course: Course, index: int, clock: Clock) -> Message:
     return {"event": "evaluated", "index": index, "seconds": clock() - start, **found}
 
 
-def _log_lines(edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int) -> list[Message]:
+def _log_lines(
+    edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int, log_every: int
+) -> list[Message]:
     lines = []
     for (start, earlier), (end, later) in itertools.pairwise(edges):
+        if (first_step + end - 1) % log_every:
+            continue  # the end of an epoch, not of a stretch
         seconds = later - earlier
         lines.append(
             {
-                "step": first_step + end,
+                "step": first_step + end - 1,
                 "loss": float(steps.losses[end - 1]),
                 "samples_per_second": sum(plan.sizes[start:end]) / seconds,
                 "seconds_per_step": seconds / (end - start),
@@ -274,24 +301,12 @@ def _reason(error: Exception) -> str:
 
 
 def _host_peak_bytes() -> int:
+    """Highest resident memory. Linux tells it of this program alone; elsewhere it may hold the parent's before exec."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.is_file() else None
+    if found:
+        return int(found[1]) * 1024
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
-
-
-def _die_with_parent() -> None:
-    """On Linux the kernel kills this process with its parent, even while it hangs in native code."""
-    if sys.platform != "linux":
-        return
-    import ctypes
-
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-
-
-def _leave_when_alone(channel: Channel) -> None:
-    """Elsewhere the socket tells: it closes with the parent. The whole process group goes."""
-    while channel.receive() is not None:
-        pass
-    os.killpg(os.getpgrp(), signal.SIGKILL)

@@ -120,7 +120,7 @@ class Epoch(Struct, frozen=True):
 
 
 class LogLine(Struct, frozen=True):
-    """One line of ``--log-every``: after ``step`` steps, the last one's loss and the pace since the line before."""
+    """One line of ``--log-every``: the loss of ``step``, counted from 0, and the pace of the steps up to it."""
 
     step: int
     loss: float
@@ -181,9 +181,14 @@ class Energy(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """The runs this one was planned with; ``id`` and ``Record.round`` pair runs that were measured together."""
+    """The runs this one was planned with.
+
+    Runs with the same ``id``, ``session`` and ``Record.round`` were measured together; a later command that completes
+    the plan is another session.
+    """
 
     id: str
+    session: str | None = None
     kind: Literal["rounds", "scale", "sweep"] = "rounds"
     rank: int | None = None
     world: int | None = None

@@ -44,7 +44,7 @@ class Store:
 
     def read_all(self) -> list[Record]:
         """Every record of the folder, oldest first; none when the folder does not exist."""
-        return load([self.folder]) if self.folder.is_dir() else []
+        return load(sorted(self.folder.glob("*.json")))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -63,7 +63,7 @@ class Store:
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 lock.seek(0)
                 raise OutputError(
                     f"another trainmark is running into {self.folder}",
@@ -124,8 +124,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def safe_name(text: str) -> str:
-    """``text`` as a part of a file name: letters, digits, dots and dashes only."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.") or "x"
+    """``text`` as a part of a file name: letters, digits, dots and dashes only, and not many."""
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:60] or "x"
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:

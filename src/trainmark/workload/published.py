@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.workload.decode import require
-from trainmark.workload.schedule import Protocol
+from trainmark.workload.schedule import Evaluate, Protocol
 
 Quantity = Literal["train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"]
 Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
@@ -61,6 +61,18 @@ class PublishedTiming:
 
 
 @dataclass(frozen=True)
+class PublishedEpoch:
+    """One line of a published log, as printed; seconds as the log counted them."""
+
+    epoch: int
+    seconds: float
+    train_accuracy: float
+    test_accuracy: float
+    train_loss: float | None = None
+    test_loss: float | None = None
+
+
+@dataclass(frozen=True)
 class PublishedRun:
     """One published experiment: the schedule where it differs from the workload's own, and its figures."""
 
@@ -69,10 +81,12 @@ class PublishedRun:
     steps: int | None = None
     repeats: int = 1
     protocol: Protocol = "fresh"
+    evaluate: Evaluate | None = None
     only_on: Literal["cpu", "accelerator"] | None = None
     note: str = ""
     values: tuple[PublishedValue, ...] = ()
     timings: tuple[PublishedTiming, ...] = ()
+    log: tuple[PublishedEpoch, ...] = ()
 
     def __post_init__(self) -> None:
         require((self.epochs is None) != (self.steps is None), "epochs", "either 'epochs' or 'steps'", self.epochs)

@@ -8,6 +8,7 @@ from typing import Literal
 from trainmark.workload.decode import require
 
 Protocol = Literal["fresh", "continued"]
+Evaluate = Literal["every-epoch", "end"]
 Shuffle = Literal["every-epoch", "once", "never"]
 
 
@@ -31,7 +32,7 @@ class Schedule:
     steps_per_epoch: int | None = None
     shuffle: Shuffle = "every-epoch"
     dataset_repeats: int = 1
-    evaluate: Literal["every-epoch", "end"] = "every-epoch"
+    evaluate: Evaluate = "every-epoch"
     protocol: Protocol = "fresh"
 
     def __post_init__(self) -> None:

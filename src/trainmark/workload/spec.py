@@ -74,8 +74,13 @@ class Workload:
 
     def scheduled_as(self, run: PublishedRun) -> Workload:
         """This workload with the schedule of a published run."""
-        epochs = run.epochs if run.epochs is not None else self.schedule.epochs
-        return self.with_schedule(epochs=epochs, steps=run.steps, steps_per_epoch=None, protocol=run.protocol)
+        return self.with_schedule(
+            epochs=run.epochs if run.epochs is not None else self.schedule.epochs,
+            steps=run.steps,
+            steps_per_epoch=None,
+            protocol=run.protocol,
+            evaluate=run.evaluate or self.schedule.evaluate,
+        )
 
     def with_schedule(self, **changes: Any) -> Workload:
         """This workload with some fields of its schedule changed."""

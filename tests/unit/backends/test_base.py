@@ -46,11 +46,11 @@ def test_a_device_that_is_not_seen() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"style": "idiomatic"}, "some on cpu can't do style 'idiomatic': expected one of fast"),
-        ({"precision": "bf16"}, "some on cpu can't do precision 'bf16': expected one of fp32"),
+        ({"style": "idiomatic"}, "some on cpu does not have the style 'idiomatic': expected one of fast"),
+        ({"precision": "bf16"}, "some on cpu does not have the precision 'bf16': expected one of fp32"),
         (
             {"device": "cuda:0", "precision": "fp16"},
-            "some on cuda:0 can't do precision 'fp16': expected one of fp32, bf16",
+            "some on cuda:0 does not have the precision 'fp16': expected one of fp32, bf16",
         ),
         ({"memory_fraction": 0.5}, "--memory-fraction has no meaning on a CPU: expected an accelerator"),
     ],
@@ -63,5 +63,5 @@ def test_what_the_backend_cannot_do_is_named(changes: dict[str, Any], message: s
 @pytest.mark.parametrize("missing", sorted(KINDS))
 def test_a_layer_loss_or_optimiser_it_does_not_have_is_named(missing: str) -> None:
     can = Capabilities("some", "1.0", ("fast",), (CPU,), KINDS - {missing})
-    with pytest.raises(Unsupported, match=f"can't do layer, loss or optimiser '{missing}': expected one of"):
+    with pytest.raises(Unsupported, match=f"does not have the layer, loss or optimiser '{missing}': expected one of"):
         require_support(can, a_workload(), asked())

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,7 @@ from trainmark.execute.order import epoch_plans
 from trainmark.workload.schedule import Batches, Schedule
 
 
-def orders(plans: list[EpochPlan]) -> list[list[int]]:
+def orders(plans: Iterable[EpochPlan]) -> list[list[int]]:
     found = []
     for plan in plans:
         assert plan.order is not None
@@ -20,7 +22,7 @@ def orders(plans: list[EpochPlan]) -> list[list[int]]:
 
 @pytest.mark.parametrize("inject", [False, True])
 def test_never_keeps_the_stored_order(inject: bool) -> None:
-    plans = epoch_plans(Schedule(2, shuffle="never"), Batches(3), 7, seed=1, inject=inject)
+    plans = list(epoch_plans(Schedule(2, shuffle="never"), Batches(3), 7, seed=1, inject=inject))
     assert [plan.sizes for plan in plans] == [(3, 3, 1), (3, 3, 1)]
     assert orders(plans) == [list(range(7)), list(range(7))]
 
@@ -40,7 +42,7 @@ def test_every_epoch_has_an_order_of_its_own_when_it_is_injected() -> None:
 
 
 def test_a_reshuffled_epoch_is_left_to_the_framework_when_nothing_is_injected() -> None:
-    plans = epoch_plans(Schedule(2), Batches(10), 25, seed=1, inject=False)
+    plans = list(epoch_plans(Schedule(2), Batches(10), 25, seed=1, inject=False))
     assert [plan.order for plan in plans] == [None, None]
     assert [plan.sizes for plan in plans] == [(10, 10, 5)] * 2
 
@@ -116,12 +118,12 @@ def test_a_full_batch_may_be_repeated_within_an_epoch() -> None:
     schedule = Schedule(1, shuffle="never", dataset_repeats=2)
     (plan,) = epoch_plans(schedule, Batches("full"), 5, seed=1, inject=False)
     assert plan.sizes == (5, 5)
-    assert orders([plan]) == [[0, 1, 2, 3, 4, 0, 1, 2, 3, 4]]
+    assert plan.whole and plan.order is None
 
 
 @pytest.mark.parametrize("inject", [False, True])
 def test_fewer_examples_than_one_whole_batch_give_no_epoch(inject: bool) -> None:
-    assert epoch_plans(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject) == []
+    assert list(epoch_plans(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject)) == []
 
 
 def test_the_order_is_not_the_stream_of_the_weights() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 
 import torch
 
@@ -19,9 +20,11 @@ from trainmark.backends.base import (
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.data.dataset import Dataset
+from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
+OLDEST = (2, 5)  # fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
 
@@ -30,6 +33,11 @@ class TorchBackend:
 
     def capabilities(self) -> Capabilities:
         """Everything, on the devices that PyTorch sees."""
+        version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
+        if version < OLDEST:
+            raise Unsupported(
+                "this PyTorch is too old", expected=f"{OLDEST[0]}.{OLDEST[1]} or newer", found=torch.__version__
+            )
         packages = {"torch": torch.__version__}
         if torch.version.cuda:
             packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}

@@ -1,12 +1,12 @@
 """``fast``: the dataset lives on the device, nothing is fetched inside an epoch, and on CUDA a step is one graph.
 
 The step is written once. On the CPU it runs as it is; on CUDA it is captured into a graph for each batch size and
-replayed, with its place in the epoch kept in a tensor on the device, so that the host only says 'again'.
+replayed: the place in the epoch is kept on the device, so that the host only says 'again'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -15,13 +15,35 @@ from torch import Tensor
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import transform
-from trainmark.backends.torch.trainer import HITS, L2_LOSS, LOSS, TorchTrainer
+from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.optimizers import learning_rate_at
 from trainmark.workload.spec import Workload
 
 _WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state exist
+
+
+class Place:
+    """An epoch on the device: the order of its examples, the results of its steps, and how far it has come.
+
+    Captured steps read and write these very buffers, so they stay where they are for as long as the graphs live.
+    """
+
+    def __init__(self, steps: int, examples: int, dtype: torch.dtype, device: torch.device) -> None:
+        self.order = torch.zeros(examples, dtype=torch.int64, device=device)
+        self.rows = torch.zeros(steps, 3, dtype=dtype, device=device)
+        self.example = torch.zeros((), dtype=torch.int64, device=device)
+        self.step = torch.zeros(1, dtype=torch.int64, device=device)
+
+    def holds(self, plan: EpochPlan) -> bool:
+        """Whether an epoch like ``plan`` fits."""
+        return len(plan.sizes) <= len(self.rows) and sum(plan.sizes) <= len(self.order)
+
+    def go_to_start(self) -> None:
+        """Back to the first step."""
+        self.example.zero_()
+        self.step.zero_()
 
 
 class FastTrainer(TorchTrainer):
@@ -34,14 +56,14 @@ class FastTrainer(TorchTrainer):
         distorted = workload.input.distortions is not None
         self._images = images if distorted else transform(workload.input, images, self._dtype).contiguous()
         self._labels = torch.tensor(data.train.labels, dtype=torch.int64, device=self._device)
-        fused = self._device.type in ("cpu", "cuda") and self._dtype in (torch.float32, torch.float64)
+        fused = self._device.type in ("cpu", "cuda")
         self._optimizer = optimizers.build(workload.optimizer, self._network, fused=fused, capturable=self._captures)
+        self._rate = workload.optimizer.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        self._order: Tensor = torch.zeros(0, dtype=torch.int64, device=self._device)
-        self._rate = workload.optimizer.learning_rate
-        self._cursor = torch.zeros((), dtype=torch.int64, device=self._device)
-        self._slot = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._place = Place(0, 0, self._dtype, self._device)
+        self._plan = EpochPlan((), None)
+        self._steps_of_epoch = self._examples_of_epoch = self._step = 0
 
     def load(self, weights: Weights) -> None:
         """Weights and a zeroed optimiser, in place, so that captured steps stay valid."""
@@ -54,125 +76,112 @@ class FastTrainer(TorchTrainer):
         """Capture a graph for each batch size of the plan; False where nothing is captured."""
         if not self._captures:
             return False
-        weights = self.weights()
         self.begin_epoch(plan)
-        self._row_buffer(len(plan.sizes))
-        for size in dict.fromkeys(plan.sizes):
-            self._graphs[size] = self._capture(size, plan.whole)
-        self.load(weights)
+        self._capture(plan.sizes)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Send the order of the epoch to the device."""
-        self._sizes, self._next, self._start = plan.sizes, 0, 0
-        self._whole = plan.whole
-        if plan.whole:
-            return
-        order = torch.randperm(len(self._labels)) if plan.order is None else torch.from_numpy(plan.order)
-        if self._graphs and len(order) <= len(self._order):
-            self._order[: len(order)].copy_(order)  # the graphs read this very buffer
-        else:
+        if not self._place.holds(plan):
             self._graphs.clear()
-            self._order = order.to(self._device)
-        self._cursor.zero_()
+            self._place = Place(len(plan.sizes), sum(plan.sizes), self._dtype, self._device)
+        self._plan = plan
+        self._steps_of_epoch = self._examples_of_epoch = 0
+        self._place.go_to_start()
+        if not plan.whole:
+            order = torch.randperm(len(self._labels)) if plan.order is None else torch.from_numpy(plan.order)
+            self._place.order[: sum(plan.sizes)].copy_(order[: sum(plan.sizes)])
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
-        results = self._row_buffer(steps)
-        self._slot.zero_()
-        for row in range(steps):
-            size = self._sizes[self._next]
+        first = self._steps_of_epoch
+        for _ in range(steps):
+            size = self._plan.sizes[self._steps_of_epoch]
             self._follow_staircase()
-            if size in self._graphs:
+            if self._graphs:
                 self._graphs[size].replay()
             else:
-                self._step_on(self._eager_batch(size), results[row])
-                if self._graphs:
-                    self._slot.add_(1)
-                    self._cursor.add_(size)
-            self._next += 1
-            self._start += size
+                start = self._examples_of_epoch
+                indices = None if self._plan.whole else self._place.order[start : start + size]
+                self._step_on(indices, self._place.rows[self._steps_of_epoch])
+            self._steps_of_epoch += 1
+            self._examples_of_epoch += size
             self._step += 1
             tick()
-        return results[:steps].clone()
+        return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch writes over them
 
-    def _row_buffer(self, steps: int) -> Tensor:
-        """Rows for results: one buffer for the life of the graphs, since they write into it."""
-        buffer: Tensor | None = getattr(self, "_rows", None)
-        if buffer is None or len(buffer) < steps:
-            self._graphs.clear()
-            self._rows = buffer = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
-        return buffer
+    def settings(self) -> dict[str, Any]:
+        """PyTorch's switches, and how many steps are captured."""
+        return {**super().settings(), "cuda_graphs": len(self._graphs)}
 
-    def _step_on(self, batch: tuple[Tensor, Tensor], row: Tensor) -> None:
-        """One training step; writes loss, L2 loss and hits into ``row``."""
-        x, y = batch
+    def _step_on(self, indices: Tensor | None, row: Tensor) -> None:
+        """One training step on the examples of ``indices``, all of them for None; its results go into ``row``."""
+        x, y = self._images, self._labels
+        if indices is not None:
+            x, y = x.index_select(0, indices), y.index_select(0, indices)
+        if self._workload.input.distortions is not None:
+            x = transform(self._workload.input, x, self._dtype)
         self._optimizer.zero_grad(set_to_none=True)
-        loss, l2_loss, outputs = self._batch_loss(x, y)
-        self._scaler.scale(loss).backward()
-        self._scaler.step(self._optimizer)
-        self._scaler.update()
+        self._learn(x, y, row)
         if self._workload.weight_average is not None:
             decay = ((1 + self._updates) / (10 + self._updates)).clamp(max=self._workload.weight_average.decay)
             with torch.no_grad():
                 torch._foreach_lerp_(self._average, self._parameters, (1 - decay).expand(len(self._average)).unbind())
             self._updates.add_(1)
-        row[LOSS] = loss.detach()
-        row[HITS] = (outputs.argmax(dim=1) == y).sum()
-        if l2_loss is not None:
-            row[L2_LOSS] = l2_loss.detach()
 
-    def _eager_batch(self, size: int) -> tuple[Tensor, Tensor]:
-        if self._whole:
-            return self._taken(None)
-        return self._taken(self._order[self._start : self._start + size])
+    def _capture(self, sizes: Iterable[int]) -> None:
+        """A graph of one step for each batch size; training stands afterwards where it stood before.
 
-    def _taken(self, indices: Tensor | None) -> tuple[Tensor, Tensor]:
-        images, labels = self._images, self._labels
-        if indices is not None:
-            images, labels = images.index_select(0, indices), labels.index_select(0, indices)
-        if self._workload.input.distortions is not None:
-            images = transform(self._workload.input, images, self._dtype)
-        return images, labels
+        Warming up trains for real, so everything that a step changes is put aside and put back.
+        """
+        chance = torch.cuda.get_rng_state(self._device)
+        before = {id(tensor): tensor.clone() for tensor in self._changed_by_a_step()}
+        self._graphs = {size: self._capture_one(size) for size in dict.fromkeys(sizes)}
+        with torch.no_grad():
+            for tensor in self._changed_by_a_step():
+                kept = before.get(id(tensor))
+                tensor.zero_() if kept is None else tensor.copy_(kept)  # new optimiser state starts at zero
+        torch.cuda.set_rng_state(chance, self._device)
 
-    def _capture(self, size: int, whole: bool) -> torch.cuda.CUDAGraph:
-        """A graph of one step of ``size`` examples at the place that the device's own cursor says."""
-        offsets = torch.arange(size, device=self._device)
-        row = torch.zeros(3, dtype=self._dtype, device=self._device)
+    def _capture_one(self, size: int) -> torch.cuda.CUDAGraph:
+        place, whole = self._place, self._plan.whole
 
         def step() -> None:
-            indices = None if whole else self._order.index_select(0, self._cursor + offsets)
-            self._step_on(self._taken(indices), row)
-            self._rows.index_copy_(0, self._slot, row.unsqueeze(0))
-            self._slot.add_(1)
-            self._cursor.add_(size)
+            # Made inside, so that the graph's own memory holds them for as long as it lives.
+            row = torch.zeros(3, dtype=self._dtype, device=self._device)
+            offsets = torch.arange(size, device=self._device)
+            self._step_on(None if whole else place.order.index_select(0, place.example + offsets), row)
+            place.rows.index_copy_(0, place.step, row.unsqueeze(0))
+            place.step.add_(1)
+            place.example.add_(size)
 
         aside = torch.cuda.Stream(self._device)
         aside.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(aside):
             for _ in range(_WARM_UP_STEPS):
-                self._cursor.zero_()
-                self._slot.zero_()
+                place.go_to_start()
                 step()
+            place.go_to_start()
         torch.cuda.current_stream(self._device).wait_stream(aside)
-        self._cursor.zero_()
-        self._slot.zero_()
         self._optimizer.zero_grad(set_to_none=True)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
         return graph
 
+    def _changed_by_a_step(self) -> Iterator[Tensor]:
+        place = self._place
+        yield from (*self._parameters, *self._average, self._updates, place.rows, place.example, place.step)
+        for state in self._optimizer.state.values():
+            yield from (value for value in state.values() if isinstance(value, Tensor))
+
     def _follow_staircase(self) -> None:
-        """A new learning rate is a new step: captured ones hold the old."""
+        """The learning rate of this step; captured steps hold theirs, so they are captured again."""
         if self._workload.optimizer.staircase is None:
             return
         rate = learning_rate_at(self._workload.optimizer, self._step)
         if rate != self._rate:
             self._rate = rate
             optimizers.set_learning_rate(self._optimizer, rate)
-            self._graphs.clear()
-
-    def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, and what is captured."""
-        return {**super().settings(), "cuda_graphs": len(self._graphs)}
+            if self._graphs:
+                self._capture(tuple(self._graphs))

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import Images, transform
-from trainmark.backends.torch.trainer import HITS, L2_LOSS, LOSS, TorchTrainer
+from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
@@ -59,19 +59,12 @@ class IdiomaticTrainer(TorchTrainer):
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
             x, y = x.to(self._device), y.to(self._device)
             self._optimizer.zero_grad()
-            loss, l2_loss, outputs = self._batch_loss(x, y)
-            self._scaler.scale(loss).backward()
-            self._scaler.step(self._optimizer)
-            self._scaler.update()
+            self._learn(x, y, results[step])
             if self._scheduler is not None:
                 self._scheduler.step()
             if self._workload.weight_average is not None:
                 decay = self._workload.weight_average.decay_at(self._step)
                 torch._foreach_lerp_(self._average, [p.detach() for p in self._parameters], 1 - decay)
-            results[step, LOSS] = loss.detach()
-            results[step, HITS] = (outputs.argmax(dim=1) == y).sum()
-            if l2_loss is not None:
-                results[step, L2_LOSS] = l2_loss.detach()
             self._step += 1
             tick()
         return results

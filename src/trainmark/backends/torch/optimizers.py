@@ -74,7 +74,10 @@ class VelocitySGD(torch.optim.Optimizer):
         """One update."""
         for group in self.param_groups:
             for weight in group["params"]:
-                velocity = self.state[weight].setdefault("velocity", torch.zeros_like(weight))
+                state = self.state[weight]
+                if not state:
+                    state["velocity"] = torch.zeros_like(weight)
+                velocity = state["velocity"]
                 gradient = weight.grad.add(weight, alpha=group["weight_decay"])
                 velocity.mul_(group["momentum"]).sub_(gradient, alpha=group["lr"])
                 weight.add_(velocity)

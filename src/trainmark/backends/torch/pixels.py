@@ -23,6 +23,7 @@ class Images(Dataset[tuple[Tensor, int]]):
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
         image = self._images[index]
+        # What most tutorials have is written as their transforms are: in place, on one image.
         if self._spec.distortions is not None or self._spec.standardize_each:
             return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), int(self._labels[index])
         x = image.to(self._dtype).div_(self._spec.divide_by)

@@ -28,7 +28,9 @@ class TorchTrainer:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
         self._device = torch.device(options.device)
-        if options.memory_fraction is not None:
+        if self._device.type == "cuda":
+            torch.cuda.set_device(self._device)  # streams and graphs are made on the current device
+        if options.memory_fraction is not None and self._device.type == "cuda":
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction, self._device)
         self._workload, self._model, self._data = workload, model, data
         self._precision = options.precision
@@ -40,6 +42,8 @@ class TorchTrainer:
         self._l2 = [
             (plan.l2, self._network.get_submodule(plan.name).weight) for plan in model.weighted_layers if plan.l2
         ]
+        self._counts_hits = workload.metrics.train == "running"
+        self._optimizer: torch.optim.Optimizer
         self._parameters = list(self._network.parameters())
         self._average = [parameter.detach().clone() for parameter in self._parameters]
 
@@ -62,7 +66,7 @@ class TorchTrainer:
 
     def read(self, results: Any) -> Steps:
         """Results ``[steps, 3]`` to the host."""
-        host = results.to("cpu", torch.float64).numpy()
+        host = results.cpu().double().numpy()
         l2_losses = host[:, L2_LOSS] if self._l2 else None
         return Steps(host[:, LOSS], l2_losses, host[:, HITS].astype(np.int64))
 
@@ -94,6 +98,18 @@ class TorchTrainer:
     def device_peak_bytes(self) -> int | None:
         """Most memory PyTorch held on a CUDA device."""
         return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+
+    def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
+        """Forward, backward and update on one batch; loss, L2 loss and hits go into ``row``, on the device."""
+        loss, l2_loss, outputs = self._batch_loss(x, y)
+        self._scaler.scale(loss).backward()
+        self._scaler.step(self._optimizer)
+        self._scaler.update()
+        row[LOSS] = loss.detach()
+        if l2_loss is not None:
+            row[L2_LOSS] = l2_loss.detach()
+        if self._counts_hits:
+            row[HITS] = (outputs.argmax(dim=1) == y).sum()
 
     def _batch_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Total loss, its L2 part and the outputs of one batch."""

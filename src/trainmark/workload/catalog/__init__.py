@@ -35,7 +35,7 @@ def find(name: str) -> Workload:
         UnknownName: no such workload in the catalogue.
         SpecError: the file can't be read or does not describe a workload; says the line.
     """
-    base, _, variant = name.partition(":")
+    base, _, variant = (name, "", "") if name.endswith(".toml") else name.partition(":")
     path = Path(base)
     if path.suffix != ".toml":
         path = _FOLDER / f"{base}.toml"
