@@ -16,7 +16,7 @@ def data_dir() -> Path:
     folder = os.environ.get("TRAINMARK_DATA")
     if not folder:
         pytest.skip("TRAINMARK_DATA names no folder with the real data")
-    return Path(folder)
+    return Path(folder).resolve()
 
 
 @pytest.fixture(scope="session")

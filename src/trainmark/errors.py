@@ -62,7 +62,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
         known = sorted(known)
-        near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        near = _nearest(name, known)
         fix = f"Did you mean {' or '.join(near)}?" if near else ""
         super().__init__(
             f"unknown {kind} {name!r}",
@@ -70,6 +70,14 @@ class UnknownName(UsageError):
             fix=fix,
         )
         self.near = tuple(near)
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """The known names that are about as near as the nearest one, if that is near at all."""
+    likeness = {each: difflib.SequenceMatcher(None, name, each).ratio() for each in known}
+    best = max(likeness.values(), default=0.0)
+    near = sorted((each for each in known if likeness[each] >= max(0.5, best - 0.1)), key=lambda each: -likeness[each])
+    return near[:3]
 
 
 class NotInstalled(UsageError):

@@ -52,6 +52,11 @@ def count(value: float | None, unit: str = "") -> str:
     return f"{value:,.0f} {unit}".strip()
 
 
+def many(number: int, noun: str) -> str:
+    """A count with its noun: ``1 epoch``, ``1,200 steps``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def rate(value: float | None, unit: str) -> str:
     """A throughput such as ``11.3k samples/s``."""
     if value is None:

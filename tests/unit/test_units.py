@@ -92,3 +92,7 @@ def test_count_loss_percent_and_ratio() -> None:
 def test_unknown_is_never_a_number(write: object) -> None:
     assert callable(write)
     assert write(None) == units.MISSING
+
+
+def test_many() -> None:
+    assert (units.many(0, "run"), units.many(1, "run"), units.many(1200, "step")) == ("0 runs", "1 run", "1,200 steps")

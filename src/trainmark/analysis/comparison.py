@@ -108,6 +108,7 @@ def _alone(side: _Side, reference: int | None) -> GroupResult:
         failed=side.group.failed,
         reference=reference,
         epochs=max((len(record.epochs) for record in side.group.records), default=0),
+        steps=max((sum(epoch.steps for epoch in record.epochs) for record in side.group.records), default=0),
         epoch_seconds=Spread(middle(_epoch_seconds), low, high),
         samples_per_second=middle(lambda run: run.samples_per_second),
         training_seconds=middle(lambda run: run.training_seconds),

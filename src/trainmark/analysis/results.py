@@ -54,6 +54,7 @@ class GroupResult:
         failed: how many more failed, timed out or were interrupted, and are left out.
         reference: position of the group it is compared with, its own for a reference, None without one.
         epochs: how many a run had, the longest.
+        steps: how many it had in all.
     """
 
     key: Key
@@ -61,6 +62,7 @@ class GroupResult:
     failed: int
     reference: int | None
     epochs: int
+    steps: int
     epoch_seconds: Spread
     samples_per_second: float | None
     training_seconds: float | None

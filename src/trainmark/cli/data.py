@@ -19,6 +19,15 @@ Examples:
 """
 
 
+_SOURCES = {
+    "named": "from --data-dir",
+    "environment": "from TRAINMARK_DATA",
+    "cache": "the cache",
+    "download": "the cache, just fetched",
+    "drawn": "the cache, just drawn",
+}
+
+
 @click.command("data", epilog=EPILOG)
 @click.argument("action", type=click.Choice(("list", "fetch", "verify")))
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -73,5 +82,5 @@ def _sentence(row: dict[str, Any]) -> str:
     size = f"{row['train_examples']:,} training and {row['test_examples']:,} test examples"
     if "directory" not in row:
         return f"{row['name']}: {row['title']} ({size})"
-    part = "" if row["complete"] else ", a part of it"
-    return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({row['source']})"
+    part = "" if row["complete"] else ", but only a part of it"
+    return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"

@@ -31,7 +31,9 @@ def command(subject: str | None, as_json: bool) -> None:
         print_json(rows[subject] if subject else rows)
         return
     screen = console()
-    for name, table in rows.items():
+    for number, (name, table) in enumerate(rows.items()):
+        if number:
+            screen.print()
         screen.print(_table(name, table))
 
 
@@ -128,7 +130,7 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Any:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     for column in columns:
         numeric = any(isinstance(row.get(column), int) and not isinstance(row.get(column), bool) for row in rows)
-        table.add_column(escape(column.replace("_", " ")), justify="right" if numeric else "left", overflow="fold")
+        table.add_column(escape(column.replace("_", " ")), justify="right" if numeric else "left", overflow="fold", no_wrap=column == "name")
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     return table

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 
 from trainmark import units
 
@@ -29,6 +30,7 @@ class DataProgress:
             TextColumn("{task.fields[done]}"),
             console=screen,
             transient=True,
+            disable=not screen.is_terminal,
         )
         self._tasks: dict[str, int] = {}
 
@@ -67,7 +69,7 @@ class TimeLeft:
         if not self._left:
             return 0.0
         known = self._took.get(self._left[0])
-        if known is None and share > 0.02:
+        if known is None and share > 0.15:  # earlier it would tell of the start-up alone
             known = elapsed / share
         if known is None:
             return None
@@ -84,15 +86,19 @@ class RunProgress:
         self._runs, self._number = sum(len(task.runs) for task in tasks), 0
         self._left = TimeLeft(tasks)
         self._pace = Pace()
-        self._started, self._steps, self._facts = 0.0, 0, ""
+        self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
+        def column(text: str, style: str = "none", *, cut: bool = True) -> TextColumn:
+            return TextColumn(text, style=style, table_column=Column(no_wrap=True, min_width=None if cut else 12))
+
         self._progress = Progress(
-            TextColumn("{task.fields[number]}", style="dim"),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=16),
-            TextColumn("{task.fields[facts]}"),
-            TextColumn("{task.fields[left]}", style="cyan"),
+            column("{task.fields[number]}", "dim", cut=False),
+            column("{task.fields[left]}", "cyan", cut=False),
+            BarColumn(bar_width=16 if screen.width >= 120 else 6),
+            column("{task.description}"),
+            column("{task.fields[facts]}"),
             console=screen,
             transient=True,
+            disable=not screen.is_terminal,
         )
         self._bar = self._progress.add_task("", total=None, number="", facts="", left="", visible=False)
 
@@ -108,7 +114,7 @@ class RunProgress:
         self._started = time.monotonic()
         self._runs_of_task = len(task.runs)
         self._steps = 0
-        self._facts = "starting"
+        self._facts = "starting, reading the data"
 
     def run_started(self, run: Run, replayed: bool) -> None:
         """A run begins, in a new process or in the one of a continued training."""
@@ -120,7 +126,7 @@ class RunProgress:
                 f"{run.course.workload.name} {run.side.title}, {which}round {run.round + 1}"
                 + (" (replayed)" if replayed else "")
             ),
-            number=f"{self._number}/{self._runs}",
+            number=f"run {self._number}/{self._runs}",
             visible=True,
         )
 
@@ -128,10 +134,13 @@ class RunProgress:
         """News of an epoch."""
         if message["event"] == "ready":
             self._steps = message["steps"] * self._runs_of_task
+            self._epochs = message["epochs"]
+            self._facts = f"epoch 1/{self._epochs}"
             self._pace = Pace()
         elif message["event"] == "epoch":
             self._pace.samples_a_step = message["examples"] / message["steps"]
-            self._facts = f"epoch {message['index'] + 1} · loss {units.loss(message['losses'][-1])}"
+            at = min(message["index"] + 2, self._epochs)  # this one is over, the next begins
+            self._facts = f"epoch {at}/{self._epochs} · loss {units.loss(message['losses'][-1])}"
             if "train_accuracy" in message:
                 self._facts += f" · acc {units.percent(message['train_accuracy'], 1)}"
             for line in message["log"] if self._log else ():
@@ -153,7 +162,7 @@ class RunProgress:
             total=self._steps or None,
             completed=steps,
             facts=" · ".join(fact for fact in facts if fact),
-            left="" if left is None else f"{units.seconds(max(left, 1.0))} left",
+            left="" if left is None else f"~{units.seconds(float(max(round(left), 1)))} left",
         )
 
     def recorded(self, record: Record) -> None:
@@ -168,7 +177,7 @@ class RunProgress:
     def interrupted(self, folder: Path) -> None:
         """What Ctrl-C leaves."""
         self._screen.print(
-            f"Interrupted. What is finished is in {folder}; the same command with --resume does the rest.",
+            f"What is finished is in {folder} (trainmark compare {folder}); the same command with --resume does the rest.",
             soft_wrap=True,
             markup=False,
         )
@@ -193,13 +202,15 @@ def _kind(task: Task) -> object:
 
 
 def _summary(record: Record) -> str:
-    name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id} r{record.repeat}"
+    name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
+    which = f"{name}, round {record.round + 1}"
     if record.outcome.status != "ok":
-        return f"{name}: {record.outcome.status}, {record.outcome.reason}"
-    final = record.final
-    facts = [f"{len(record.epochs)} epochs in {units.seconds(final.training_seconds)}"]
-    if final.test_accuracy is not None:
-        facts.append(f"test accuracy {units.percent(final.test_accuracy)}")
-    if final.train_loss is not None:
-        facts.append(f"train loss {units.loss(final.train_loss)}")
-    return f"{name}: {', '.join(facts)}"
+        return f"{which}: {record.outcome.status}, {record.outcome.reason}"
+    steps = sum(epoch.steps for epoch in record.epochs)
+    length = f"{units.many(len(record.epochs), 'epoch')}, {units.many(steps, 'step')}"
+    facts = [f"{length} in {units.seconds(record.final.training_seconds)}"]
+    if record.final.test_accuracy is not None:
+        facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
+    if record.final.train_loss is not None:
+        facts.append(f"train loss {units.loss(record.final.train_loss)}")
+    return f"{which}: {', '.join(facts)}"

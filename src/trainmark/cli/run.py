@@ -15,7 +15,9 @@ from trainmark.cli.output import console, json_option, print_json
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
+    from trainmark.execute.plan import Task
     from trainmark.record.record import Record
+    from trainmark.record.store import Store
 
 EPILOG = """\b
 Examples:
@@ -35,7 +37,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
-@names_option("--style", "idiomatic, fast; all that the backend has if not given.", "a,b")
+@names_option("--style", "idiomatic (the tutorial's loop), fast (all on the device); all that the backend has if not given.", "a,b")
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help="Rounds.  [default: 5; 1 with --published]")
 @click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
@@ -43,14 +45,14 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
-    "--protocol", type=click.Choice(["fresh", "continued"]), help="New weights for each repeat, or carried on."
+    "--protocol", type=click.Choice(["fresh", "continued"]), help="fresh: new weights each repeat; continued: the last repeat's weights, in one process."
 )
 @click.option("--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64.")
 @click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
 )
 @click.option(
-    "--memory-fraction", type=click.FloatRange(0, 1, min_open=True), metavar="F", help="Share of the GPU's memory."
+    "--memory-fraction", type=click.FloatRange(0, 1, min_open=True), metavar="F", help="Most of the GPU's memory to take, 0 to 1."
 )
 @click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
@@ -64,7 +66,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds a process may take.")
+@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds a process may take; no limit if not given.")
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
 @out_option
@@ -89,15 +91,19 @@ def command(**options: Any) -> int:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     with store.locked():
         earlier = store.read_all() if options["resume"] else []
+        planned = sum(len(task.runs) for task in prepared.tasks)
         if options["resume"]:
             prepared = requests.without_done(prepared, earlier)
+        left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
+        if left:
+            screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
         with RunProgress(screen, prepared.tasks, log=options["log_every"] is not None) as progress:
             try:
                 records = execute(prepared.tasks, prepared.seen, store, progress)
             except KeyboardInterrupt:
                 progress.interrupted(store.folder)
                 raise
-    _show(records, earlier, store.folder, as_json=options["as_json"])
+    _show(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
 
 
@@ -144,21 +150,33 @@ def _interpreter(text: str) -> Any:
     return Interpreter(label, Path(path).expanduser().absolute())
 
 
-def _show(records: list[Record], earlier: list[Record], folder: Path, *, as_json: bool) -> None:
+def _plan(tasks: list[Task], resumed: int) -> str:
+    """What is going to happen, in a sentence or two."""
+    from trainmark.units import many
+
+    sides = list(dict.fromkeys(task.first.side.title for task in tasks))
+    workloads = list(dict.fromkeys(task.first.course.workload.name for task in tasks))
+    runs = sum(len(task.runs) - len(task.done) for task in tasks)
+    text = f"{many(runs, 'run')} of {', '.join(workloads)} on {', '.join(sides)}, each in a process of its own."
+    if resumed:
+        text += f" {many(resumed, 'run')} of this plan had a record already."
+    return f"{text} Ctrl-C keeps what is finished, --resume goes on."
+
+
+def _show(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:
     if as_json:
         print_json(records)
         return
-    groups = {record.group.id for record in records}
-    shown = [record for record in earlier if record.group.id in groups] + records
-    screen = console()
-    if not records:
-        screen.print("Nothing to do: every run of this plan has its record already.")
-        return
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import print_comparison
+    from trainmark.units import many
 
+    screen = console()
+    groups = {record.group.id for record in records}
+    shown = [record for record in earlier if record.group.id in groups] + records
     if any(record.outcome.status == "ok" for record in shown):
         print_comparison(screen, compare(shown))
-    screen.print(
-        f"\n{len(records)} records in {folder}. Again: trainmark compare {shlex.quote(str(folder))}", soft_wrap=True
-    )
+    total = len(list(store.folder.glob("*.json")))
+    news = f"{many(len(records), 'new record')}, {total:,} in all" if records else "Nothing to do: every run has its record"
+    again = f"trainmark compare {shlex.quote(str(store.folder))}"
+    screen.print(f"\n{news}, in {store.folder}. Compare them: {again}", soft_wrap=True, markup=False)

@@ -117,7 +117,7 @@ def _fill(
 ) -> Located:
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
     if not (known.drawn or download):
-        raise _unavailable(known, [*tried, f"{directory}: not there whole and sound", "mirrors: not asked"])
+        raise _unavailable(known, [*tried, f"{directory} (the cache): no sound {known.name} in it", "mirrors: not asked"])
     with exclusive(directory):
         # Whoever held the lock before may have done the work.
         if (located := _in_cache(known, directory)) is not None:
@@ -129,7 +129,7 @@ def _fill(
             failures = fetch(known, directory, progress=progress, patience=patience)
         located = _in_cache(known, directory)
     if located is None:
-        raise _unavailable(known, [*tried, f"{directory}: not there whole and sound", *failures])
+        raise _unavailable(known, [*tried, f"{directory} (the cache): no sound {known.name} in it", *failures])
     return replace(located, source="drawn" if known.drawn else "download")
 
 

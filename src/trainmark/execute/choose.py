@@ -64,6 +64,13 @@ def require_answers(seen: Sequence[Seen]) -> None:
             )
 
 
+def require_known_styles(styles: Sequence[str]) -> None:
+    """Raise UnknownName for a style that no backend can have."""
+    for style in styles:
+        if style not in STYLES:
+            raise UnknownName("style", style, STYLES)
+
+
 def choose_sides(
     workload: Workload,
     seen: Sequence[Seen],
@@ -80,11 +87,8 @@ def choose_sides(
         devices: asked for; empty means all that each backend sees.
 
     Raises:
-        UnknownName, AbsentDevice, Unsupported: something asked for that no chosen backend can do.
+        AbsentDevice, Unsupported: something asked for that no chosen backend can do.
     """
-    for style in styles:
-        if style not in STYLES:
-            raise UnknownName("style", style, STYLES)
     sides: list[Side] = []
     refusals: list[TrainmarkError] = []
     for each in seen:

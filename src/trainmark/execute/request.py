@@ -79,28 +79,31 @@ def prepare(
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     _require_consistent(request)
+    precision = _precision(request.precision)
     workloads = [_scheduled(catalog.find(name), request) for name in request.workloads or (MAIN_WORKLOAD,)]
     chosen = choose.choose_backends(request.backends, request.interpreters)
+    choose.require_known_styles(request.styles)
     start = _start_weights(request, workloads)
-    located, notices = _locate(request, workloads, cache, progress)
     seen = []
     for name, interpreter in chosen:
         asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
         seen.append(probe(interpreter, name))
     choose.require_answers(seen)
+    memory_fraction = request.settings.memory_fraction
+    sides, refused = [], []
+    for workload in workloads:
+        able, unable = choose.choose_sides(
+            workload, seen, request.styles, request.devices, precision, memory_fraction
+        )
+        sides.append(able)
+        refused += [f"left out: {refusal}" for refusal in unable]
+    # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
+    located, notices = _locate(request, workloads, cache, progress)
     settings = dataclasses.replace(request.settings, weights_from=start, substituted=bool(notices))
     courses: list[tuple[Course, list[Side]]] = []
-    for workload in workloads:
-        sides, refused = choose.choose_sides(
-            workload,
-            seen,
-            request.styles,
-            request.devices,
-            _precision(request.precision),
-            settings.memory_fraction,
-        )
-        notices += [f"left out: {refusal}" for refusal in refused]
-        courses += _courses(workload, located[workload.dataset], sides, seen, request)
+    for workload, able in zip(workloads, sides, strict=True):
+        courses += _courses(workload, located[workload.dataset], able, seen, request)
+    notices += dict.fromkeys(refused)
     tasks = plan.in_rounds(courses, settings)
     return Prepared(tasks, {(each.backend, each.interpreter.label): each for each in seen}, notices)
 

@@ -107,7 +107,7 @@ class _Conversation:
                 timeout=settings.timeout,
             )
         except KeyboardInterrupt:
-            self._break_off(Outcome("interrupted", "interrupted by Ctrl-C"))
+            self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
             raise
         except ProtocolError as error:
             self._break_off(Outcome("failed", str(error)))

@@ -91,6 +91,7 @@ def train(request: Message, say: Callable[[Message], None], tick: Callable[[], N
             "packages": {"numpy": np.__version__, **can.packages},
             "weights_sha256": weight_files.digest(weights),
             "steps": sum(len(sizes) for sizes in course.sizes),
+            "epochs": len(course.sizes),
         }
     )
     start = clock()

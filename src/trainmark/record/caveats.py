@@ -29,7 +29,7 @@ class Caveat(str, Enum):
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
-    FAILED_RUNS = "failed-runs", "some runs failed and are left out"
+    FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"
     DIFFERENT_MACHINES = "different-machines", "not the same machine"
     DIFFERENT_WEIGHTS = "different-weights", "not the same initial weights"

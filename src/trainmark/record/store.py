@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.errors import OutputError, RecordError, UsageError
+from trainmark.errors import ForeignRecord, OutputError, RecordError, UsageError
 from trainmark.record import codec
 from trainmark.record.record import Record
 
@@ -95,8 +95,27 @@ def load(paths: Iterable[Path]) -> list[Record]:
             files[path.resolve()] = None
         else:
             raise UsageError(f"{path} does not exist", expected="a record or a folder of records")
-    records = [read(file) for file in files]
+    records, strays = [], []
+    for file in files:
+        try:
+            records.append(read(file))
+        except ForeignRecord as error:
+            strays.append(error)
+    if strays:
+        raise _all_of(strays)
     return sorted(records, key=lambda record: (record.created, record.round, record.id))
+
+
+def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
+    """One error for all, so that nobody has to find them one by one."""
+    if len(strays) == 1:
+        return strays[0]
+    return ForeignRecord(
+        f"{len(strays)} files are not trainmark records",
+        expected="records alone among the files that end in .json",
+        found="".join(f"\n  {stray.problem}: {stray.found}" for stray in strays),
+        fix=f"\n{strays[0].fix}",
+    )
 
 
 def read(path: Path) -> Record:

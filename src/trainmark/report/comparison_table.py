@@ -59,8 +59,9 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
 
 
 def _title(groups: Sequence[GroupResult]) -> str:
-    epochs = max(group.epochs for group in groups)
-    return f"{groups[0].key.workload} · {units.count(epochs, 'epoch' if epochs == 1 else 'epochs')}"
+    longest = max(groups, key=lambda group: group.steps)
+    length = f"{units.many(longest.epochs, 'epoch')}, {units.many(longest.steps, 'step')}"
+    return f"{groups[0].key.workload} · {length}"
 
 
 def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
@@ -120,9 +121,9 @@ def _speedup(group: GroupResult, is_reference: bool) -> Cell:
     speedup = group.speedup
     if speedup.ratio is None:
         return Cell(units.MISSING)
-    text = f"{units.ratio(speedup.ratio)} {speedup.verdict}"
     if speedup.low is None or speedup.high is None:
-        return Cell(text, tone=_SPEED_TONES[speedup.verdict])
+        return Cell(f"{units.ratio(speedup.ratio)} {_verdict(group)}", tone=_SPEED_TONES[speedup.verdict])
+    text = f"{units.ratio(speedup.ratio)} {speedup.verdict}"
     bounds = f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
     return Cell(text, bounds, _SPEED_TONES[speedup.verdict])
 
@@ -134,9 +135,14 @@ def _learning(group: GroupResult, is_reference: bool) -> Cell:
     if learning.difference is None:
         return Cell(units.MISSING)
     if learning.low is None:
-        return Cell(learning.verdict, _points(learning.difference), _LEARNING_TONES[learning.verdict])
+        return Cell(_verdict(group), _points(learning.difference), _LEARNING_TONES[learning.verdict])
     bounds = f"{_points(learning.low)}…{_points(learning.high)}"
     return Cell(learning.verdict, bounds, _LEARNING_TONES[learning.verdict])
+
+
+def _verdict(group: GroupResult) -> str:
+    """In place of a verdict where there is no interval to base one on."""
+    return "too few" if Caveat.FEW_ROUNDS in group.caveats else "unclear"
 
 
 def _points(difference: float | None) -> str:
@@ -149,11 +155,13 @@ def _points(difference: float | None) -> str:
 def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str, ...]:
     """What the columns mean, and what could not be compared."""
     groups = [comparison.groups[position] for position in positions]
-    lines = ["epoch: a steady epoch, the median over runs with its 95 % interval (of up to 5 runs their range)."]
+    which = "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
+    lines = [f"epoch: {which}, the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."]
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
-            f"speed-up: epoch of the reference / this, with its 95 % interval; same: within ±{margin} %.",
+            "speed-up: reference / this, round by round (so not the quotient of the medians), with its 95 % interval.",
+            f"same: within ±{margin} %; unclear: the interval allows both; too few: 3 rounds are needed for a verdict.",
             f"learns: final accuracy less the reference's, 95 % interval in points; same: within ±{points}.",
         ]
     elif comparison.by is not None and len(groups) > 1:

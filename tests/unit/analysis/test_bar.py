@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.records import rounds
 from trainmark.analysis.bar import fail_below
 from trainmark.analysis.comparison import compare
+from trainmark.record.caveats import Caveat
 
 
 def test_only_the_upper_bound_can_miss_the_bar() -> None:
@@ -30,3 +31,15 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
 def test_a_reference_is_not_held_against_itself() -> None:
     bar = fail_below(compare(rounds([1.0] * 3)), 5.0)
     assert (bar.missed, bar.cleared, bar.unjudged) == ((), (), ())
+
+
+def test_what_does_not_learn_misses_any_bar_however_fast() -> None:
+    stuck = rounds([0.1, 0.1, 0.1], backend="torch", caveats=[Caveat.NOT_LEARNING])
+    comparison = compare(rounds([1.0, 1.0, 1.0]) + stuck)
+    assert fail_below(comparison, 0.5).missed == (comparison.groups[1],)
+
+
+def test_a_side_of_which_no_run_came_off_misses_any_bar() -> None:
+    dead = rounds([1.0, 1.0, 1.0], backend="torch", status="failed")
+    comparison = compare(rounds([1.0, 1.0, 1.0]) + dead)
+    assert fail_below(comparison, 0.5).missed == (comparison.groups[1],)

@@ -42,7 +42,7 @@ def real_data() -> Path:
     folder = os.environ.get("TRAINMARK_DATA")
     if not folder:
         pytest.skip("TRAINMARK_DATA names no folder with the real data")
-    return Path(folder)
+    return Path(folder).resolve()
 
 
 @pytest.fixture(scope="session")

@@ -215,3 +215,11 @@ def test_the_lock_is_no_record(tmp_path: Path) -> None:
 )
 def test_safe_name(text: str, name: str) -> None:
     assert safe_name(text) == name
+
+
+def test_every_stray_file_is_named_at_once(tmp_path: Path) -> None:
+    Store(tmp_path).write(a_record())
+    for name in ("notes.json", "package.json"):
+        (tmp_path / name).write_text("{}")
+    with pytest.raises(ForeignRecord, match=r"(?s)2 files are not trainmark records.*notes\.json.*package\.json"):
+        load([tmp_path])

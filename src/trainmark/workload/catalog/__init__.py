@@ -41,6 +41,8 @@ def find(name: str) -> Workload:
         path = _FOLDER / f"{base}.toml"
         if not re.fullmatch(r"[\w.-]{1,100}", base) or not path.is_file():
             raise UnknownName("workload", name, names())
+    if not path.exists():
+        raise SpecError(f"{path} does not exist", fix="Give the name of a workload, or the path of its TOML file.")
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

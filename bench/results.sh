@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Makes docs/results: records, and the tables that `compare` prints of them. Needs TRAINMARK_DATA with MNIST and at least
+# data_batch_1.bin of CIFAR-10, a machine with nothing else to do, and about 40 minutes on 2 cores.
+#
+#   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
+#                                  fast-against-idiomatic main-job overhead
+set -euo pipefail
+cd "$(dirname "$0")/.."
+results=docs/results
+
+published() {
+  trainmark run "$1" --published --backend torch "${@:2}" --out "$results/$1"
+  trainmark compare "$results/$1" --published --format markdown >"$results/$1/README.md"
+}
+
+comparison() {
+  trainmark run "${@:2}" --out "$results/$1"
+  trainmark compare "$results/$1" --format markdown >"$results/$1/README.md"
+}
+
+for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job overhead}"; do
+  for what in $name; do
+    rm -rf "${results:?}/$what"
+    case $what in
+      mnist-mlp32) published mnist-mlp32 --style idiomatic ;;
+      mnist-cnn) published mnist-cnn --style fast ;;
+      cifar10-cnn) published cifar10-cnn --style fast --log-every 10 ;;
+      mnist-mlp128 | mnist-mlp512) published "$what" ;;
+      fast-against-idiomatic) comparison "$what" mnist-mlp128 --backend torch --repeats 7 ;;
+      main-job) comparison "$what" ;;
+      overhead)
+        mkdir -p "$results/overhead"
+        python bench/overhead.py --out "$results/overhead/pairs.txt" | tee "$results/overhead/printed.txt"
+        ;;
+      *)
+        echo "unknown result: $what" >&2
+        exit 2
+        ;;
+    esac
+  done
+done
