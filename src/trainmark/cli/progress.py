@@ -87,15 +87,13 @@ class RunProgress:
         self._left = TimeLeft(tasks)
         self._pace = Pace()
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
-        def column(text: str, style: str = "none", *, cut: bool = True) -> TextColumn:
-            return TextColumn(text, style=style, table_column=Column(no_wrap=True, min_width=None if cut else 12))
-
+        # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
-            column("{task.fields[number]}", "dim", cut=False),
-            column("{task.fields[left]}", "cyan", cut=False),
+            TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=10)),
+            TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=16)),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
-            column("{task.description}"),
-            column("{task.fields[facts]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
             console=screen,
             transient=True,
             disable=not screen.is_terminal,
@@ -120,12 +118,13 @@ class RunProgress:
         """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
         which = f"{run.course.published_run}, " if run.course.published_run else ""
+        again = " (replayed)" if replayed else ""
+        description = escape(f"{run.course.workload.name} {run.side.title}, {which}round {run.round + 1}{again}")
+        if self._log:
+            self._screen.print(f"{description}:")
         self._progress.update(
             self._bar,
-            description=escape(
-                f"{run.course.workload.name} {run.side.title}, {which}round {run.round + 1}"
-                + (" (replayed)" if replayed else "")
-            ),
+            description=description,
             number=f"run {self._number}/{self._runs}",
             visible=True,
         )
