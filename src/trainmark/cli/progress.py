@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
 from trainmark import units
@@ -28,6 +28,7 @@ class DataProgress:
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[done]}"),
+            TimeRemainingColumn(compact=True),
             console=screen,
             transient=True,
             disable=not screen.is_terminal,

@@ -108,16 +108,19 @@ def _listen(
         selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stdout, selectors.EVENT_READ)
         done_at: float | None = None
+        gone_at: float | None = None
         while selector.get_map():
             now = time.perf_counter()
             if deadline is not None and now > deadline:
                 return Ending("timeout", "took longer than --timeout allows", _text(tail))
             if done_at is not None and now > done_at + _GRACE_SECONDS:
                 break  # it has said all, and hangs on its way out
-            gone = process.poll() is not None
-            ready = selector.select(0 if gone else _LOOK_EVERY_SECONDS)
-            if gone and not ready:
-                break  # a grandchild may hold the pipe open for ever, but all that was said has been heard
+            if gone_at is None and process.poll() is not None:
+                gone_at = now
+            ready = selector.select(_LOOK_EVERY_SECONDS if gone_at is None else 0)
+            # A grandchild may hold the pipe open, or print, for ever; but what the process said has been heard.
+            if gone_at is not None and (not ready or now > gone_at + _GRACE_SECONDS):
+                break
             for key, _ in ready:
                 if key.fileobj is channel:
                     messages = channel.receive()
