@@ -48,7 +48,7 @@ def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     [
         ("mnist-cn", "Did you mean mnist-cnn"),
         ("nowhere.json", "nowhere.json does not exist"),
-        ("nowhere.toml", "nowhere.toml can't be read"),
+        ("nowhere.toml", "nowhere.toml does not exist"),
         (".", ". is a folder"),
     ],
 )

@@ -130,7 +130,12 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Any:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     for column in columns:
         numeric = any(isinstance(row.get(column), int) and not isinstance(row.get(column), bool) for row in rows)
-        table.add_column(escape(column.replace("_", " ")), justify="right" if numeric else "left", overflow="fold", no_wrap=column == "name")
+        table.add_column(
+            escape(column.replace("_", " ")),
+            justify="right" if numeric else "left",
+            overflow="fold",
+            no_wrap=column == "name",
+        )
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
     return table

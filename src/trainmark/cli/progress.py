@@ -177,7 +177,7 @@ class RunProgress:
     def interrupted(self, folder: Path) -> None:
         """What Ctrl-C leaves."""
         self._screen.print(
-            f"What is finished is in {folder} (trainmark compare {folder}); the same command with --resume does the rest.",
+            f"Finished runs are in {folder} (trainmark compare {folder}); the same command with --resume goes on.",
             soft_wrap=True,
             markup=False,
         )

@@ -37,7 +37,11 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
-@names_option("--style", "idiomatic (the tutorial's loop), fast (all on the device); all that the backend has if not given.", "a,b")
+@names_option(
+    "--style",
+    "idiomatic (the tutorial's loop), fast (all on the device); all that the backend has if not given.",
+    "a,b",
+)
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help="Rounds.  [default: 5; 1 with --published]")
 @click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
@@ -45,14 +49,19 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
-    "--protocol", type=click.Choice(["fresh", "continued"]), help="fresh: new weights each repeat; continued: the last repeat's weights, in one process."
+    "--protocol",
+    type=click.Choice(["fresh", "continued"]),
+    help="fresh: new weights each repeat; continued: the last repeat's weights, in one process.",
 )
 @click.option("--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64.")
 @click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
 )
 @click.option(
-    "--memory-fraction", type=click.FloatRange(0, 1, min_open=True), metavar="F", help="Most of the GPU's memory to take, 0 to 1."
+    "--memory-fraction",
+    type=click.FloatRange(0, 1, min_open=True),
+    metavar="F",
+    help="Most of the GPU's memory to take, 0 to 1.",
 )
 @click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
@@ -66,7 +75,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
-@click.option("--timeout", type=click.FloatRange(0, min_open=True), metavar="S", help="Seconds a process may take; no limit if not given.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Seconds a process may take; no limit if not given.",
+)
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
 @out_option
@@ -177,6 +191,10 @@ def _show(records: list[Record], earlier: list[Record], store: Store, *, as_json
     if any(record.outcome.status == "ok" for record in shown):
         print_comparison(screen, compare(shown))
     total = len(list(store.folder.glob("*.json")))
-    news = f"{many(len(records), 'new record')}, {total:,} in all" if records else "Nothing to do: every run has its record"
+    news = (
+        f"{many(len(records), 'new record')}, {total:,} in all"
+        if records
+        else "Nothing to do: every run has its record"
+    )
     again = f"trainmark compare {shlex.quote(str(store.folder))}"
     screen.print(f"\n{news}, in {store.folder}. Compare them: {again}", soft_wrap=True, markup=False)

@@ -117,7 +117,9 @@ def _fill(
 ) -> Located:
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
     if not (known.drawn or download):
-        raise _unavailable(known, [*tried, f"{directory} (the cache): no sound {known.name} in it", "mirrors: not asked"])
+        raise _unavailable(
+            known, [*tried, f"{directory} (the cache): no sound {known.name} in it", "mirrors: not asked"]
+        )
     with exclusive(directory):
         # Whoever held the lock before may have done the work.
         if (located := _in_cache(known, directory)) is not None:

@@ -92,9 +92,7 @@ def prepare(
     memory_fraction = request.settings.memory_fraction
     sides, refused = [], []
     for workload in workloads:
-        able, unable = choose.choose_sides(
-            workload, seen, request.styles, request.devices, precision, memory_fraction
-        )
+        able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, memory_fraction)
         sides.append(able)
         refused += [f"left out: {refusal}" for refusal in unable]
     # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.

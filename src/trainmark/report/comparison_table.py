@@ -156,7 +156,9 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     """What the columns mean, and what could not be compared."""
     groups = [comparison.groups[position] for position in positions]
     which = "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
-    lines = [f"epoch: {which}, the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."]
+    lines = [
+        f"epoch: {which}, the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
+    ]
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
