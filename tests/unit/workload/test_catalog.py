@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_read_is_a_spec_error(tmp_path: Path, content: byt
     file = tmp_path / "mine.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(SpecError, match="does not exist|can't be read"):
+    with pytest.raises(SpecError, match=r"does not exist|can't be read"):
         catalog.find(str(file))
 
 
