@@ -171,7 +171,8 @@ def _plan(tasks: list[Task], resumed: int) -> str:
     sides = list(dict.fromkeys(task.first.side.title for task in tasks))
     workloads = list(dict.fromkeys(task.first.course.workload.name for task in tasks))
     runs = sum(len(task.runs) - len(task.done) for task in tasks)
-    text = f"{many(runs, 'run')} of {', '.join(workloads)} on {', '.join(sides)}, each in a process of its own."
+    rounds = max(task.runs[-1].round for task in tasks) + 1
+    text = f"{many(runs, 'run')}: {', '.join(workloads)} on {', '.join(sides)}, {many(rounds, 'round')}."
     if resumed:
         text += f" {many(resumed, 'run')} of this plan had a record already."
     return f"{text} Ctrl-C keeps what is finished, --resume goes on."
