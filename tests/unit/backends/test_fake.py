@@ -42,7 +42,7 @@ def seconds_of_an_epoch(trainer: FakeTrainer) -> float:
 
 
 def test_the_measured_time_is_that_of_the_device() -> None:
-    assert STEPS * STEP_SECONDS <= seconds_of_an_epoch(a_trainer()) < 3 * STEPS * STEP_SECONDS
+    assert seconds_of_an_epoch(a_trainer()) >= STEPS * STEP_SECONDS
 
 
 def test_without_synchronising_nearly_nothing_would_be_measured() -> None:
@@ -51,10 +51,10 @@ def test_without_synchronising_nearly_nothing_would_be_measured() -> None:
 
 def test_work_left_over_from_before_is_not_charged_to_the_epoch() -> None:
     trainer = a_trainer()
-    trainer.begin_epoch(EpochPlan((10,) * 30, None))
-    trainer.train(30, no_tick)  # 0.3 s are still queued
+    trainer.begin_epoch(EpochPlan((10,) * 100, None))
+    trainer.train(100, no_tick)  # a second is still queued
     seconds = seconds_of_an_epoch(trainer)
-    assert STEPS * STEP_SECONDS <= seconds < 2 * STEPS * STEP_SECONDS
+    assert STEPS * STEP_SECONDS <= seconds < 100 * STEP_SECONDS
 
 
 def test_the_fake_gpu_is_faster() -> None:
