@@ -6,6 +6,7 @@ results that may still be on the device; only ``synchronize`` waits for them, an
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args
@@ -49,6 +50,7 @@ class Capabilities:
         version: the framework's.
         kinds: the layers, losses and optimisers it knows, by their ``kind``.
         packages: versions of what decides speed or arithmetic.
+        untested: the framework is newer than any that trainmark's own tests have run on.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Capabilities:
     devices: tuple[Device, ...]
     kinds: frozenset[str]
     packages: dict[str, str] = field(default_factory=dict)
+    untested: bool = False
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,10 @@ class Trainer(Protocol):
     def evaluate(self, split: SplitName) -> Evaluation:
         """Loss and accuracy on a split, with the averaged weights where the workload keeps an average."""
 
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """What the last layer gives for stored images ``[n, height, width, channels]``, dropout off, with the trained
+        weights and never the averaged ones; ``[n, classes]``."""
+
     def weights(self) -> Weights:
         """The weights as they are now, ``float32`` in canonical layout."""
 
@@ -159,6 +166,22 @@ class Backend(Protocol):
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer with no weights yet; raises :class:`~trainmark.errors.Unsupported`."""
+
+
+def is_untested(framework: str, found: str, *, oldest: str, newest: str) -> bool:
+    """Whether ``found`` is newer than the newest version that was tested, by as many parts as ``newest`` has.
+
+    Raises:
+        Unsupported: it is older than ``oldest``.
+    """
+    if _parts(found) < _parts(oldest):
+        raise Unsupported(f"this {framework} is too old", expected=f"{oldest} or newer", found=found)
+    return _parts(found)[: len(_parts(newest))] > _parts(newest)
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    return tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
 
 
 def kinds_of(workload: Workload) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmark.backends.base import (
     ALL_KINDS,
@@ -133,6 +134,10 @@ class FakeTrainer:
         """What a trained network would say."""
         loss = 2.0 * math.exp(-self._step / 200) + 0.05
         return Evaluation(loss, 1 - loss / 2.2)
+
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """No network, so no opinion."""
+        return np.zeros((len(images), 10))
 
     def weights(self) -> Weights:
         """The weights as they came."""

@@ -24,28 +24,48 @@ class Entry:
 
     Args:
         target: ``module:class``.
-        framework: the top-level module that must be importable.
-        install: the command that installs it.
+        frameworks: the top-level modules that must be importable; the first gives the version.
+        install: the commands that install it.
         hidden: not listed and never chosen by itself.
     """
 
     name: str
     target: str
-    framework: str
+    frameworks: tuple[str, ...]
     install: str
     hidden: bool = False
 
     @property
     def installed(self) -> bool:
-        """Whether this interpreter can find the framework, without importing it."""
-        return importlib.util.find_spec(self.framework) is not None
+        """Whether this interpreter can find the frameworks, without importing them."""
+        return all(importlib.util.find_spec(framework) is not None for framework in self.frameworks)
 
+    @property
+    def needs(self) -> str:
+        """The frameworks, for people."""
+        return " and ".join(self.frameworks)
+
+
+_KERAS = "pip install keras"
 
 # Best first: `run` without --backend takes the first that is installed.
 _BUILT_IN = (
-    Entry("torch", "trainmark.backends.torch.backend:TorchBackend", "torch", "pip install torch"),
-    Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", "numpy", "pip install numpy"),
-    Entry("fake", "trainmark.backends.fake:FakeBackend", "numpy", "pip install numpy", hidden=True),
+    Entry("torch", "trainmark.backends.torch.backend:TorchBackend", ("torch",), "pip install torch"),
+    Entry("jax", "trainmark.backends.jax.backend:JaxBackend", ("jax",), "pip install jax"),
+    Entry(
+        "keras", "trainmark.backends.keras.backend:KerasOnTensorFlow", ("keras", "tensorflow"), f"{_KERAS} tensorflow"
+    ),
+    Entry("keras:torch", "trainmark.backends.keras.backend:KerasOnTorch", ("keras", "torch"), f"{_KERAS} torch"),
+    Entry("keras:jax", "trainmark.backends.keras.backend:KerasOnJax", ("keras", "jax"), f"{_KERAS} jax"),
+    Entry(
+        "mxnet",
+        "trainmark.backends.mxnet.backend:MxnetBackend",
+        ("mxnet",),
+        "python3.11 -m venv mxnet-env && mxnet-env/bin/pip install mxnet==1.9.1 numpy==1.23.5, then "
+        "--backend mxnet@mxnet --python mxnet=mxnet-env/bin/python",
+    ),
+    Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
+    Entry("fake", "trainmark.backends.fake:FakeBackend", ("numpy",), "pip install numpy", hidden=True),
 )
 
 
@@ -54,7 +74,7 @@ def entries() -> dict[str, Entry]:
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         module = point.value.partition(":")[0]
-        plugin = Entry(point.name, point.value, module.partition(".")[0], f"pip install {point.name}")
+        plugin = Entry(point.name, point.value, (module.partition(".")[0],), f"pip install {point.name}")
         known.setdefault(point.name, plugin)
     return known
 
@@ -76,6 +96,6 @@ def load(name: str) -> Backend:
     """
     entry = find(name)
     if not entry.installed:
-        raise NotInstalled(f"the backend {name!r} needs {entry.framework}, which is not installed", fix=entry.install)
+        raise NotInstalled(f"the backend {name!r} needs {entry.needs}, which is not installed", fix=entry.install)
     module, _, attribute = entry.target.partition(":")
     return cast(Backend, getattr(importlib.import_module(module), attribute)())

@@ -70,7 +70,7 @@ def backends() -> list[dict[str, Any]]:
         if entry.hidden:
             continue
         try:
-            found = version(entry.framework) if entry.installed else None
+            found = version(entry.frameworks[0]) if entry.installed else None
         except PackageNotFoundError:
             found = None
         rows.append({"name": entry.name, "installed": entry.installed, "version": found, "install": entry.install})

@@ -37,7 +37,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
             raise UnknownName("interpreter label", label, by_label)
         if interpreter == THIS and not entry.installed:
             raise NotInstalled(
-                f"the backend {name!r} needs {entry.framework}, which is not installed",
+                f"the backend {name!r} needs {entry.needs}, which is not installed",
                 fix=f"Install it: {entry.install}",
             )
         if (name, interpreter) not in choices:
@@ -58,7 +58,7 @@ def require_answers(seen: Sequence[Seen]) -> None:
             entry = registry.find(each.backend)
             raise NotInstalled(
                 f"the backend {each.backend!r} does not work in {each.interpreter.path}",
-                expected=f"an interpreter that can import {entry.framework}",
+                expected=f"an interpreter that can import {entry.needs}",
                 found=each.problem,
                 fix=f"Install it there: {entry.install}",
             )

@@ -98,7 +98,7 @@ class Notes:
                 version=side.version,
                 style=side.style,
                 precision=side.precision,
-                compile_cache="none",
+                compile_cache="none" if self._compile_seconds is None else "cold",  # no backend keeps one on disk
                 settings=self._finished.get("settings", {}),
             ),
             device=DeviceRef(
@@ -194,6 +194,7 @@ class Notes:
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
+            Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
         return [caveat for caveat, applies in holds.items() if applies]

@@ -81,6 +81,11 @@ def probe(interpreter: Interpreter, backend: str) -> Seen:
 def _seen(interpreter: Interpreter, message: Message) -> Seen:
     devices = tuple(Device(**{**each, "precisions": tuple(each["precisions"])}) for each in message["devices"])
     can = Capabilities(
-        message["backend"], message["version"], tuple(message["styles"]), devices, frozenset(message["kinds"])
+        message["backend"],
+        message["version"],
+        tuple(message["styles"]),
+        devices,
+        frozenset(message["kinds"]),
+        untested=message["untested"],
     )
     return Seen(message["backend"], interpreter, can, message["python"])

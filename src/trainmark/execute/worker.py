@@ -276,6 +276,7 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
             "styles": list(can.styles),
             "devices": [_device(device) for device in can.devices],
             "kinds": sorted(can.kinds),
+            "untested": can.untested,
             "python": platform.python_version(),
         }
     )

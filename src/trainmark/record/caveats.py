@@ -25,6 +25,7 @@ class Caveat(str, Enum):
     CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"
     REPLAYED = "replayed", "earlier repeats were trained again, unrecorded, to resume a continued run"
+    UNTESTED_VERSION = "untested-version", "the framework is newer than any that trainmark was tested with"
     NOT_LEARNING = "not-learning", "the training loss did not fall, or is not finite"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"

@@ -46,7 +46,7 @@ def test_the_fake_is_found_but_never_offered() -> None:
 @pytest.mark.parametrize("name", ["torch", "numpy"])
 def test_a_built_in_backend_says_how_to_install_its_framework(name: str) -> None:
     entry = registry.find(name)
-    assert (entry.framework, entry.install) == (name, f"pip install {name}")
+    assert (entry.frameworks, entry.install) == ((name,), f"pip install {name}")
 
 
 def test_the_best_backend_comes_first_and_numpy_is_always_there() -> None:
@@ -60,7 +60,9 @@ def test_a_plug_in_of_the_group_is_found_last_and_others_are_not(plugins: Path) 
     names = list(registry.entries())
     assert names[-2:] == ["toy", "broken"]
     assert "stranger" not in names
-    assert registry.find("toy") == registry.Entry("toy", "toyframework:ToyBackend", "toyframework", "pip install toy")
+    assert registry.find("toy") == registry.Entry(
+        "toy", "toyframework:ToyBackend", ("toyframework",), "pip install toy"
+    )
 
 
 def test_a_plug_in_never_takes_the_place_of_a_built_in_backend(plugins: Path) -> None:

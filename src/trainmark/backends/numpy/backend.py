@@ -126,6 +126,10 @@ class NumpyTrainer:
         self._weights.update(trained)
         return Evaluation(loss / len(labels), hits / len(labels))
 
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """What the last layer gives, dropout off."""
+        return self._forward(prepare(self._workload.input, images, self._dtype), training=False).astype(np.float64)
+
     def weights(self) -> Weights:
         """A copy of the weights."""
         return {name: value.astype(np.float32) for name, value in self._weights.items()}

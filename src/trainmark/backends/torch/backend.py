@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import re
 
 import torch
 
@@ -15,16 +14,16 @@ from trainmark.backends.base import (
     Options,
     Precision,
     Trainer,
+    is_untested,
     require_support,
 )
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.data.dataset import Dataset
-from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
-OLDEST = (2, 5)  # fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
+OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
 
@@ -33,15 +32,11 @@ class TorchBackend:
 
     def capabilities(self) -> Capabilities:
         """Everything, on the devices that PyTorch sees."""
-        version = tuple(int(part) for part in re.findall(r"\d+", torch.__version__)[:2])
-        if version < OLDEST:
-            raise Unsupported(
-                "this PyTorch is too old", expected=f"{OLDEST[0]}.{OLDEST[1]} or newer", found=torch.__version__
-            )
+        untested = is_untested("PyTorch", torch.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"torch": torch.__version__}
         if torch.version.cuda:
             packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages)
+        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages, untested)
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

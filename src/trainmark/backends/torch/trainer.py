@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
@@ -90,6 +91,15 @@ class TorchTrainer:
         if self._workload.weight_average:
             self._swap_average()
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
+
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """What the last layer gives, dropout off."""
+        self._network.eval()
+        with torch.no_grad(), precision.autocast(self._precision, self._device):
+            x = torch.from_numpy(prepare(self._workload.input, images, self._host_dtype)).permute(0, 3, 1, 2)
+            outputs: NDArray[np.float64] = self._network(x.to(self._device)).cpu().double().numpy()
+        self._network.train()
+        return outputs
 
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches as they are now."""
