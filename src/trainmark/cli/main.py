@@ -15,6 +15,7 @@ OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 VERBS = {
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
+    "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch or verify datasets.",

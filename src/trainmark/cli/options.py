@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from trainmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from trainmark.execute.probe import Interpreter
 
 DEFAULT_OUT = Path("trainmark-results")
 
@@ -18,6 +23,24 @@ data_dir_option: Decorator = click.option(
     type=click.Path(path_type=Path),
     metavar="DIR",
     help="Folder with the datasets; before TRAINMARK_DATA, the cache and the mirrors.",
+)
+dataset_option: Decorator = click.option(
+    "--dataset", metavar="NAME", help="Another dataset of the same shape, such as synthetic-digits."
+)
+precision_option: Decorator = click.option(
+    "--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64."
+)
+threads_option: Decorator = click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
+)
+python_option: Decorator = click.option(
+    "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
+)
+timeout_option: Decorator = click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="S",
+    help="Seconds a process may take; no limit if not given.",
 )
 out_option: Decorator = click.option(
     "--out",
@@ -40,6 +63,11 @@ def names_option(flag: str, text: str, metavar: str) -> Decorator:
     return made
 
 
+def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
+    """What was given with --python; raises :class:`~trainmark.errors.UsageError`."""
+    return tuple(_interpreter(text) for text in texts)
+
+
 def environment_dir() -> Path | None:
     """The folder that TRAINMARK_DATA names."""
     folder = os.environ.get("TRAINMARK_DATA")
@@ -51,3 +79,13 @@ def cache_dir() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("trainmark"))
+
+
+def _interpreter(text: str) -> Interpreter:
+    from trainmark.execute.probe import Interpreter
+
+    label, separator, path = text.partition("=")
+    if not separator or not label or not path or "@" in label or label == "default":
+        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
+    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
+    return Interpreter(label, Path(path).expanduser().absolute())

@@ -118,9 +118,10 @@ class RunProgress:
     def run_started(self, run: Run, replayed: bool) -> None:
         """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
+        self._turn = run.turn
         which = f"{run.course.published_run}, " if run.course.published_run else ""
         again = " (replayed)" if replayed else ""
-        description = escape(f"{run.course.workload.name} {run.side.title}, {which}round {run.round + 1}{again}")
+        description = escape(f"{run.course.workload.name} {run.side.title}, {which}{run.turn}{again}")
         if self._log:
             self._screen.print(f"{description}:")
         self._progress.update(
@@ -168,7 +169,7 @@ class RunProgress:
     def recorded(self, record: Record) -> None:
         """One line that stays."""
         mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
-        self._screen.print(f"{mark} {escape(_summary(record))}", soft_wrap=True)
+        self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
 
     def task_ended(self, task: Task) -> None:  # noqa: ARG002
         """How long it took tells how long its like will."""
@@ -201,9 +202,9 @@ def _kind(task: Task) -> object:
     return (task.first.course.workload.name, task.first.course.published_run, task.first.side)
 
 
-def _summary(record: Record) -> str:
+def _summary(record: Record, turn: str) -> str:
     name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
-    which = f"{name}, round {record.round + 1}"
+    which = f"{name}, {turn}"
     if record.outcome.status != "ok":
         return f"{which}: {record.outcome.status}, {record.outcome.reason}"
     steps = sum(epoch.steps for epoch in record.epochs)

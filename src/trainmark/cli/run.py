@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import cache_dir, data_dir_option, environment_dir, names_option, out_option
+from trainmark.cli.options import (
+    cache_dir,
+    data_dir_option,
+    dataset_option,
+    environment_dir,
+    names_option,
+    out_option,
+    precision_option,
+    python_option,
+    read_interpreters,
+    threads_option,
+    timeout_option,
+)
 from trainmark.cli.output import console, json_option, print_json
-from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
     from trainmark.execute.plan import Task
@@ -53,20 +64,16 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     type=click.Choice(["fresh", "continued"]),
     help="fresh: new weights each repeat; continued: the last repeat's weights, in one process.",
 )
-@click.option("--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64.")
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
-)
+@precision_option
+@threads_option
 @click.option(
     "--memory-fraction",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="F",
     help="Most of the GPU's memory to take, 0 to 1.",
 )
-@click.option(
-    "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
-)
-@click.option("--dataset", metavar="NAME", help="Another dataset of the same shape, such as synthetic-digits.")
+@python_option
+@dataset_option
 @click.option("--dataset-repeats", type=click.IntRange(1), metavar="N", help="Passes over the dataset an epoch.")
 @click.option(
     "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
@@ -75,12 +82,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    metavar="S",
-    help="Seconds a process may take; no limit if not given.",
-)
+@timeout_option
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
 @out_option
@@ -130,7 +132,7 @@ def _request(options: dict[str, Any]) -> Any:
         backends=options["backend"],
         styles=options["style"],
         devices=options["device"],
-        interpreters=tuple(_interpreter(text) for text in options["pythons"]),
+        interpreters=read_interpreters(options["pythons"]),
         repeats=options["repeats"],
         epochs=options["epochs"],
         steps=options["steps"],
@@ -152,16 +154,6 @@ def _request(options: dict[str, Any]) -> Any:
             command=shlex.join(["trainmark", *sys.argv[1:]]),
         ),
     )
-
-
-def _interpreter(text: str) -> Any:
-    from trainmark.execute.probe import Interpreter
-
-    label, separator, path = text.partition("=")
-    if not separator or not label or not path or "@" in label or label == "default":
-        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
-    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
-    return Interpreter(label, Path(path).expanduser().absolute())
 
 
 def _plan(tasks: list[Task], resumed: int) -> str:

@@ -134,7 +134,7 @@ class Notes:
             metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
             final=self._final(),
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
-            group=Group(run.group_id, run.session),
+            group=Group(run.group_id, run.session, run.settings.kind, trial=run.nudge),
             caveats=self._caveats(outcome),
         )
 

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from trainmark.backends.base import Precision, Style
 from trainmark.data.locate import Located
@@ -61,8 +61,10 @@ class Settings:
         seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
         weights_from: file of the initial weights, and the record it belongs to.
         timeout: seconds a process may take; None is no limit.
+        kind: of the plan; in a ``parity`` every side takes the batches in the same order.
     """
 
+    kind: Literal["rounds", "parity"] = "rounds"
     seed: int = 1
     threads: int | None = None
     memory_fraction: float | None = None
@@ -76,7 +78,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """One record to be."""
+    """One record to be.
+
+    Args:
+        nudge: number of the nudge that its initial weights get; None leaves them as they are.
+    """
 
     course: Course
     side: Side
@@ -85,6 +91,14 @@ class Run:
     round: int
     group_id: str
     session: str
+    nudge: int | None = None
+
+    @property
+    def turn(self) -> str:
+        """Which of its side's runs this is, for people."""
+        if self.settings.kind == "parity":
+            return "as it is" if self.nudge is None else f"nudge {self.nudge}"
+        return f"round {self.round + 1}"
 
     @property
     def seed(self) -> int:
@@ -151,8 +165,9 @@ class Task:
                 "threads": settings.threads,
                 "memory_fraction": settings.memory_fraction,
             },
-            "inject_order": run.side.style == "fast",
+            "inject_order": run.side.style == "fast" or settings.kind == "parity",
             "initial_weights": str(settings.weights_from[0]) if settings.weights_from else None,
+            "nudge": run.nudge,
             "log_every": settings.log_every,
             "repeats": [
                 {"index": index, "weights": str(file) if file else None} for index, file in enumerate(weight_files)

@@ -75,7 +75,8 @@ def probe(interpreter: Interpreter, backend: str) -> Seen:
         return answers[0]
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
-    return Seen(backend, interpreter, problem=f"{problem}: {last_words}" if last_words else problem)
+    told = not last_words or problem in last_words  # a traceback's last line often is the reason itself
+    return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
 
 
 def _seen(interpreter: Interpreter, message: Message) -> Seen:

@@ -52,6 +52,28 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Selection:
+    """Who can train what.
+
+    Args:
+        able: the workloads, scheduled as asked, each with the sides that can train it.
+        seen: what each backend said.
+        refused: a sentence for each combination that was asked for and can't.
+        weights_from: file of the initial weights, and the record it belongs to.
+    """
+
+    able: list[tuple[Workload, list[Side]]]
+    seen: list[Seen]
+    refused: list[str]
+    weights_from: tuple[Path, str] | None
+
+    @property
+    def by_side(self) -> dict[tuple[str, str], Seen]:
+        """What each backend said, by (backend, interpreter label)."""
+        return {(each.backend, each.interpreter.label): each for each in self.seen}
+
+
+@dataclass(frozen=True)
 class Prepared:
     """What will be run.
 
@@ -78,6 +100,23 @@ def prepare(
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
+    selection = select(request, asking)
+    # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
+    located, notices = locate_all(request, [workload for workload, _ in selection.able], cache, progress)
+    settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
+    courses: list[tuple[Course, list[Side]]] = []
+    for workload, able in selection.able:
+        courses += _courses(workload, located[workload.dataset], able, selection.seen, request)
+    notices += selection.refused
+    return Prepared(plan.in_rounds(courses, settings), selection.by_side, notices)
+
+
+def select(request: Request, asking: Callable[[str], None] = lambda _: None) -> Selection:
+    """Find workloads, backends and devices: all that can be said without the data.
+
+    Raises:
+        UsageError: with what was expected, what was found, and what to do.
+    """
     _require_consistent(request)
     precision = _precision(request.precision)
     workloads = [_scheduled(catalog.find(name), request) for name in request.workloads or (MAIN_WORKLOAD,)]
@@ -90,20 +129,12 @@ def prepare(
         seen.append(probe(interpreter, name))
     choose.require_answers(seen)
     memory_fraction = request.settings.memory_fraction
-    sides, refused = [], []
+    sided, refused = [], []
     for workload in workloads:
         able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, memory_fraction)
-        sides.append(able)
+        sided.append((workload, able))
         refused += [f"left out: {refusal}" for refusal in unable]
-    # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
-    located, notices = _locate(request, workloads, cache, progress)
-    settings = dataclasses.replace(request.settings, weights_from=start, substituted=bool(notices))
-    courses: list[tuple[Course, list[Side]]] = []
-    for workload, able in zip(workloads, sides, strict=True):
-        courses += _courses(workload, located[workload.dataset], able, seen, request)
-    notices += dict.fromkeys(refused)
-    tasks = plan.in_rounds(courses, settings)
-    return Prepared(tasks, {(each.backend, each.interpreter.label): each for each in seen}, notices)
+    return Selection(sided, seen, list(dict.fromkeys(refused)), start)
 
 
 def without_done(prepared: Prepared, records: Iterable[Record]) -> Prepared:
@@ -167,10 +198,15 @@ def _scheduled(workload: Workload, request: Request) -> Workload:
     return workload.with_schedule(**changes)
 
 
-def _locate(
-    request: Request, workloads: list[Workload], cache: Path, progress: Progress
+def locate_all(
+    request: Request, workloads: list[Workload], cache: Path, progress: Progress = silent
 ) -> tuple[dict[str, Located], list[str]]:
-    """Every dataset that is needed; synthetic digits may stand in only when nothing was named."""
+    """Every dataset that is needed, by name, and what stands in, in words; synthetic digits may stand in only when
+    nothing was named.
+
+    Raises:
+        DataError: a dataset that is nowhere to be had, or damaged.
+    """
     located: dict[str, Located] = {}
 
     def find(name: str) -> Located:

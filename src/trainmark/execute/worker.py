@@ -25,6 +25,7 @@ from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
 from trainmark.execute import lifeline
+from trainmark.execute.nudge import nudge
 from trainmark.execute.order import epoch_plans
 from trainmark.execute.wire import Channel, Message, counter
 from trainmark.record import weights as weight_files
@@ -258,12 +259,14 @@ def _joined(parts: list[Steps]) -> Steps:
 
 
 def _first_weights(request: Message, model: Model) -> Weights:
-    if not request["initial_weights"]:
-        return initial_weights(model, request["options"]["seed"])
-    path = Path(request["initial_weights"])
-    weights = weight_files.load(path)
-    weight_files.require_fit(weights, model, path)
-    return weights
+    options = request["options"]
+    if request["initial_weights"]:
+        path = Path(request["initial_weights"])
+        weights = weight_files.load(path)
+        weight_files.require_fit(weights, model, path)
+    else:
+        weights = initial_weights(model, options["seed"])
+    return weights if request["nudge"] is None else nudge(weights, request["nudge"], options["precision"])
 
 
 def _probe(backend: str, say: Callable[[Message], None]) -> None:

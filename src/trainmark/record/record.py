@@ -184,12 +184,13 @@ class Group(Struct, frozen=True):
     """The runs this one was planned with.
 
     Runs with the same ``id``, ``session`` and ``Record.round`` were measured together; a later command that completes
-    the plan is another session.
+    the plan is another session. In a ``parity`` every side took the batches in the same order, and ``trial`` numbers
+    the nudge of the initial weights, null where they were left as drawn.
     """
 
     id: str
     session: str | None = None
-    kind: Literal["rounds", "scale", "sweep"] = "rounds"
+    kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
     rank: int | None = None
     world: int | None = None
     trial: int | None = None

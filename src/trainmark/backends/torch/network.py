@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from trainmark.backends.torch.chance import CheapDropout
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -28,11 +29,11 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
 
-def build(model: Model) -> nn.Sequential:
+def build(model: Model, *, cheap_dropout: bool = False) -> nn.Sequential:
     """The network of ``model``, its layers under their own names."""
     network = nn.Sequential()
     for plan in model.layers:
-        network.add_module(plan.name, _module(plan))
+        network.add_module(plan.name, _module(plan, cheap_dropout))
     return network
 
 
@@ -84,7 +85,7 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     return kernel
 
 
-def _module(plan: LayerPlan) -> nn.Module:
+def _module(plan: LayerPlan, cheap_dropout: bool) -> nn.Module:
     layer = plan.layer
     if isinstance(layer, Dense):
         return nn.Linear(plan.input_shape[0], layer.units)
@@ -101,9 +102,9 @@ def _module(plan: LayerPlan) -> nn.Module:
         window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
         return nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
     if isinstance(layer, Dropout):
-        return nn.Dropout(layer.rate)
+        return CheapDropout(layer.rate) if cheap_dropout else nn.Dropout(layer.rate)
     if isinstance(layer, ChannelDropout):
-        return nn.Dropout2d(layer.rate)
+        return CheapDropout(layer.rate, whole_channels=True) if cheap_dropout else nn.Dropout2d(layer.rate)
     plain = {ReLU: nn.ReLU, Flatten: nn.Flatten}
     return nn.LogSoftmax(dim=1) if isinstance(layer, LogSoftmax) else plain[type(layer)]()
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from trainmark.workload.optimizers import SGD, Adam, Optimizer
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
 
 
 def build(spec: Optimizer, network: nn.Module, *, fused: bool, capturable: bool) -> torch.optim.Optimizer:
@@ -34,13 +34,18 @@ def build(spec: Optimizer, network: nn.Module, *, fused: bool, capturable: bool)
             fused=True if fused else None,
             capturable=capturable,
         )
+    if fused:
+        return FusedRMSprop(network.parameters(), spec)
     return torch.optim.RMSprop(
         network.parameters(), lr=spec.learning_rate, alpha=spec.rho, eps=spec.epsilon, capturable=capturable
     )
 
 
 def reset(optimizer: torch.optim.Optimizer) -> None:
-    """State to zero, in place: the same as a new optimiser, and a captured step still finds it."""
+    """State as of a new optimiser, in place, so that a captured step still finds it."""
+    if isinstance(optimizer, FusedRMSprop):
+        optimizer.reset()
+        return
     for state in optimizer.state.values():
         for value in state.values():
             if isinstance(value, torch.Tensor):
@@ -61,6 +66,31 @@ def _groups(spec: SGD, network: nn.Module) -> list[dict[str, Any]]:
         {"params": [v for name, v in named if not name.endswith("bias")], "weight_decay": spec.weight_decay},
         {"params": [v for name, v in named if name.endswith("bias")], "weight_decay": 0.0},
     ]
+
+
+class FusedRMSprop(torch.optim.Adam):
+    """RMSprop in one kernel, which PyTorch has for Adam alone.
+
+    RMSprop is Adam with β1 = 0 that began so long ago that no bias is left to correct: ``1 - ρᵗ`` is 1.
+    """
+
+    _LONG_AGO = 2.0**24  # float32 counts no further, so it stays
+
+    def __init__(self, parameters: Iterable[nn.Parameter], spec: RMSprop) -> None:
+        super().__init__(parameters, lr=spec.learning_rate, betas=(0.0, spec.rho), eps=spec.epsilon, fused=True)
+        self.reset()
+
+    def reset(self) -> None:
+        """State as at the start."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                state = self.state[weight]
+                if not state:
+                    state["step"] = torch.zeros((), dtype=torch.float32, device=weight.device)
+                    state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(weight), torch.zeros_like(weight)
+                state["step"].fill_(self._LONG_AGO)
+                state["exp_avg"].zero_()
+                state["exp_avg_sq"].zero_()
 
 
 class VelocitySGD(torch.optim.Optimizer):

@@ -37,7 +37,8 @@ class TorchTrainer:
         self._precision = options.precision
         self._dtype = precision.parameter_dtype(options.precision)
         self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
-        self._network = network.build(model).to(self._device, self._dtype)
+        cheap = options.style == "fast" and self._device.type == "cpu"
+        self._network = network.build(model, cheap_dropout=cheap).to(self._device, self._dtype)
         self._loss = losses.build(workload.loss)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
         self._l2 = [

@@ -1,0 +1,65 @@
+"""The JAX backend: what it sees and what it can do."""
+
+from __future__ import annotations
+
+import os
+import platform
+from typing import Any
+
+import jax
+import jax.extend
+import jaxlib
+
+from trainmark.backends.base import (
+    ALL_KINDS,
+    STYLES,
+    Capabilities,
+    Device,
+    Options,
+    Trainer,
+    is_untested,
+    require_support,
+)
+from trainmark.backends.jax.fast import FastTrainer
+from trainmark.backends.jax.idiomatic import IdiomaticTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+OLDEST, NEWEST = "0.5", "0.10"
+
+
+class JaxBackend:
+    """JAX on CPU and CUDA."""
+
+    def capabilities(self) -> Capabilities:
+        """Everything, on the devices that JAX sees."""
+        untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
+        packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), ALL_KINDS, packages, untested)
+
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+        """A trainer of the asked style."""
+        require_support(self.capabilities(), workload, options)
+        if options.memory_fraction is not None:
+            # JAX takes its share when it first sees the device, so it has to forget that it has seen it.
+            os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(options.memory_fraction)
+            jax.extend.backend.clear_backends()
+        device = _devices()[next(seen for seen in _devices() if seen.id == options.device)]
+        kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
+        return kind(workload, model, data, options, device)
+
+
+def _devices() -> dict[Device, Any]:
+    """Each device, and JAX's own object for it."""
+    found = {Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "bf16", "fp64")): _cpu()}
+    if jax.default_backend() == "gpu":
+        for index, device in enumerate(jax.devices()):
+            memory = (device.memory_stats() or {}).get("bytes_limit")
+            name = Device(f"cuda:{index}", device.device_kind, "accelerator", memory, ("fp32", "tf32", "bf16", "fp64"))
+            found[name] = device
+    return found
+
+
+def _cpu() -> Any:
+    return jax.local_devices(backend="cpu")[0]

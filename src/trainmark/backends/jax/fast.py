@@ -1,0 +1,101 @@
+"""``fast``: the dataset lives on the device, and an epoch is one compiled scan over its batches.
+
+The host hands over the order of the examples and gets back the results of all steps; in between it has nothing to do.
+Batches of another size (the last one) are a scan of their own.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array, lax
+
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.jax import chance, convolution
+from trainmark.backends.jax.pixels import distort
+from trainmark.backends.jax.trainer import JaxTrainer, Training
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.pixels import prepare
+from trainmark.workload.spec import Workload
+
+
+class FastTrainer(JaxTrainer):
+    """Everything resident."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
+        convolve = convolution.by_products if device.platform == "cpu" else convolution.by_xla
+        super().__init__(workload, model, data, options, device, convolve)
+        distorted = workload.input.distortions is not None
+        images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
+        self._images, self._labels = self._put(images), self._put(data.train.labels.astype(np.int32))
+        # JAX's quickest generator; the distortions are few draws, but the default one is slow on every device.
+        self._key = self._put(jax.random.key(options.seed, impl="unsafe_rbg"))
+        self._scan = jax.jit(self._scanned, donate_argnums=0)
+        self._compiled: dict[tuple[int, ...], Any] = {}
+        self._plan = EpochPlan((), None)
+        self._order = np.zeros(0, np.int32)
+        self._steps_of_epoch = self._examples_of_epoch = 0
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """The scans of an epoch like ``plan``."""
+        for count, size in _stretches(plan.sizes):
+            self._program((count, 0 if plan.whole else size))
+        return True
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Draw an order where none is given."""
+        self._plan = plan
+        self._steps_of_epoch = self._examples_of_epoch = 0
+        self._order = np.zeros(0, np.int32) if plan.whole else self._drawn_order(plan).astype(np.int32)
+
+    def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
+        """Queue steps, as many as have the same batch size at once; results stay on the device."""
+        first = self._steps_of_epoch
+        results = []
+        for count, size in _stretches(self._plan.sizes[first : first + steps]):
+            used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
+            order = np.zeros((count, 0), np.int32) if self._plan.whole else self._order[used].reshape(count, size)
+            program = self._program(order.shape)
+            self._training, rows = program(self._training, self._images, self._labels, self._put(order), self._key)
+            results.append(rows)
+            self._examples_of_epoch += count * size
+            for _ in range(count):
+                tick()
+        self._steps_of_epoch += steps
+        return results
+
+    def _program(self, shape: tuple[int, ...]) -> Any:
+        """The compiled scan over an order of ``shape``, ``[steps, batch]``; a batch of 0 takes the whole set."""
+        if shape not in self._compiled:
+            order = jax.ShapeDtypeStruct(shape, np.int32, sharding=jax.sharding.SingleDeviceSharding(self._device))
+            lowered = self._scan.lower(self._training, self._images, self._labels, order, self._key)
+            self._compiled[shape] = lowered.compile()
+        return self._compiled[shape]
+
+    def _scanned(
+        self, training: Training, images: Array, labels: Array, order: Array, key: Array
+    ) -> tuple[Training, Array]:
+        def step(training: Training, indices: Array) -> tuple[Training, Array]:
+            x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
+            if self._workload.input.distortions is not None:
+                x = distort(self._workload.input, x, jax.random.fold_in(key, training.step), self._dtype)
+            return self._learn(training, x, y, chance.counted(self._options.seed, training.step))
+
+        training, rows = lax.scan(step, training, order)
+        return training, rows
+
+
+def _rows(array: Array, indices: Array) -> Array:
+    """The rows without a check of their bounds."""
+    return array.at[indices].get(mode="promise_in_bounds")
+
+
+def _stretches(sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Neighbouring steps of the same batch size, as (how many, size)."""
+    for size, group in itertools.groupby(sizes):
+        yield len(list(group)), size

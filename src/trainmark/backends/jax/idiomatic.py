@@ -1,0 +1,83 @@
+"""``idiomatic``: a jitted step in a Python loop, each batch taken from NumPy arrays on the host.
+
+This is the loop of JAX's own MNIST example. Dropout draws from a key that is folded with the step's number.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jax import Array
+
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.jax import chance
+from trainmark.backends.jax.trainer import JaxTrainer, Training
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.pixels import distort, prepare
+from trainmark.workload.spec import Workload
+
+Batch = tuple[Any, Any]
+
+
+class IdiomaticTrainer(JaxTrainer):
+    """One batch at a time from the host."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
+        super().__init__(workload, model, data, options, device)
+        self._key = self._put(jax.random.key(options.seed))
+        self._labels = data.train.labels.astype(np.int32)
+        distorted = workload.input.distortions is not None
+        self._images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
+        self._step = jax.jit(self._one_step)
+        self._batches: Iterator[Batch]
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """A step for each batch size; a step is pure, so what it returns here is simply let go."""
+        for size in dict.fromkeys(plan.sizes):
+            batch = self._whole if plan.whole else self._taken(np.zeros(size, np.int64))
+            jax.block_until_ready(self._step(self._training, *batch, self._key))
+        return True
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Draw an order where none is given."""
+        self._batches = self._drawn(plan)
+
+    def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
+        """The loop; losses stay on the device."""
+        results = []
+        for _ in range(steps):
+            x, y = next(self._batches)
+            self._training, row = self._step(self._training, x, y, self._key)
+            results.append(row)
+            tick()
+        return results
+
+    @functools.cached_property
+    def _whole(self) -> Batch:
+        """The dataset as one batch, which goes to the device once, as in the published script."""
+        x, y = self._taken(slice(None))
+        return self._put(x), self._put(y)
+
+    def _one_step(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
+        return self._learn(training, x, y, chance.keyed(jax.random.fold_in(key, training.step)))
+
+    def _drawn(self, plan: EpochPlan) -> Iterator[Batch]:
+        if plan.whole:
+            yield from itertools.repeat(self._whole, len(plan.sizes))
+            return
+        order, start = self._drawn_order(plan), 0
+        for size in plan.sizes:
+            yield self._taken(order[start : start + size])
+            start += size
+
+    def _taken(self, examples: Any) -> Batch:
+        images = self._images[examples]
+        if self._workload.input.distortions is not None:
+            images = distort(self._workload.input, images, self._rng, self._dtype)
+        return images, self._labels[examples]

@@ -1,0 +1,29 @@
+"""The losses on JAX, as means over the batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+
+
+def build(loss: Loss) -> Callable[[Array, Array], Array]:
+    """A function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
+    if isinstance(loss, NegativeLogLikelihood):
+        return lambda outputs, labels: -_true(outputs, labels).mean()
+    if isinstance(loss, SoftmaxCrossEntropy):
+        return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
+    if isinstance(loss, ClippedCrossEntropy):
+        low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
+        # Clipping log p is clipping p: the same value, and no gradient outside the range either.
+        return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), low, high).mean()
+    return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
+
+
+def _true(values: Array, labels: Array) -> Array:
+    return jnp.take_along_axis(values, labels[:, None], axis=1)[:, 0]

@@ -1,0 +1,95 @@
+"""The optimisers as pure functions, after their definitions in :mod:`trainmark.workload.optimizers`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from trainmark.backends.jax.network import Parameters
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
+
+State = dict[str, Parameters]
+Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
+"""``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
+
+_STATE: dict[type, tuple[str, ...]] = {Adam: ("mean", "square"), RMSprop: ("square",)}
+
+
+def initial_state(spec: Optimizer, weights: Parameters) -> State:
+    """Everything that the optimiser remembers, at zero."""
+    names = (("momentum",) if spec.momentum else ()) if isinstance(spec, SGD) else _STATE[type(spec)]
+    return {name: {key: jnp.zeros_like(weight) for key, weight in weights.items()} for name in names}
+
+
+def build(spec: Optimizer) -> Update:
+    """The update of an optimiser's specification."""
+    if isinstance(spec, SGD):
+        return lambda *arguments: _sgd(spec, *arguments)
+    if isinstance(spec, Adam):
+        return lambda *arguments: _adam(spec, *arguments)
+    return lambda *arguments: _rmsprop(spec, *arguments)
+
+
+def _sgd(spec: SGD, weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
+    rate = _rate(spec, step, weights)
+    decays = {name for name in weights if spec.weight_decay and (spec.decay_biases or not name.endswith(".bias"))}
+    gradients = {
+        name: gradient + spec.weight_decay * weights[name] if name in decays else gradient
+        for name, gradient in gradients.items()
+    }
+    if not spec.momentum:
+        return _each(lambda w, g: w - rate * g, weights, gradients), state
+    if spec.momentum_form == "buffer":
+        momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
+        return _each(lambda w, b: w - rate * b, weights, momentum), {"momentum": momentum}
+    momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
+    return _each(lambda w, v: w + v, weights, momentum), {"momentum": momentum}
+
+
+def _adam(
+    spec: Adam, weights: Parameters, state: State, gradients: Parameters, step: Array
+) -> tuple[Parameters, State]:
+    rate = _rate(spec, step, weights)
+    mean = _each(lambda m, g: spec.beta1 * m + (1 - spec.beta1) * g, state["mean"], gradients)
+    square = _each(lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients)
+    t = (step + 1).astype(rate.dtype)
+    mean_share, square_share = _one_minus_power(spec.beta1, t), _one_minus_power(spec.beta2, t)
+    weights = _each(
+        lambda w, m, v: w - rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon),
+        weights,
+        mean,
+        square,
+    )
+    return weights, {"mean": mean, "square": square}
+
+
+def _rmsprop(
+    spec: RMSprop, weights: Parameters, state: State, gradients: Parameters, step: Array
+) -> tuple[Parameters, State]:
+    rate = _rate(spec, step, weights)
+    square = _each(lambda a, g: spec.rho * a + (1 - spec.rho) * g * g, state["square"], gradients)
+    weights = _each(lambda w, g, a: w - rate * g / (jnp.sqrt(a) + spec.epsilon), weights, gradients, square)
+    return weights, {"square": square}
+
+
+def _each(function: Callable[..., Array], *trees: Parameters) -> Parameters:
+    mapped: Parameters = jax.tree.map(function, *trees)
+    return mapped
+
+
+def _rate(spec: Optimizer, step: Array, weights: Parameters) -> Array:
+    dtype: Any = next(iter(weights.values())).dtype
+    rate = jnp.asarray(spec.learning_rate, dtype)
+    if spec.staircase is None:
+        return rate
+    return rate * jnp.asarray(spec.staircase.factor, dtype) ** (step // spec.staircase.steps).astype(dtype)
+
+
+def _one_minus_power(beta: float, t: Array) -> Array:
+    """``1 - betaᵗ`` without the cancellation that it has in float32 while ``betaᵗ`` is near 1."""
+    return -jnp.expm1(t * math.log(beta)) if beta else jnp.ones_like(t)

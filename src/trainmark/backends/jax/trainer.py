@@ -1,0 +1,148 @@
+"""What both styles share: one training step as a pure function, evaluation, and reading results."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.jax import convolution, losses, network, optimizers, precision
+from trainmark.backends.jax.chance import Masks
+from trainmark.backends.jax.convolution import Convolve
+from trainmark.backends.jax.network import Parameters
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.pixels import prepare
+from trainmark.workload.spec import Workload
+
+EVALUATION_BATCH = 1000
+LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
+
+
+class Training(NamedTuple):
+    """Everything that a step changes. ``average`` is empty where the workload keeps none; ``step`` counts from 0."""
+
+    weights: Parameters
+    optimizer: optimizers.State
+    average: Parameters
+    step: Array
+
+
+class JaxTrainer:
+    """The part of a trainer that does not depend on its style."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Model,
+        data: Dataset,
+        options: Options,
+        device: Any,
+        convolve: Convolve = convolution.by_xla,
+    ) -> None:
+        precision.set_arithmetic(options.precision)
+        self._workload, self._model, self._data, self._options = workload, model, data, options
+        self._device = device
+        self._rng = np.random.default_rng([options.seed, 1])
+        self._dtype = precision.parameter_dtype(options.precision)
+        self._network = network.build(model, precision.product_dtype(options.precision), convolve)
+        self._loss = losses.build(workload.loss)
+        self._update = optimizers.build(workload.optimizer)
+        self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
+        self._forward = jax.jit(lambda weights, x: self._network(weights, x, None))
+        self._judge = jax.jit(self._judged)
+        self._training: Training
+
+    def load(self, weights: Weights) -> None:
+        """Weights and a new optimiser, on the device."""
+        taken = {name: self._put(np.asarray(value, self._dtype)) for name, value in weights.items()}
+        average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
+        state = optimizers.initial_state(self._workload.optimizer, taken)
+        self._training = Training(taken, jax.device_put(state, self._device), average, self._put(np.int32(0)))
+
+    def weights(self) -> Weights:
+        """A copy of the weights on the host."""
+        return {name: np.array(value, np.float32) for name, value in self._training.weights.items()}
+
+    def synchronize(self) -> None:
+        """Wait for the step that was queued last, which needs all before it."""
+        jax.block_until_ready(self._training)
+
+    def read(self, results: Any) -> Steps:
+        """Parts of ``[steps, 3]`` to the host."""
+        host = np.concatenate([np.asarray(part, np.float64).reshape(-1, 3) for part in results])
+        return Steps(host[:, LOSS], host[:, L2_LOSS] if self._l2 else None, host[:, HITS].astype(np.int64))
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """Whole split in large batches; with the averaged weights where there is an average."""
+        weights = self._training.average or self._training.weights
+        part = getattr(self._data, split)
+        sums = np.zeros(2)
+        for start in range(0, len(part.labels), EVALUATION_BATCH):
+            images = part.images[start : start + EVALUATION_BATCH]
+            x = self._put(prepare(self._workload.input, images, self._dtype))
+            y = self._put(part.labels[start : start + EVALUATION_BATCH].astype(np.int32))
+            sums += np.asarray(self._judge(weights, x, y), np.float64)
+        loss, hits = sums / len(part.labels)
+        return Evaluation(float(loss), float(hits))
+
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """What the last layer gives, dropout off."""
+        x = self._put(prepare(self._workload.input, images, self._dtype))
+        return np.asarray(self._forward(self._training.weights, x), np.float64)
+
+    def settings(self) -> dict[str, Any]:
+        """JAX's switches as they are now."""
+        return precision.settings()
+
+    def device_peak_bytes(self) -> int | None:
+        """Most memory that XLA held on the device; it does not say on a CPU."""
+        statistics = self._device.memory_stats() or {}
+        peak: int | None = statistics.get("peak_bytes_in_use")
+        return peak
+
+    def _drawn_order(self, plan: EpochPlan) -> NDArray[np.int64]:
+        """The order of the plan, or one drawn here, pass by pass, where it leaves that to the framework."""
+        if plan.order is not None:
+            return plan.order
+        examples = len(self._data.train.labels)
+        one_pass = sum(self._workload.batches.sizes(examples))
+        passes = -(-sum(plan.sizes) // one_pass)
+        return np.concatenate([self._rng.permutation(examples)[:one_pass] for _ in range(passes)])
+
+    def _learn(self, training: Training, x: Array, y: Array, masks: Masks) -> tuple[Training, Array]:
+        """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``."""
+
+        def total(weights: Parameters) -> tuple[Array, tuple[Array, Array]]:
+            outputs = self._network(weights, x, masks)
+            l2_loss = sum((0.5 * l2 * jnp.sum(weights[name] ** 2) for name, l2 in self._l2.items()), jnp.zeros(()))
+            return self._loss(outputs, y) + l2_loss, (l2_loss, outputs)
+
+        (loss, (l2_loss, outputs)), gradients = jax.value_and_grad(total, has_aux=True)(training.weights)
+        weights, optimizer = self._update(training.weights, training.optimizer, gradients, training.step)
+        row = jnp.stack([value.astype(loss.dtype) for value in (loss, l2_loss, _hits(outputs, y))])
+        return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
+
+    def _averaged(self, training: Training, weights: Parameters) -> Parameters:
+        if self._workload.weight_average is None:
+            return {}
+        t = training.step.astype(self._dtype)
+        decay = jnp.minimum(self._workload.weight_average.decay, (1 + t) / (10 + t)).astype(self._dtype)
+        return {name: value + (1 - decay) * (weights[name] - value) for name, value in training.average.items()}
+
+    def _judged(self, weights: Parameters, x: Array, y: Array) -> Array:
+        """Summed loss and hits of one batch."""
+        outputs = self._network(weights, x, None)
+        return jnp.stack([self._loss(outputs, y) * len(y), _hits(outputs, y).astype(outputs.dtype)])
+
+    def _put(self, value: Any) -> Array:
+        return jax.device_put(value, self._device)
+
+
+def _hits(outputs: Array, labels: Array) -> Array:
+    return jnp.sum(jnp.argmax(outputs, axis=1) == labels)

@@ -1,0 +1,97 @@
+"""``idiomatic``: the Module of MXNet's tutorials, with its ``NDArrayIter`` and its ``fit``.
+
+``fit`` runs once for each stretch of steps that is asked for, which is an epoch unless steps are logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+
+import mxnet as mx
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.mxnet import losses, network
+from trainmark.backends.mxnet.batches import Epochs, Stretch
+from trainmark.backends.mxnet.trainer import Arrays, MxnetTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.spec import Workload
+
+
+class IdiomaticTrainer(MxnetTrainer):
+    """One batch at a time out of an iterator."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        super().__init__(workload, model, data, options)
+        self._epochs = Epochs(workload, *self._training_set(mx.cpu()), self._context, options.seed)
+        self._batches: Iterator[mx.io.DataBatch] = iter(())
+        quiet = logging.getLogger(__name__)
+        quiet.setLevel(logging.ERROR)  # else fit says each time that the module is bound already
+        self._module = mx.mod.Module(self._symbol, context=self._context, logger=quiet)
+        batch = (*workload.batches.sizes(len(data.train)), 1)[0]
+        self._module.bind(*self._described(batch))
+
+    def load(self, weights: Weights) -> None:
+        """Weights and a new optimiser."""
+        super().load(weights)
+        batch = self._module.data_shapes[0].shape[0]
+        self._module.init_optimizer(kvstore=None, optimizer=self._optimizer(batch), force_init=True)
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """Nothing is compiled; a set that is put into one order for good is put so here, as a loader would."""
+        self._epochs.prepare(plan)
+        return False
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Make ready the batches."""
+        self._batches = self._epochs.batches(plan)
+
+    def train(self, steps: int, tick: Callable[[], None]) -> mx.nd.NDArray:
+        """``fit`` on the next steps; results stay on the device."""
+        rows = Rows()
+
+        def after_batch(_: object) -> None:
+            self._follow()
+            tick()
+
+        stretch = Stretch(self._batches, steps, self._described(1), self._divide_by)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Parameters already initialized")
+            self._module.fit(stretch, eval_metric=rows, batch_end_callback=after_batch, kvstore=None, num_epoch=1)
+        return mx.nd.stack(*rows.kept)
+
+    def _divide_by(self, size: int) -> None:
+        """The next update takes the mean of so many examples; the last batch of a pass may be smaller."""
+        self._module._optimizer.rescale_grad = 1 / size
+
+    def _parameters(self) -> Arrays:
+        # Where training changes them; the module's own get_params waits for every step so far, and copies.
+        arrays = self._module._exec_group.param_arrays
+        return {name: first for name, (first,) in zip(self._names, arrays, strict=True)}
+
+    def _set_parameters(self, values: Mapping[str, NDArray[np.float32]]) -> None:
+        arrays = {name: mx.nd.array(value, dtype=self._dtype) for name, value in values.items()}
+        self._module.init_params(arg_params=arrays, aux_params={}, force_init=True)
+
+    def _described(self, batch: int) -> tuple[list[mx.io.DataDesc], list[mx.io.DataDesc]]:
+        height, width, channels = self._model.input_shape
+        return (
+            [mx.io.DataDesc(network.DATA, (batch, channels, height, width), self._dtype)],
+            [mx.io.DataDesc(network.LABEL, (batch,), self._dtype)],
+        )
+
+
+class Rows(mx.metric.EvalMetric):
+    """Keeps what each step tells of itself, where MXNet's own metrics fetch every batch's outputs to the host."""
+
+    def __init__(self) -> None:
+        self.kept: list[mx.nd.NDArray] = []
+        super().__init__("rows")
+
+    def update(self, labels: list[mx.nd.NDArray], preds: list[mx.nd.NDArray]) -> None:  # noqa: ARG002
+        """Called by ``fit`` after each step."""
+        self.kept.append(preds[losses.ROW].copy())  # the next step writes over it

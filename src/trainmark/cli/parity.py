@@ -1,0 +1,143 @@
+"""``trainmark parity``: do backends, styles and devices compute the same thing?"""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.options import (
+    DEFAULT_OUT,
+    cache_dir,
+    data_dir_option,
+    dataset_option,
+    environment_dir,
+    names_option,
+    precision_option,
+    python_option,
+    read_interpreters,
+    threads_option,
+    timeout_option,
+)
+from trainmark.cli.output import console, json_option, print_json
+
+if TYPE_CHECKING:
+    from trainmark.analysis.parity import Parity
+    from trainmark.execute.request import Request
+    from trainmark.study.parity import Plan
+
+FOLDER = "parity"
+
+EPILOG = """\b
+Examples:
+  trainmark parity mnist-mlp512 --backend torch,jax               two frameworks
+  trainmark parity mnist-cnn --backend torch --style idiomatic,fast
+  trainmark parity mnist-cnn --backend torch --device cpu,cuda:0   is the GPU right?
+  trainmark parity mnist-mlp128 --backend torch,torch@old --python old=/opt/old/bin/python
+
+\b
+Every side is trained once as it is and three times from initial weights that are nudged by one unit in the last place;
+three times that movement is the tolerance.
+
+\b
+Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 interrupted.
+"""
+
+
+@click.command("parity", epilog=EPILOG)
+@click.argument("workload", metavar="WORKLOAD")
+@names_option(
+    "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
+)
+@names_option("--style", "idiomatic, fast; the best that each backend has if not given.", "a,b")
+@names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
+@click.option(
+    "--steps", type=click.IntRange(1), metavar="N", default=100, show_default=True, help="Steps each side makes."
+)
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the weights.")
+@precision_option
+@threads_option
+@python_option
+@dataset_option
+@timeout_option
+@data_dir_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_OUT,
+    show_default=True,
+    metavar="DIR",
+    help=f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.",
+)
+@json_option
+def command(**options: Any) -> int:
+    """Same weights, same batches, no dropout: do the losses agree?
+
+    Every two sides - a backend in a style on a device - are held against each other, step by step. How far they may
+    differ is measured, not chosen.
+    """
+    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.record.store import Store
+    from trainmark.study import parity
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
+    screen = console(to_stderr=True)
+    with DataProgress(screen) as data_progress:
+        plan = parity.prepare(_request(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
+    for notice in plan.notices:
+        screen.print(f"note: {notice}", soft_wrap=True, markup=False)
+    store = Store(options["out"] / FOLDER)
+    with store.locked():
+        screen.print(_announcement(plan), soft_wrap=True, markup=False, highlight=False)
+        with RunProgress(screen, plan.tasks) as progress:
+            found = parity.measure(plan, store, progress)
+    _show(found, as_json=options["as_json"])
+    return OK if found.passed else FAILED
+
+
+def _request(options: dict[str, Any]) -> Request:
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+
+    return Request(
+        workloads=(options["workload"],),
+        backends=options["backend"],
+        styles=options["style"],
+        devices=options["device"],
+        interpreters=read_interpreters(options["pythons"]),
+        steps=options["steps"],
+        dataset=options["dataset"],
+        precision=options["precision"],
+        data_dir=options["data_dir"],
+        environment=environment_dir(),
+        settings=Settings(
+            seed=options["seed"],
+            threads=options["threads"],
+            timeout=options["timeout"],
+            command=shlex.join(["trainmark", *sys.argv[1:]]),
+        ),
+    )
+
+
+def _announcement(plan: Plan) -> str:
+    from trainmark.analysis.parity import NUDGES
+    from trainmark.units import many
+
+    sides = ", ".join(side.title for side in plan.sides)
+    runs = many(len(plan.tasks), "run")
+    return f"{runs}: {plan.course.workload.name} on {sides}, each as it is and with {many(NUDGES, 'nudge')}."
+
+
+def _show(found: Parity, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    from trainmark.report.parity_table import parity_tables
+    from trainmark.report.terminal import draw_all
+
+    draw_all(console(), parity_tables(found))

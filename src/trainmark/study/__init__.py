@@ -1,0 +1,1 @@
+"""WHAT IS ASKED: questions that planned runs answer."""

@@ -1,0 +1,159 @@
+"""Same weights, same batches, nothing left to chance: do the losses agree?
+
+Every side is trained as it is, and again from nudged initial weights; :mod:`trainmark.analysis.parity` says what
+follows from the losses. Every run is a fresh process and leaves a record.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.analysis.parity import MULTIPLE, NUDGES, Curve, Parity, Rounding, judge_all
+from trainmark.backends.base import Precision
+from trainmark.data.progress import Progress, silent
+from trainmark.errors import UsageError
+from trainmark.execute import request as requests
+from trainmark.execute.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
+from trainmark.execute.plan import Course, Run, Settings, Side, Task
+from trainmark.execute.probe import Seen
+from trainmark.execute.request import Request
+from trainmark.execute.scheduler import Observer, execute
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.workload.spec import Workload
+
+DEFAULT_STEPS = 100
+DEFAULT_DEVICES = ("cpu",)
+"""Every backend has it, so two backends named alone make one pair, which differs in nothing else."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run.
+
+    Args:
+        tasks: each side as it is, then each with the first nudge, and so on.
+        seen: what each backend said, by (backend, interpreter label).
+        notices: sentences for people: what is left out.
+    """
+
+    course: Course
+    settings: Settings
+    sides: tuple[Side, ...]
+    tasks: list[Task]
+    seen: dict[tuple[str, str], Seen]
+    notices: list[str]
+
+
+def prepare(
+    request: Request, cache: Path, *, progress: Progress = silent, asking: Callable[[str], None] = lambda _: None
+) -> Plan:
+    """Find the sides and the data, and lay out the runs.
+
+    Args:
+        request: of one workload; without devices the CPU is meant, without styles the best that each backend has.
+        cache: folder of trainmark's own copies of datasets.
+        progress: told of downloads.
+        asking: told which backend is being asked what it can do.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    request = dataclasses.replace(
+        request, devices=request.devices or DEFAULT_DEVICES, steps=request.steps or DEFAULT_STEPS
+    )
+    selection = requests.select(request, asking)
+    ((workload, able),) = selection.able
+    sides = tuple(able if request.styles else _in_best_style(able))
+    _require_two(sides, selection.refused)
+    located, _ = requests.locate_all(request, [workload], cache, progress)
+    course = Course(_nothing_left_to_chance(workload), located[workload.dataset], repeats=1)
+    settings = dataclasses.replace(request.settings, kind="parity")
+    return Plan(course, settings, sides, _tasks(course, sides, settings), selection.by_side, selection.refused)
+
+
+def measure(plan: Plan, store: Store, observer: Observer) -> Parity:
+    """Train all that is planned, and judge every pair of sides.
+
+    Args:
+        store: where the records go.
+        observer: told of everything.
+    """
+    records = execute(plan.tasks, plan.seen, store, observer)
+    sides = plan.sides
+    curves = [_curve(side, records[position :: len(sides)]) for position, side in enumerate(sides)]
+    precision = sides[0].precision
+    return Parity(
+        workload=plan.course.workload.name,
+        dataset=plan.course.dataset.name,
+        precision=precision,
+        seed=plan.settings.seed,
+        steps=plan.course.workload.schedule.steps or 0,
+        nudges=NUDGES,
+        multiple=MULTIPLE,
+        pairs=judge_all(curves, rounding_of(precision)),
+    )
+
+
+def rounding_of(precision: Precision) -> Rounding:
+    """The arithmetic of ``precision``: below float32, losses are float32 all the same."""
+    bits = FRACTION_BITS[precision]
+    return Rounding(unit=2.0 ** -max(bits, STORED_BITS), share=2.0 ** (nudged_bits(precision) - bits))
+
+
+def _in_best_style(able: Sequence[Side]) -> list[Side]:
+    """``fast`` where a backend has it, its only style where it does not."""
+    best: dict[tuple[object, ...], Side] = {}
+    for side in able:
+        where = (side.backend, side.interpreter, side.device)
+        if where not in best or side.style == "fast":
+            best[where] = side
+    return list(best.values())
+
+
+def _require_two(sides: Sequence[Side], refused: Sequence[str]) -> None:
+    if len(sides) < 2:
+        raise UsageError(
+            "parity needs two sides",
+            expected="at least two of: backends, styles, devices, interpreters",
+            found="; ".join([*(f"{side.title} alone" for side in sides), *refused]),
+            fix="Name one more: --backend torch,numpy or --style idiomatic,fast or --device cpu,cuda:0.",
+        )
+
+
+def _nothing_left_to_chance(workload: Workload) -> Workload:
+    """No dropout, no distortions; and no look at the data that the question does not need."""
+    plain = dataclasses.replace(
+        workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
+    )
+    return plain.with_schedule(evaluate="end", protocol="fresh")
+
+
+def _tasks(course: Course, sides: Sequence[Side], settings: Settings) -> list[Task]:
+    group_id = session = secrets.token_hex(6)
+    return [
+        Task((Run(course, side, settings, 0, turn, group_id, session, nudge=turn or None),))
+        for turn in range(1 + NUDGES)
+        for side in sides
+    ]
+
+
+def _curve(side: Side, records: Sequence[Record]) -> Curve:
+    """What is known of ``side`` from its records: first as it is, then nudged."""
+    plain, *nudged = records
+    broken = next((record for record in records if record.outcome.status != "ok"), None)
+    trouble = None
+    if broken is not None:
+        which = "" if broken is plain else ", with nudged weights"
+        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
+    return Curve(
+        title=side.title,
+        losses=plain.step_losses,
+        nudged=[record.step_losses for record in nudged],
+        trouble=trouble,
+        diverged_at=plain.outcome.step if plain.outcome.status == "diverged" else None,
+    )

@@ -1,0 +1,192 @@
+"""What the MXNet backend must do, run by ``test_mxnet.py`` in MXNet's own interpreter; that has no other plug-ins."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from typing import Any
+
+import mxnet as mx
+import numpy as np
+import pytest
+
+from trainmark.backends import registry
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.conformance import BackendConformance
+from trainmark.backends.conformance.arithmetic import ArithmeticConformance
+from trainmark.backends.conformance.cases import a_workload
+from trainmark.backends.mxnet import network, optimizers
+from trainmark.backends.mxnet.batches import _runs
+from trainmark.data.dataset import Dataset, Split
+from trainmark.errors import Unsupported
+from trainmark.workload import catalog
+from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, learning_rate_at
+from trainmark.workload.schedule import Batches
+
+BOTH = pytest.mark.parametrize("style", ["idiomatic", "fast"])
+
+
+class TestIdiomatic(BackendConformance):
+    backend = "mxnet"
+
+
+class TestFast(BackendConformance):
+    backend, style = "mxnet", "fast"
+
+
+class TestIdiomaticSinglePrecision(ArithmeticConformance):
+    """With MXNet's own update operators, which float64 can't use."""
+
+    backend, precision = "mxnet", "fp32"
+
+
+class TestFastSinglePrecision(ArithmeticConformance):
+    backend, style, precision = "mxnet", "fast", "fp32"
+
+
+def trainer(style: str, examples: int = 230, **changes: Any) -> Any:
+    workload = a_workload(**{"batches": Batches(100), **changes})
+    images = np.random.default_rng(0).integers(0, 256, (examples, 4, 4, 1), dtype=np.uint8)
+    split = Split(images, (np.arange(examples) % 10).astype(np.uint8))
+    data = Dataset("made-up", split, split, "", True)
+    model = lay_out(workload)
+    made = registry.load("mxnet").trainer(workload, model, data, Options(style, "cpu", "fp32", seed=2**40 + 1))  # type: ignore[arg-type]
+    made.load(initial_weights(model, seed=1))
+    return made
+
+
+def in_stored_order(sizes: tuple[int, ...]) -> EpochPlan:
+    return EpochPlan(sizes, np.arange(sum(sizes)))
+
+
+@BOTH
+def test_steps_are_queued_and_not_waited_for(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In ``fast`` nothing comes to the host; ``fit`` fetches the weights at its end, and nothing before."""
+    made, fetched, ticks = trainer(style), list[int](), list[int]()
+    plan = in_stored_order((100, 100, 30))
+    made.compile(plan)
+    made.begin_epoch(plan)
+    for name in ("asnumpy", "wait_to_read", "asscalar"):
+        original = getattr(mx.nd.NDArray, name)
+        monkeypatch.setattr(
+            mx.nd.NDArray, name, lambda array, original=original: (fetched.append(len(ticks)), original(array))[1]
+        )
+    results = made.train(3, lambda: ticks.append(1))
+    assert isinstance(results, mx.nd.NDArray)
+    assert results.shape == (3, 3)
+    assert set(fetched) <= ({3} if style == "idiomatic" else set())
+
+
+@BOTH
+def test_a_run_is_quiet(style: str, caplog: pytest.LogCaptureFixture) -> None:
+    """``fit`` is called again and again on one module, which is meant."""
+    made = trainer(style)
+    with warnings.catch_warnings(), caplog.at_level(logging.WARNING):
+        warnings.simplefilter("error")
+        for _ in range(2):
+            made.begin_epoch(in_stored_order((100, 100, 30)))
+            made.train(1, lambda: None)
+            made.train(2, lambda: None)
+            made.load(made.weights())
+    assert not caplog.records
+
+
+def test_the_published_workload_uses_the_operators_that_mxnet_has() -> None:
+    spec = catalog.find("mnist-mlp128")
+    model = lay_out(spec)
+    names = [name for plan in model.weighted_layers for name in (network.kernel(plan), network.bias(plan))]
+    built = optimizers.build(spec.optimizer, model, names, batch=100, float64=False)
+    assert type(built) is mx.optimizer.SGD
+    assert [built._get_wd(index) for index in range(len(names))] == pytest.approx([1e-5] * len(names))
+    exact = optimizers.build(spec.optimizer, model, names, batch=100, float64=True)
+    assert type(exact) is optimizers.Defined
+
+
+@pytest.mark.parametrize("spec", [SGD(0.1, 0.9, "velocity"), Adam(0.1, epsilon=0.05), RMSprop(0.1, epsilon=0.05)])
+def test_the_fused_and_the_written_out_update_are_one(spec: Any) -> None:
+    model = lay_out(a_workload())
+    names = [network.kernel(plan) for plan in model.weighted_layers]
+    ends = []
+    for float64 in (False, True):
+        update = mx.optimizer.get_updater(optimizers.build(spec, model, names, batch=4, float64=float64))
+        weight = mx.nd.array(np.linspace(-1, 1, 7), dtype="float64" if float64 else "float32")
+        for step in range(5):
+            update([0], [mx.nd.sin(weight * (3 + step))], [weight])
+        ends.append(weight.asnumpy())
+    np.testing.assert_allclose(ends[0], ends[1], rtol=0, atol=1e-6)
+
+
+def test_mxnets_own_adam_and_rmsprop_are_others() -> None:
+    """Why there is a class for them: with an ε of the gradient's size its updates are another number."""
+    gradient, epsilon = 1e-2, 1e-2
+    for spec, theirs in (
+        (Adam(1.0, epsilon=epsilon), mx.optimizer.Adam(learning_rate=1.0, epsilon=epsilon)),
+        (RMSprop(1.0, epsilon=epsilon), mx.optimizer.RMSProp(learning_rate=1.0, gamma1=0.9, epsilon=epsilon)),
+    ):
+        model = lay_out(a_workload())
+        ours = optimizers.build(spec, model, ["w"], batch=1, float64=False)
+        moved = []
+        for optimizer in (ours, theirs):
+            weight = mx.nd.zeros((1,))
+            optimizer.set_wd_mult({"w": 0.0})
+            mx.optimizer.get_updater(optimizer)([0], [mx.nd.full((1,), gradient)], [weight])
+            moved.append(-float(weight.asscalar()))
+        square = gradient if isinstance(spec, Adam) else gradient * 0.1**0.5
+        assert moved[0] == pytest.approx(gradient / (square + epsilon), rel=1e-5)
+        assert abs(moved[1] / moved[0] - 1) > 0.1
+
+
+def test_the_staircase_is_that_of_the_workload() -> None:
+    spec = SGD(0.5, staircase=Staircase(0.3, 2))
+    rate = optimizers.Rate(spec)
+    assert [rate(update) for update in range(1, 7)] == [learning_rate_at(spec, step) for step in range(6)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "runs"),
+    [
+        ((100, 100), [(100, 200)]),
+        ((100, 30), [(100, 130)]),
+        ((100, 30, 100, 30), [(100, 130), (100, 130)]),
+        ((30, 100), [(30, 30), (100, 100)]),
+        ((5, 3, 4), [(5, 8), (4, 4)]),
+        ((7,), [(7, 7)]),
+    ],
+)
+def test_batches_are_cut_into_what_an_iterator_can_give(sizes: tuple[int, ...], runs: list[tuple[int, int]]) -> None:
+    assert list(_runs(sizes)) == runs
+
+
+@BOTH
+def test_every_cut_of_an_epoch_gives_the_same(style: str) -> None:
+    """A stretch of one step, then the rest, is the epoch in one stretch."""
+    plan = in_stored_order((100, 100, 30))
+    losses = []
+    for counts in ((3,), (1, 2), (2, 1)):
+        made = trainer(style)
+        made.begin_epoch(plan)
+        read = [made.read(made.train(count, lambda: None)).losses for count in counts]
+        losses.append(np.concatenate(read))
+    np.testing.assert_array_equal(losses[0], losses[1])
+    np.testing.assert_array_equal(losses[0], losses[2])
+
+
+def test_a_memory_share_and_another_mxnet_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = registry.load("mxnet")
+    monkeypatch.setattr(mx, "__version__", "1.8.0")
+    with pytest.raises(Unsupported, match=r"too old.*1\.9 or newer"):
+        backend.capabilities()
+    monkeypatch.setattr(mx, "__version__", "2.0.0")
+    assert backend.capabilities().untested
+    monkeypatch.delattr(mx, "mod")
+    with pytest.raises(Unsupported, match="has no Module"):
+        backend.capabilities()
+
+
+def test_every_workload_of_the_catalogue_can_be_asked_for() -> None:
+    for name in catalog.names():
+        kinds = {layer.kind for layer in catalog.find(name).model}
+        assert kinds <= registry.load("mxnet").capabilities().kinds
+        assert network.build(lay_out(dataclasses.replace(catalog.find(name)))).list_arguments()[0] == network.DATA
