@@ -1,9 +1,9 @@
-"""PyTorch against the float64 oracle: the same losses, step by step, with nothing left to chance.
+"""Can a mistake hide in the tolerance? PyTorch against the float64 oracle, over 20 steps of real batches.
 
-In float64 both must agree to the last digits, which leaves no room for another formula. In float32 they can't: rounding
-grows with every step, fast where an optimiser divides by a small root. So the float32 tolerance is measured: twice the
-distance that the oracle's own float32 losses move when it is run in float32 instead of float64, or when its first
-weights are nudged by one unit in the last place.
+The formulas are compared in ``test_conformance.py``. Here the float32 tolerance is held between two bounds: it lets a
+right backend pass, and catches a wrong scale, a wrong rate and a misplaced epsilon. It is measured: twice the distance
+that the oracle's own losses move when it is run in float32 instead of float64, or when its first weights are nudged by
+one unit in the last place.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from trainmark.backends.base import EpochPlan, Options
 from trainmark.data.dataset import Dataset, Split
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
-from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
+from trainmark.workload.optimizers import Adam, RMSprop
 from trainmark.workload.spec import Workload
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
@@ -98,12 +98,6 @@ def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
 
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_float64_losses_are_those_of_the_oracle(name: str, style: str) -> None:
-    assert apart(losses(workload(name), "torch", style, "fp64", name=name), oracle(name)) < FLOAT64_TOLERANCE
-
-
-@pytest.mark.parametrize("style", ["idiomatic", "fast"])
-@pytest.mark.parametrize("name", WORKLOADS)
 def test_float32_losses_stay_within_rounding(name: str, style: str) -> None:
     found = apart(losses(workload(name), "torch", style, "fp32", name=name), oracle(name))
     assert found < max(float32_tolerance(name), 4e-7)
@@ -157,23 +151,3 @@ def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.
     for precision, tolerance in (("fp64", FLOAT64_TOLERANCE), ("fp32", max(float32_tolerance(name), 4e-7))):
         found = apart(losses(workload(name), "torch", "fast", precision, name=name), oracle(name))
         assert found > tolerance
-
-
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        SGD(0.05),
-        SGD(0.05, momentum=0.9, staircase=Staircase(0.5, 3)),
-        SGD(0.05, momentum=0.9, momentum_form="velocity", staircase=Staircase(0.5, 3)),
-        SGD(0.05, weight_decay=0.1, decay_biases=False),
-        SGD(0.05, momentum=0.5, weight_decay=0.1),
-        Adam(0.01, staircase=Staircase(0.1, 5)),
-        RMSprop(0.01, rho=0.8, epsilon=1e-4, staircase=Staircase(0.1, 5)),
-    ],
-    ids=repr,
-)
-@pytest.mark.parametrize("style", ["idiomatic", "fast"])
-def test_every_optimizer_is_the_oracles(optimizer: Any, style: str) -> None:
-    trained = dataclasses.replace(workload("mnist-mlp128"), optimizer=optimizer)
-    expected = losses(trained, "numpy", "idiomatic", "fp64", name="mnist-mlp128")
-    assert apart(losses(trained, "torch", style, "fp64", name="mnist-mlp128"), expected) < FLOAT64_TOLERANCE

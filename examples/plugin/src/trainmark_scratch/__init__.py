@@ -1,0 +1,1 @@
+"""A trainmark backend written from scratch: multilayer perceptrons on NumPy, in float32."""

@@ -1,0 +1,5 @@
+from trainmark.backends.conformance import BackendConformance
+
+
+class TestScratch(BackendConformance):
+    backend = "scratch"

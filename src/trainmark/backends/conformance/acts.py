@@ -1,0 +1,140 @@
+"""What is done with a trainer, the backend's and the oracle's alike, to compare what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trainmark.backends.base import EpochPlan, Steps, Trainer
+from trainmark.backends.conformance.cases import Case
+from trainmark.backends.conformance.oracle import Results
+
+
+def no_tick() -> None:
+    """Nobody counts."""
+
+
+def train(trainer: Trainer, plan: EpochPlan) -> Steps:
+    """One epoch, waited for and fetched."""
+    trainer.begin_epoch(plan)
+    results = trainer.train(len(plan.sizes), no_tick)
+    trainer.synchronize()
+    return trainer.read(results)
+
+
+def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Results:
+    """Losses and, where the workload counts them, L2 losses and hits, ``[steps]``."""
+    parts = [steps] if isinstance(steps, Steps) else steps
+    results: Results = {f"{prefix}losses": np.concatenate([part.losses for part in parts])}
+    l2_losses = [part.l2_losses for part in parts if part.l2_losses is not None]
+    if l2_losses:
+        results[f"{prefix}L2 losses"] = np.concatenate(l2_losses)
+    if case.workload.metrics.train == "running":
+        results[f"{prefix}hits"] = np.concatenate([part.hits for part in parts])
+    return results
+
+
+def of_weights(trainer: Trainer, prefix: str = "") -> Results:
+    """The weights as they are now."""
+    return {f"{prefix}{name}": value for name, value in trainer.weights().items()}
+
+
+def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
+    """Loss and hits on both splits."""
+    train_set, test_set = trainer.evaluate("train"), trainer.evaluate("test")
+    right = [train_set.accuracy * len(case.data.train), test_set.accuracy * len(case.data.test)]
+    return {
+        f"{prefix}evaluated losses": np.array([train_set.loss, test_set.loss]),
+        f"{prefix}evaluated hits": np.round(right).astype(np.int64),
+    }
+
+
+def look(trainer: Trainer, case: Case) -> Results:
+    """Outputs and evaluations of the first weights."""
+    trainer.load(case.weights)
+    return {"outputs": trainer.outputs(case.data.test.images), **of_evaluations(trainer, case)}
+
+
+def one_step(trainer: Trainer, case: Case) -> Results:
+    """The results of one step and, of the weights before and after it, the gradients ``(w0 - w1) / rate``."""
+    trainer.load(case.weights)
+    before = trainer.weights()
+    steps = train(trainer, case.plan)
+    rate = np.float32(case.workload.optimizer.learning_rate)
+    gradients = {f"gradient of {name}": (before[name] - after) / rate for name, after in trainer.weights().items()}
+    return {**of_steps(steps, case), **gradients}
+
+
+def step_by_step(trainer: Trainer, case: Case) -> Results:
+    """An epoch one step at a time, with the weights after each, and the results read in the end."""
+    trainer.load(case.weights)
+    trainer.compile(case.plan)
+    trainer.begin_epoch(case.plan)
+    queued, results = [], of_weights(trainer, "first ")
+    for step in range(len(case.sizes)):
+        queued.append(trainer.train(1, no_tick))
+        results |= of_weights(trainer, f"after step {step}, ")
+    trainer.synchronize()
+    return results | of_steps([trainer.read(each) for each in queued], case)
+
+
+def losses_alone(trainer: Trainer, case: Case) -> Results:
+    """The results of an epoch: where an optimiser divides by small roots, rounding moves single weights far."""
+    trainer.load(case.weights)
+    trainer.compile(case.plan)
+    return of_steps(train(trainer, case.plan), case)
+
+
+def two_epochs(trainer: Trainer, case: Case) -> Results:
+    """Two epochs and the weights after both: optimiser, learning rate and average go on where they were."""
+    trainer.load(case.weights)
+    first, second = (of_steps(train(trainer, case.plan), case, f"epoch {epoch}: ") for epoch in range(2))
+    return {**first, **second, **of_weights(trainer)}
+
+
+def two_epochs_compiled(trainer: Trainer, case: Case) -> Results:
+    """The same, compiled before each epoch, which must change nothing."""
+    trainer.load(case.weights)
+    results: Results = {}
+    for epoch in range(2):
+        trainer.compile(case.plan)
+        results |= of_steps(train(trainer, case.plan), case, f"epoch {epoch}: ")
+    return {**results, **of_weights(trainer)}
+
+
+def two_epochs_looked_at(trainer: Trainer, case: Case) -> Results:
+    """The same, evaluated within and between the epochs; also what was seen."""
+    trainer.load(case.weights)
+    results: Results = {}
+    for epoch in range(2):
+        trainer.begin_epoch(case.plan)
+        parts = [trainer.train(2, no_tick)]
+        results |= of_evaluations(trainer, case, f"epoch {epoch}: ")
+        results[f"epoch {epoch}: outputs"] = trainer.outputs(case.data.test.images)
+        parts.append(trainer.train(len(case.sizes) - 2, no_tick))
+        trainer.synchronize()
+        results |= of_steps([trainer.read(part) for part in parts], case, f"epoch {epoch}: ")
+    return {**results, **of_evaluations(trainer, case, "end: "), **of_weights(trainer)}
+
+
+def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
+    """The same in uneven pieces, fetched last piece first when everything is over."""
+    trainer.load(case.weights)
+    queued = []
+    for _ in range(2):
+        trainer.begin_epoch(case.plan)
+        queued += [trainer.train(count, no_tick) for count in (2, 1, len(case.sizes) - 3)]
+    trainer.synchronize()
+    read = [trainer.read(each) for each in reversed(queued)][::-1]
+    return {**of_steps(read[:3], case, "epoch 0: "), **of_steps(read[3:], case, "epoch 1: "), **of_weights(trainer)}
+
+
+def loaded_again(trainer: Trainer, case: Case) -> Results:
+    """An epoch, the first weights again, an epoch: the second must be the first."""
+    results: Results = {}
+    for time in ("first", "second"):
+        trainer.load(case.weights)
+        results |= of_steps(train(trainer, case.plan), case, f"{time} time: ")
+        results |= of_evaluations(trainer, case, f"{time} time: ")
+    return {**results, **of_weights(trainer)}

@@ -1,0 +1,111 @@
+"""Every layer, loss and optimiser, and the workloads of the catalogue, against the oracle."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from trainmark.backends.conformance import acts
+from trainmark.backends.conformance.cases import (
+    CATALOGUE,
+    NETWORKS,
+    OPTIMIZERS,
+    WITH_DROPOUT,
+    Case,
+    a_workload,
+    from_catalogue,
+)
+from trainmark.backends.conformance.oracle import exact
+from trainmark.backends.conformance.suite import Suite
+from trainmark.workload.layers import Dense, Flatten
+from trainmark.workload.losses import ClippedCrossEntropy, Loss, SoftmaxCrossEntropy, TwoStageCrossEntropy
+from trainmark.workload.optimizers import SGD
+from trainmark.workload.schedule import Batches
+
+
+def deterministic(case: Case) -> Case:
+    """The case with dropout and distortions left out."""
+    return dataclasses.replace(case, workload=case.workload.deterministic())
+
+
+class ArithmeticConformance(Suite):
+    """The same numbers as the oracle's, up to rounding."""
+
+    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT), ids=str)
+    def test_weights_come_back_as_they_went_in(self, case: Case) -> None:
+        self._come_back(case)
+
+    @pytest.mark.parametrize("name", CATALOGUE)
+    def test_weights_of_the_catalogue_come_back_as_they_went_in(self, name: str) -> None:
+        self._come_back(from_catalogue(name))
+
+    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT), ids=str)
+    def test_outputs_and_evaluations(self, case: Case) -> None:
+        """Dropout is off in both."""
+        self.compare(case, acts.look)
+
+    @pytest.mark.parametrize("name", CATALOGUE)
+    def test_outputs_and_evaluations_of_the_catalogue(self, name: str) -> None:
+        """Dropout and distortions are off in both."""
+        self.compare(from_catalogue(name), acts.look)
+
+    @pytest.mark.parametrize("case", NETWORKS, ids=str)
+    def test_loss_and_gradients(self, case: Case) -> None:
+        self.compare(case, acts.one_step)
+
+    @pytest.mark.parametrize("case", OPTIMIZERS, ids=str)
+    def test_the_first_five_updates(self, case: Case) -> None:
+        self.compare(case, acts.step_by_step)
+
+    @pytest.mark.parametrize("name", CATALOGUE)
+    def test_the_first_five_steps_of_the_catalogue(self, name: str) -> None:
+        self.compare(deterministic(from_catalogue(name)), acts.losses_alone)
+
+    def test_hits_are_counted_before_the_update(self) -> None:
+        """Three steps on the same examples, at a rate at which each finds more of them right."""
+        case = Case("learning fast", a_workload(optimizer=SGD(1.0), batches=Batches(24)), (24,) * 3)
+        plan = case.plan
+        assert plan.order is not None and sorted(plan.order[:24]) == list(range(24))
+        assert len(set(exact(case, acts.losses_alone)["hits"])) == 3
+        self.compare(case, acts.losses_alone)
+
+    def test_an_evaluation_takes_every_example_once(self) -> None:
+        """More than fit in one batch, in a number that no batch size divides."""
+        self.compare(Case("many", a_workload(), (8,), train=1_237, test=2_503), acts.look)
+
+    @pytest.mark.parametrize(
+        ("loss", "expected"),
+        [(SoftmaxCrossEntropy(), 1000.0), (ClippedCrossEntropy(1e-7), -np.log(1e-7)), (TwoStageCrossEntropy(), np.inf)],
+        ids=lambda value: getattr(value, "kind", ""),
+    )
+    def test_a_probability_that_underflows(self, loss: Loss, expected: float) -> None:
+        """Logits 1000 apart: finite where it is fused, without a gradient where it is clipped, lost in two stages."""
+        workload = a_workload(Flatten(), Dense(10), loss=loss, optimizer=SGD(1.0), batches=Batches(1))
+        case = Case("underflow", workload, (1,), train=1)
+        trainer = self.trainer(case)
+        label = int(case.data.train.labels[0])
+        bias = np.zeros(10, np.float32)
+        bias[(label + 1) % 10] = 1000
+        given = {"dense1.kernel": np.zeros((16, 10), np.float32), "dense1.bias": bias}
+        trainer.load(given)
+        (found,) = acts.train(trainer, case.plan).losses
+        after = trainer.weights()["dense1.bias"]
+        assert found == pytest.approx(expected, rel=1e-6)
+        if isinstance(loss, SoftmaxCrossEntropy):
+            assert after[label] == pytest.approx(1, rel=1e-6), "the true class gains the whole rate"
+        elif isinstance(loss, ClippedCrossEntropy):
+            np.testing.assert_array_equal(after, bias, "an example outside the clip range has no gradient")
+        else:
+            assert np.isnan(after).any(), "1/p times 0 is not a number"
+
+    def _come_back(self, case: Case) -> None:
+        trainer, given = self.trainer(case), case.weights
+        trainer.load(given)
+        found = trainer.weights()
+        assert sum(value.size for value in found.values()) == case.model.parameters
+        assert found.keys() == given.keys()
+        for name, value in given.items():
+            assert found[name].dtype == np.float32
+            np.testing.assert_array_equal(found[name], value, name)

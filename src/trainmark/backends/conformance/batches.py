@@ -1,0 +1,114 @@
+"""Which examples a step takes. At a negligible rate the loss of a batch of one tells which example it was."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan
+from trainmark.backends.conformance import acts
+from trainmark.backends.conformance.cases import Case, a_workload
+from trainmark.backends.conformance.oracle import oracle_trainer
+from trainmark.backends.conformance.suite import Suite
+from trainmark.workload.optimizers import SGD
+from trainmark.workload.schedule import Batches
+
+EXAMPLES = 29
+CLOSE = 1e-5  # of losses; far less than they are apart
+
+
+def still(size: int, last: Any = "keep") -> Case:
+    """A case that does not learn, in batches of ``size``."""
+    workload = a_workload(optimizer=SGD(1e-12), batches=Batches(size, last))
+    return Case("not learning", workload, workload.batches.sizes(EXAMPLES), train=EXAMPLES)
+
+
+@cache
+def example_losses() -> NDArray[np.float64]:
+    """The loss of each example in stored order, by the oracle."""
+    case = still(1)
+    trainer = oracle_trainer(case)
+    trainer.load(case.weights)
+    losses = acts.train(trainer, EpochPlan(case.sizes, np.arange(EXAMPLES))).losses
+    assert np.diff(np.sort(losses)).min() > 10 * CLOSE, "examples can be told apart"
+    return losses
+
+
+class BatchConformance(Suite):
+    """Given orders are followed; a shuffle of the framework's own takes each example once a pass."""
+
+    @pytest.mark.parametrize("taken", [EXAMPLES, 20, 3 * EXAMPLES])
+    def test_a_given_order_is_followed(self, taken: int) -> None:
+        """All examples, a part of them, several passes."""
+        order = np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(3)])[:taken]
+        found = self._losses(still(1), EpochPlan((1,) * taken, order))
+        np.testing.assert_allclose(found, example_losses()[order], rtol=CLOSE)
+
+    def test_a_given_order_is_cut_into_batches(self) -> None:
+        """Two passes, whose last batches are smaller."""
+        case = still(8)
+        order = np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(2)])
+        edges = np.cumsum(case.sizes * 2)[:-1]
+        expected = [example_losses()[part].mean() for part in np.split(order, edges)]
+        np.testing.assert_allclose(self._losses(case, EpochPlan(case.sizes * 2, order)), expected, rtol=CLOSE)
+
+    def test_its_own_shuffle_takes_every_example_once(self) -> None:
+        case = still(1)
+        trainer = self.trainer(case)
+        trainer.load(case.weights)
+        plan = EpochPlan(case.sizes, None)
+        trainer.compile(plan)
+        first, second = (acts.train(trainer, plan).losses for _ in range(2))
+        for found in (first, second):
+            np.testing.assert_allclose(np.sort(found), np.sort(example_losses()), rtol=CLOSE)
+            assert np.abs(found - example_losses()).max() > CLOSE, "not the stored order"
+        assert np.abs(first - second).max() > CLOSE, "another order every epoch"
+
+    def test_its_own_shuffle_of_several_passes(self) -> None:
+        found = self._losses(still(1), EpochPlan((1,) * (2 * EXAMPLES), None)).reshape(2, EXAMPLES)
+        for one_pass in found:
+            np.testing.assert_allclose(np.sort(one_pass), np.sort(example_losses()), rtol=CLOSE)
+
+    def test_its_own_shuffle_of_a_part(self) -> None:
+        """An epoch that ends early: in the middle of a pass, after whole batches alone."""
+        found = self._losses(still(1), EpochPlan((1,) * 20, None))
+        apart = np.abs(found[:, None] - example_losses())
+        assert apart.min(axis=1).max() < 10 * CLOSE, "every step takes one example"
+        assert len(set(apart.argmin(axis=1))) == 20, "none is taken twice"
+
+    def test_its_own_shuffle_keeps_the_smaller_last_batch(self) -> None:
+        case = still(8)
+        found = self._losses(case, EpochPlan(case.sizes, None))
+        assert found @ case.sizes == pytest.approx(example_losses().sum(), rel=CLOSE)
+
+    def test_its_own_shuffle_drops_the_smaller_last_batch(self) -> None:
+        case = still(2, "drop")
+        found = self._losses(case, EpochPlan(case.sizes, None))
+        missing = example_losses().sum() - found @ case.sizes
+        assert np.abs(example_losses() - missing).min() < 10 * CLOSE, "the loss of one example is missing"
+
+    def test_the_whole_training_set_at_every_step(self) -> None:
+        case = still(1)
+        workload = a_workload(optimizer=SGD(1e-12), batches=Batches("full"))
+        case = Case("whole", workload, (EXAMPLES,) * 2, train=EXAMPLES)
+        np.testing.assert_allclose(self._losses(case, case.plan), example_losses().mean(), rtol=CLOSE)
+
+    def test_every_step_is_ticked(self) -> None:
+        case, ticks = still(8), list[int]()
+        trainer = self.trainer(case)
+        trainer.load(case.weights)
+        trainer.begin_epoch(case.plan)
+        for count in (3, 1):
+            trainer.train(count, lambda: ticks.append(1))
+        trainer.synchronize()
+        assert len(ticks) == len(case.sizes) == 4
+
+    def _losses(self, case: Case, plan: EpochPlan) -> NDArray[np.float64]:
+        trainer = self.trainer(case)
+        trainer.load(case.weights)
+        trainer.compile(plan)
+        return acts.train(trainer, plan).losses

@@ -1,0 +1,228 @@
+"""Small trainings that are the same wherever they run: their network, first weights, images and batches."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan
+from trainmark.data.dataset import CLASSES, Dataset, Split
+from trainmark.workload import catalog
+from trainmark.workload.initializers import Uniform
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    LocalResponseNorm,
+    LogSoftmax,
+    MaxPool,
+    ReLU,
+)
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    NegativeLogLikelihood,
+    SoftmaxCrossEntropy,
+    TwoStageCrossEntropy,
+)
+from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
+from trainmark.workload.pixels import Distortions, Input, Standardize
+from trainmark.workload.schedule import Batches, Schedule
+from trainmark.workload.spec import Workload
+
+PLAIN_RATE = 1024.0
+"""Rate of the one step that shows a gradient, ``g = (w0 - w1) / rate``. ``w1`` is nearly ``-rate · g``, so the rounding
+of the returned float32 weights costs 2^-24 of the gradient itself; a small rate would leave only its last digits."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One training.
+
+    Args:
+        workload: with nothing left to chance where it is compared with the oracle.
+        sizes: examples of each step of an epoch.
+        train: examples of the training set.
+        test: examples of the test set.
+        nudged: start from weights one unit in the last place above.
+        given: data in the place of random images.
+    """
+
+    name: str
+    workload: Workload
+    sizes: tuple[int, ...]
+    train: int = 24
+    test: int = 11
+    nudged: bool = False
+    given: Dataset | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def model(self) -> Model:
+        """Its network, laid out."""
+        return lay_out(self.workload)
+
+    @property
+    def data(self) -> Dataset:
+        """Random images, so that no two are alike, unless others are given."""
+        return self.given or _random_images(self.workload.input.shape, self.train, self.test)
+
+    @property
+    def weights(self) -> Weights:
+        """Its first weights."""
+        weights = initial_weights(self.model, seed=3)
+        return {name: np.nextafter(w, np.float32(np.inf)) for name, w in weights.items()} if self.nudged else weights
+
+    @property
+    def plan(self) -> EpochPlan:
+        """An epoch in a given order that is not the stored one, or of the whole training set at every step."""
+        if self.workload.batches.size == "full":
+            return EpochPlan(self.sizes, None, whole=True)
+        order = np.concatenate(
+            [
+                np.random.default_rng(1 + start).permutation(self.train)
+                for start in range(0, sum(self.sizes), self.train)
+            ]
+        )
+        return EpochPlan(self.sizes, order[: sum(self.sizes)])
+
+    def changed(self, **changes: Any) -> Case:
+        """This case with some fields of its workload changed."""
+        return dataclasses.replace(self, workload=dataclasses.replace(self.workload, **changes))
+
+
+@cache
+def _random_images(shape: tuple[int, int, int], train: int, test: int) -> Dataset:
+    rng = np.random.default_rng(7)
+
+    def draw(count: int) -> Split:
+        images = rng.integers(0, 256, (count, *shape), dtype=np.uint8)
+        return Split(images, rng.integers(0, CLASSES, count, dtype=np.uint8))
+
+    return Dataset("random-images", draw(train), draw(test), "", True)
+
+
+def all_of_class_1(images: NDArray[np.uint8]) -> Dataset:
+    """These images, to train on and to test with."""
+    labels = np.ones(len(images), np.uint8)
+    return Dataset("made-up", Split(images, labels), Split(images.copy(), labels.copy()), "", True)
+
+
+def a_workload(*layers: Layer, **changes: Any) -> Workload:
+    """A workload that needs few things of a backend; its biases are not zero, so that they can't be forgotten."""
+    fields: dict[str, Any] = {
+        "name": "small",
+        "title": "A small network",
+        "dataset": "random-images",
+        "input": Input((4, 4, 1)),
+        "model": layers or (Flatten(), dense(8), ReLU(), dense(10)),
+        "loss": SoftmaxCrossEntropy(),
+        "optimizer": SGD(0.1),
+        "batches": Batches(8),
+        "schedule": Schedule(epochs=1),
+    }
+    return Workload(**(fields | changes))
+
+
+def dense(units: int, **changes: Any) -> Dense:
+    """A dense layer with biases."""
+    return Dense(units, bias=Uniform(0.5), **changes)
+
+
+def conv(filters: int, size: int, padding: Any = "valid", **changes: Any) -> Conv2D:
+    """A convolution with biases."""
+    return Conv2D(filters, size, padding, bias=Uniform(0.5), **changes)
+
+
+def _one_step(name: str, *layers: Layer, **changes: Any) -> Case:
+    """One step of plain gradient descent; the image is not square, so that exchanged axes show."""
+    fields = {"input": Input((7, 6, 2)), "optimizer": SGD(PLAIN_RATE), "batches": Batches(12)} | changes
+    return Case(name, a_workload(*layers, **fields), (12,))
+
+
+_END = (Flatten(), dense(10))
+_MLP = (Flatten(), dense(8), ReLU(), dense(10))
+_NLL = NegativeLogLikelihood()
+
+NETWORKS = (
+    _one_step("mlp", *_MLP),
+    _one_step("log-softmax and nll", *_MLP, LogSoftmax(), loss=_NLL),
+    _one_step("softmax then log", *_MLP, loss=TwoStageCrossEntropy()),
+    _one_step("clipped, all within", *_MLP, loss=ClippedCrossEntropy(1e-7)),
+    _one_step("clipped, some outside", *_MLP, loss=ClippedCrossEntropy(0.09)),
+    _one_step("l2 of dense", Flatten(), dense(8, l2=0.1), ReLU(), dense(10, l2=0.02)),
+    _one_step("l2 of conv", conv(3, 3, l2=0.1), ReLU(), *_END),
+    _one_step("conv", conv(3, 3), ReLU(), conv(4, 2), *_END),
+    _one_step("conv, odd and padded", conv(3, 5, "same"), ReLU(), *_END),
+    _one_step("conv, even and padded", conv(3, 2, "same"), ReLU(), conv(3, 4, "same"), *_END),
+    _one_step("relu after flatten", conv(3, 3), Flatten(), ReLU(), dense(10)),
+    _one_step("max-pool", conv(3, 2), MaxPool(2, 2), ReLU(), *_END),
+    _one_step("max-pool, overlapping", conv(3, 2), MaxPool(3, 2), *_END),
+    # No ReLU in between: where all of a window is negative, a padding of zeros would win.
+    _one_step("max-pool, overlapping and padded", conv(3, 3, "same"), MaxPool(3, 2, "same"), *_END),
+    _one_step("max-pool, even and padded", conv(3, 3), MaxPool(2, 1, "same"), *_END),
+    _one_step("max-pool, gaps", conv(3, 2), MaxPool(2, 3), *_END),
+    _one_step("local-response-norm", conv(5, 3), LocalResponseNorm(1, 0.3, 0.75, 2.0), ReLU(), *_END),
+    _one_step("local-response-norm, wide", conv(5, 3), ReLU(), LocalResponseNorm(4, 0.5, 0.5), *_END),
+    _one_step("divided by 256", *_MLP, input=Input((7, 6, 2), divide_by=256.0)),
+    _one_step("standardised", *_MLP, input=Input((7, 6, 2), standardize=Standardize(0.13, 0.31))),
+    _one_step(
+        "distorted by nothing",
+        *_MLP,
+        input=Input((7, 6, 2), standardize_each=True, distortions=Distortions(False, 0.0, (1.0, 1.0))),
+    ),
+    _one_step(
+        "cropped, each standardised", conv(3, 3), *_END, input=Input((8, 7, 3), 1.0, crop=5, standardize_each=True)
+    ),
+)
+
+WITH_DROPOUT = (
+    Case("dropout", a_workload(Flatten(), Dropout(0.5), dense(8), ReLU(), Dropout(0.25), dense(10)), (8,)),
+    Case("channel-dropout", a_workload(conv(3, 2), ChannelDropout(0.5), ReLU(), *_END), (8,)),
+)
+
+# An ε of the size of the gradients: wherever else it may be put, the first step shows it. The rates change twice within
+# the steps, and the last batch is smaller than the others.
+OPTIMIZERS = tuple(
+    Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35)
+    for name, optimizer in {
+        "sgd": SGD(0.5),
+        "sgd, staircase": SGD(0.5, staircase=Staircase(0.3, 2)),
+        "sgd, momentum": SGD(0.5, momentum=0.9),
+        "sgd, velocity": SGD(0.5, momentum=0.9, momentum_form="velocity"),
+        "sgd, momentum, staircase": SGD(0.5, momentum=0.9, staircase=Staircase(0.3, 2)),
+        "sgd, velocity, staircase": SGD(0.5, momentum=0.9, momentum_form="velocity", staircase=Staircase(0.3, 2)),
+        "sgd, weight decay": SGD(0.5, weight_decay=0.1),
+        "sgd, weight decay without biases": SGD(0.5, weight_decay=0.1, decay_biases=False),
+        "sgd, momentum, weight decay": SGD(0.5, momentum=0.9, weight_decay=0.1),
+        "sgd, velocity, weight decay without biases, staircase": SGD(
+            0.5, 0.9, "velocity", 0.1, decay_biases=False, staircase=Staircase(0.3, 2)
+        ),
+        "adam": Adam(0.05, beta1=0.8, beta2=0.95, epsilon=0.02),
+        "adam, staircase": Adam(0.05, epsilon=0.02, staircase=Staircase(0.3, 2)),
+        "rmsprop": RMSprop(0.05, rho=0.8, epsilon=0.02),
+        "rmsprop, staircase": RMSprop(0.05, epsilon=0.02, staircase=Staircase(0.3, 2)),
+    }.items()
+)
+
+CATALOGUE = tuple(catalog.names())
+
+
+@cache
+def from_catalogue(name: str) -> Case:
+    """Five steps of a workload of the catalogue, with small batches: a step's arithmetic does not depend on them."""
+    workload = dataclasses.replace(catalog.find(name), published=None)
+    if workload.batches.size == "full":
+        return Case(name, workload, (24,) * 5)
+    size = 4
+    return Case(name, workload, (size,) * 5).changed(batches=dataclasses.replace(workload.batches, size=size))

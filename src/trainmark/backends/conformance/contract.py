@@ -1,0 +1,125 @@
+"""What the protocols of :mod:`trainmark.backends.base` promise beyond the numbers."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from trainmark.backends.base import ALL_KINDS, PRECISIONS, STYLES, kinds_of
+from trainmark.backends.conformance import acts
+from trainmark.backends.conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
+from trainmark.backends.conformance.oracle import Act, distance, exact
+from trainmark.backends.conformance.suite import Suite
+from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
+
+# Everything that a trainer must remember from step to step; the average's decay is cut at the fourth step.
+REMEMBERING = tuple(
+    Case(name, a_workload(optimizer=optimizer, weight_average=average), (8, 8, 8, 8, 3), train=35)
+    for name, optimizer, average in (
+        ("sgd, momentum, staircase, average", SGD(0.5, 0.9, staircase=Staircase(0.3, 3)), WeightAverage(0.3)),
+        ("sgd, velocity, staircase", SGD(0.5, 0.9, "velocity", staircase=Staircase(0.3, 3)), None),
+        ("adam, average", Adam(0.05, epsilon=0.02), WeightAverage(0.3)),
+        ("rmsprop", RMSprop(0.05, epsilon=0.02), None),
+    )
+)
+PLAIN = Case("plain", a_workload(), (8, 8, 8))
+
+
+class ContractConformance(Suite):
+    """Loading, compiling, reading and looking do what they say and nothing else."""
+
+    @pytest.mark.parametrize(
+        "act",
+        [
+            acts.two_epochs,
+            acts.two_epochs_compiled,
+            acts.two_epochs_looked_at,
+            acts.two_epochs_read_late,
+            acts.loaded_again,
+        ],
+        ids=lambda act: act.__name__,
+    )
+    @pytest.mark.parametrize("case", REMEMBERING, ids=str)
+    def test_what_it_remembers(self, case: Case, act: Act) -> None:
+        """Optimiser, learning rate and average go on through all that is done, and start anew with ``load``."""
+        self.compare(case, act)
+
+    def test_the_average_is_used_in_evaluation_and_in_nothing_else(self) -> None:
+        averaged = REMEMBERING[0]
+        plain = dataclasses.replace(averaged, workload=dataclasses.replace(averaged.workload, weight_average=None))
+        with_it, without = (exact(case, acts.two_epochs_looked_at) for case in (averaged, plain))
+        assert distance(with_it["epoch 0: evaluated losses"], without["epoch 0: evaluated losses"]) > 0.001
+        assert distance(with_it["epoch 1: outputs"], without["epoch 1: outputs"]) == 0
+        self.compare(averaged, acts.two_epochs_looked_at)
+
+    def test_weights_are_copies(self) -> None:
+        """Neither what is given nor what is returned changes with training, and changing it changes no training."""
+        trainer, given = self.trainer(PLAIN), PLAIN.weights
+        trainer.load(given)
+        returned = trainer.weights()
+        kept = {name: value.copy() for name, value in returned.items()}
+        acts.train(trainer, PLAIN.plan)
+        for name, value in PLAIN.weights.items():
+            np.testing.assert_array_equal(given[name], value, name)
+            np.testing.assert_array_equal(returned[name], kept[name], name)
+        now = trainer.weights()
+        for values in (given, returned, trainer.weights()):
+            for value in values.values():
+                if value.flags.writeable:
+                    value[:] = 0
+        for name, value in trainer.weights().items():
+            assert not np.array_equal(value, kept[name]), f"{name} has been trained"
+            np.testing.assert_array_equal(value, now[name], name)
+
+    def test_settings_can_be_recorded(self) -> None:
+        trainer = self.trainer(PLAIN)
+        trainer.load(PLAIN.weights)
+        acts.train(trainer, PLAIN.plan)
+        settings = trainer.settings()
+        assert json.loads(json.dumps(settings)) == settings
+        peak = trainer.device_peak_bytes()
+        assert peak is None or (type(peak) is int and peak > 0)
+
+    def test_its_capabilities_are_of_the_known_words(self) -> None:
+        can = self.can
+        assert can.name == self.backend
+        assert can.version and can.packages
+        assert self.style in can.styles and set(can.styles) <= set(STYLES)
+        assert can.kinds <= ALL_KINDS
+        assert len({device.id for device in can.devices}) == len(can.devices)
+        for device in can.devices:
+            assert set(device.precisions) <= set(PRECISIONS)
+        json.dumps(dataclasses.asdict(dataclasses.replace(can, kinds=frozenset())) | {"kinds": sorted(can.kinds)})
+
+    def test_an_absent_device_is_refused(self) -> None:
+        self._refused(PLAIN, "nowhere:9", error=AbsentDevice, device="nowhere:9")
+
+    def test_an_unknown_style_is_refused(self) -> None:
+        for style in {*STYLES, "slow"} - set(self.can.styles):
+            self._refused(PLAIN, style, style=style)
+
+    def test_a_precision_it_lacks_is_refused(self) -> None:
+        for precision in {*PRECISIONS, "fp7"} - set(self.on.precisions):
+            self._refused(PLAIN, precision, precision=precision)
+
+    def test_a_layer_loss_or_optimizer_it_lacks_is_refused(self) -> None:
+        if not ALL_KINDS - self.can.kinds:
+            pytest.skip(f"{self.backend} lacks nothing")
+        for case in (*NETWORKS, *WITH_DROPOUT, *OPTIMIZERS):
+            lacking = sorted(set(kinds_of(case.workload)) - self.can.kinds)
+            if lacking:
+                self._refused(case, "|".join(lacking))
+
+    def test_a_share_of_the_memory_of_a_cpu_is_refused(self) -> None:
+        if self.on.kind != "cpu":
+            pytest.skip(f"{self.device} is not a CPU")
+        self._refused(PLAIN, "memory-fraction", memory_fraction=0.5)
+
+    def _refused(self, case: Case, said: str, error: type[Exception] = Unsupported, **changes: object) -> None:
+        options = dataclasses.replace(self.options(), **changes)  # type: ignore[arg-type]
+        with pytest.raises(error, match=said):
+            self.made.trainer(case.workload, case.model, case.data, options)

@@ -1,0 +1,99 @@
+"""The Keras backends, one for each engine that Keras computes with, and what they can do.
+
+Keras chooses its engine once, when it is first imported; so this file imports neither Keras nor an engine.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from trainmark.backends.base import ALL_KINDS, STYLES, Capabilities, Options, Trainer, is_untested, require_support
+from trainmark.data.dataset import Dataset
+from trainmark.errors import Unsupported
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+if TYPE_CHECKING:
+    from trainmark.backends.keras.engine import Engine
+
+OLDEST, NEWEST = "3.8", "3.15"
+
+
+class KerasBackend:
+    """Keras on one engine.
+
+    Attributes:
+        name: in the registry.
+        engine: as Keras calls it.
+
+    Raises:
+        Unsupported: Keras was already imported with another engine.
+    """
+
+    name: ClassVar[str]
+    engine: ClassVar[str]
+
+    def __init__(self) -> None:
+        _choose(self.engine)
+        self._engine = cast("Engine", importlib.import_module(f"trainmark.backends.keras.on_{self.engine}").ENGINE)
+
+    def capabilities(self) -> Capabilities:
+        """Everything, on the devices that the engine sees."""
+        keras, engine = importlib.import_module("keras"), self._engine
+        version: str = keras.__version__
+        untested = [
+            is_untested("Keras", version, oldest=OLDEST, newest=NEWEST),
+            is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
+        ]
+        packages = {"keras": version, **engine.packages()}
+        return Capabilities(self.name, version, STYLES, engine.devices(), ALL_KINDS, packages, any(untested))
+
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+        """A trainer of the asked style."""
+        require_support(self.capabilities(), workload, options)
+        from trainmark.backends.keras.idiomatic import IdiomaticTrainer
+
+        self._engine.prepare(options)
+        kind = self._engine.fast_trainer if options.style == "fast" else IdiomaticTrainer
+        trainer: Trainer = kind(workload, model, data, options, self._engine)
+        return trainer
+
+
+class KerasOnTensorFlow(KerasBackend):
+    """Keras on TensorFlow."""
+
+    name, engine = "keras", "tensorflow"
+
+    def __init__(self) -> None:
+        # Notes on how TensorFlow was built; its warnings and errors are left alone.
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+        super().__init__()
+
+
+class KerasOnTorch(KerasBackend):
+    """Keras on PyTorch."""
+
+    name, engine = "keras:torch", "torch"
+
+
+class KerasOnJax(KerasBackend):
+    """Keras on JAX."""
+
+    name, engine = "keras:jax", "jax"
+
+
+def _choose(engine: str) -> None:
+    """Import Keras with this engine, which stands in the environment as the user's configuration file does not."""
+    if "keras" not in sys.modules:
+        os.environ["KERAS_BACKEND"] = engine
+    found: str = importlib.import_module("keras").backend.backend()
+    if found != engine:
+        raise Unsupported(
+            "Keras can't change its engine once it is imported",
+            expected=f"Keras on {engine}",
+            found=f"Keras on {found}",
+            fix="Train with each engine in a process of its own, as `trainmark run` does.",
+        )

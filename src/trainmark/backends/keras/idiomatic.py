@@ -1,0 +1,111 @@
+"""``idiomatic``: ``model.fit`` as Keras's tutorials call it, on NumPy arrays that were prepared up front.
+
+A whole epoch in Keras's own shuffle is one ``fit`` on the arrays. What that can't do (a given order, a part of an
+epoch, distorted images) is one ``fit`` on a ``PyDataset``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.keras.batches import Batches, Indices
+from trainmark.backends.keras.engine import Engine
+from trainmark.backends.keras.report import Report
+from trainmark.backends.keras.trainer import KerasTrainer, seed_of
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.pixels import distort
+from trainmark.workload.spec import Workload
+
+_ORDER, _DISTORTION = 1, 2  # streams of random numbers, apart from each other
+
+
+class IdiomaticTrainer(KerasTrainer):
+    """``model.fit``."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
+        super().__init__(workload, model, data, options, engine)
+        self._distorted = workload.input.distortions is not None
+        if not self._distorted:
+            self._inputs("train")
+        self._epoch, self._passes = -1, 0
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """Train on one batch of each size, and put everything back; False where Keras compiles nothing."""
+        if self._network.run_eagerly or keras.config.backend() == "torch":
+            return False
+        sizes = tuple(dict.fromkeys(plan.sizes))
+        with self._put_back():
+            if self._shuffled_by_keras(plan, len(plan.sizes)):
+                self._fit_arrays(sum(sizes), sizes[0], Report(lambda: None), shuffle=not plan.whole)
+            else:
+                self._fit_batches([np.arange(size) for size in sizes], 0, Report(lambda: None))
+        return True
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """Start from its first batch."""
+        self._plan, self._step, self._order = plan, 0, plan.order
+        self._epoch += 1
+
+    def train(self, steps: int, tick: Callable[[], None]) -> Steps:
+        """One ``fit``."""
+        sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
+        if self._plan.whole:
+            self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
+        elif self._shuffled_by_keras(self._plan, steps):
+            for _ in range(steps // len(self._one_pass())):
+                self._engine.reseed(seed_of(self._options.seed, self._passes))
+                self._fit_arrays(len(self._labels["train"]), sizes[0], report)
+                self._passes += 1
+        else:
+            start = sum(self._plan.sizes[: self._step])
+            edges = np.cumsum(sizes)
+            self._fit_batches(np.split(self._taken()[start : start + edges[-1]], edges[:-1]), self._step, report)
+        self._step += steps
+        return report.steps(sizes, has_l2=self._network.has_l2)
+
+    def read(self, results: Any) -> Steps:
+        """``fit`` has fetched them already."""
+        steps: Steps = results
+        return steps
+
+    def _one_pass(self) -> tuple[int, ...]:
+        return self._workload.batches.sizes(len(self._labels["train"]))
+
+    def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
+        """Whether ``fit`` on the arrays takes the batches of these steps: whole passes, or the whole set each time."""
+        one_pass = self._one_pass()
+        passes = steps // len(one_pass)
+        return plan.whole or (not self._distorted and plan.order is None and plan.sizes == one_pass * passes)
+
+    def _fit_arrays(self, examples: int, size: int, report: Report, *, epochs: int = 1, shuffle: bool = True) -> None:
+        x, y = self._inputs("train")[:examples], self._labels["train"][:examples]
+        steps = examples // size if self._workload.batches.last == "drop" else None
+        self._network.fit(
+            x, y, batch_size=size, epochs=epochs, steps_per_epoch=steps, shuffle=shuffle, verbose=0, callbacks=[report]
+        )
+
+    def _fit_batches(self, parts: list[Indices], first: int, report: Report) -> None:
+        batches = Batches(self._images, self._labels["train"], parts, first)
+        self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
+
+    def _images(self, taken: Indices, step: int) -> NDArray[Any]:
+        if not self._distorted:
+            return self._inputs("train")[taken]
+        rng = np.random.default_rng([self._options.seed, _DISTORTION, self._epoch + 1, step])
+        return distort(self._workload.input, self._data.train.images[taken], rng, self._dtype)
+
+    def _taken(self) -> Indices:
+        """Every example of the epoch in the order of use; drawn where none is given."""
+        if self._order is None:
+            rng = np.random.default_rng([self._options.seed, _ORDER, self._epoch])
+            count, one_pass = len(self._labels["train"]), sum(self._one_pass())
+            passes = -(-sum(self._plan.sizes) // one_pass)
+            self._order = np.concatenate([rng.permutation(count)[:one_pass] for _ in range(passes)])
+        return self._order

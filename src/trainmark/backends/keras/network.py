@@ -1,0 +1,146 @@
+"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights stay as they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    LocalResponseNorm,
+    MaxPool,
+    ReLU,
+)
+from trainmark.workload.model import LayerPlan, Model, Weights
+
+
+def build(model: Model) -> Learner:
+    """The network of ``model``, its layers under their own names."""
+    return Learner([keras.Input(model.input_shape), *(_layer(plan) for plan in model.layers)])
+
+
+def load_weights(network: Learner, model: Model, weights: Weights) -> None:
+    """Copy canonical weights into the network, in place."""
+    for plan in model.weighted_layers:
+        layer = network.get_layer(plan.name)
+        layer.kernel.assign(weights[plan.kernel_name])
+        layer.bias.assign(weights[plan.bias_name])
+
+
+def read_weights(network: Learner, model: Model) -> Weights:
+    """The network's weights, float32."""
+    weights: Weights = {}
+    for plan in model.weighted_layers:
+        layer = network.get_layer(plan.name)
+        weights[plan.kernel_name] = np.array(ops.convert_to_numpy(layer.kernel.value), dtype=np.float32)
+        weights[plan.bias_name] = np.array(ops.convert_to_numpy(layer.bias.value), dtype=np.float32)
+    return weights
+
+
+class Learner(keras.Sequential):
+    """A network that also says what each batch by itself cost: what ``fit`` calls the loss is a mean since the
+    epoch's start."""
+
+    def __init__(self, layers: list[Any]) -> None:
+        super().__init__(layers)
+        self._batch_loss = Latest(name="batch_loss")
+        self._batch_l2_loss = Latest(name="batch_l2_loss")
+        self.has_l2 = any(weight.regularizer is not None for weight in self.trainable_weights)
+
+    def compute_loss(
+        self,
+        x: Any = None,  # noqa: ARG002
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """Mean loss of the batch; in training with the L2 terms, and kept for the step's results."""
+        loss = self.loss(y, y_pred, sample_weight)
+        if not training:
+            return loss
+        if self.has_l2:
+            l2_loss = self.l2_loss()
+            self._batch_l2_loss.update_state(l2_loss)
+            loss = loss + l2_loss
+        self._batch_loss.update_state(loss)
+        return loss
+
+    def l2_loss(self) -> Any:
+        """Sum of the L2 terms of all kernels."""
+        first, *others = self.losses
+        return sum(others, first)
+
+
+class Latest(keras.metrics.Metric):
+    """The value of the last batch, which no other metric tells."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name=name)
+        self._value = self.add_variable((), "zeros", name="value")
+
+    def update_state(self, value: Any) -> None:
+        """Take the value of a batch."""
+        self._value.assign(value)
+
+    def result(self) -> Any:
+        """That value, safe from the next batch."""
+        return ops.copy(self._value)
+
+
+class L2(keras.regularizers.Regularizer):
+    """``factor/2 · ‖kernel‖²``; Keras's own rounds its factor to float32 on TensorFlow."""
+
+    def __init__(self, factor: float) -> None:
+        self._factor = factor
+
+    def __call__(self, x: Any) -> Any:
+        return 0.5 * self._factor * ops.sum(ops.square(x))
+
+
+class LocalResponseNormalization(keras.layers.Layer):
+    """``y = x / (bias + alpha · Σ x²)^beta``, which Keras does not have."""
+
+    def __init__(self, spec: LocalResponseNorm, name: str) -> None:
+        super().__init__(name=name)
+        self._spec = spec
+
+    def call(self, x: Any) -> Any:
+        """Images ``[batch, height, width, channels]``; the sums over neighbours are a product with a band of ones."""
+        channels = np.arange(x.shape[-1])
+        band = np.abs(np.subtract.outer(channels, channels)) <= self._spec.radius
+        sums = ops.matmul(ops.square(x), ops.cast(band, x.dtype))
+        return x * ops.power(self._spec.bias + self._spec.alpha * sums, -self._spec.beta)
+
+
+def _layer(plan: LayerPlan) -> Any:
+    layer = plan.layer
+    if isinstance(layer, (Dense, Conv2D)):
+        given = {"name": plan.name, "kernel_regularizer": L2(layer.l2) if layer.l2 else None}
+        if isinstance(layer, Dense):
+            return keras.layers.Dense(layer.units, **given)
+        return keras.layers.Conv2D(
+            layer.filters, layer.size, padding=layer.padding, data_format="channels_last", **given
+        )
+    if isinstance(layer, MaxPool):
+        return keras.layers.MaxPooling2D(
+            layer.size, layer.stride, layer.padding, data_format="channels_last", name=plan.name
+        )
+    if isinstance(layer, LocalResponseNorm):
+        return LocalResponseNormalization(layer, name=plan.name)
+    if isinstance(layer, Dropout):
+        return keras.layers.Dropout(layer.rate, name=plan.name)
+    if isinstance(layer, ChannelDropout):
+        return keras.layers.SpatialDropout2D(layer.rate, data_format="channels_last", name=plan.name)
+    if isinstance(layer, ReLU):
+        return keras.layers.ReLU(name=plan.name)
+    if isinstance(layer, Flatten):
+        return keras.layers.Flatten(data_format="channels_last", name=plan.name)
+    return keras.layers.Activation("log_softmax", name=plan.name)

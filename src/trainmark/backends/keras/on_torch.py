@@ -1,0 +1,78 @@
+"""PyTorch as the engine of Keras. There Keras makes float32 of float64 in every matrix product, so it has no fp64."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import torch
+
+from trainmark.backends.base import Device, Options
+
+
+class TorchEngine:
+    """PyTorch on CPU and CUDA."""
+
+    title, version, oldest, newest = "PyTorch", torch.__version__, "2.5", "2.13"
+
+    def __init__(self) -> None:
+        self._device = torch.device("cpu")
+
+    def packages(self) -> dict[str, str]:
+        """PyTorch, and what it was built with."""
+        cuda = {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())} if torch.version.cuda else {}
+        return {"torch": self.version, **cuda}
+
+    def devices(self) -> tuple[Device, ...]:
+        """CPU and every CUDA device."""
+        devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32",))]
+        for index in range(torch.cuda.device_count()):
+            found = torch.cuda.get_device_properties(index)
+            devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, ("fp32", "tf32")))
+        return tuple(devices)
+
+    def prepare(self, options: Options) -> None:
+        """The device becomes Keras's for as long as the process lives."""
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        torch.manual_seed(options.seed)
+        tf32 = options.precision == "tf32"
+        torch.set_float32_matmul_precision("high" if tf32 else "highest")
+        torch.backends.cudnn.allow_tf32 = tf32
+        self._device = torch.device(options.device)
+        if self._device.type == "cuda" and options.memory_fraction is not None:
+            torch.cuda.set_per_process_memory_fraction(options.memory_fraction, self._device)
+        self._scope = keras.device(options.device)  # ends when nobody holds it
+        self._scope.__enter__()
+
+    def reseed(self, seed: int) -> None:
+        """PyTorch's run on."""
+
+    @property
+    def fast_trainer(self) -> Any:
+        """A plain loop."""
+        from trainmark.backends.keras.fast_torch import TorchTrainer
+
+        return TorchTrainer
+
+    def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
+        """Wait for the device; the CPU computes at once."""
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+
+    def settings(self) -> dict[str, Any]:
+        """PyTorch's switches as they are now."""
+        return {
+            "float32_matmul_precision": torch.get_float32_matmul_precision(),
+            "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
+            "threads": torch.get_num_threads(),
+        }
+
+    def device_peak_bytes(self) -> int | None:
+        """Most memory PyTorch held on a CUDA device."""
+        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+
+
+ENGINE = TorchEngine()

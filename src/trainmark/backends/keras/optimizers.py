@@ -1,0 +1,151 @@
+"""The optimisers on Keras: its own where it computes what the definition says, else a subclass that does.
+
+Numbers are handed to Keras as NumPy's: on TensorFlow it makes float32 of a plain float before it makes float64 of it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightAverage
+
+
+def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
+    """The optimiser of ``spec``, which also keeps the average of the weights where there is one."""
+    if isinstance(spec, SGD):
+        # Keras's momentum is the velocity form; the other one is the same as long as the rate is.
+        same = spec.momentum_form == "velocity" or not (spec.momentum and spec.staircase)
+        if same and not spec.weight_decay and average is None:
+            return keras.optimizers.SGD(_learning_rate(spec), momentum=np.float64(spec.momentum))
+        return DefinedSGD(spec, average)
+    return DefinedAdam(spec, average) if isinstance(spec, Adam) else DefinedRMSprop(spec, average)
+
+
+def reset(optimizer: keras.optimizers.Optimizer, weights: list[Any]) -> None:
+    """State to zero, in place, and the average to ``weights``: the same as a new optimiser."""
+    for variable in optimizer.variables:
+        if variable is not optimizer.learning_rate:
+            variable.assign(ops.zeros(variable.shape, variable.dtype))
+    for average, weight in zip(averages(optimizer), weights, strict=False):
+        average.assign(ops.copy(weight))  # JAX may not be handed the same array twice
+
+
+def averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
+    """The averaged weights, in the order of the weights; empty where no average is kept."""
+    return optimizer.averages if isinstance(optimizer, Defined) else []
+
+
+def _learning_rate(spec: Optimizer) -> Any:
+    if spec.staircase is None:
+        return float(spec.learning_rate)
+    exact = np.dtype(keras.config.floatx()).type
+    return keras.optimizers.schedules.ExponentialDecay(
+        exact(spec.learning_rate), spec.staircase.steps, exact(spec.staircase.factor), staircase=True
+    )
+
+
+class Defined(keras.optimizers.Optimizer):
+    """What the optimisers written here share: their rate, and the average of the weights.
+
+    Keras has an average of its own, but its decay does not grow with the steps.
+    """
+
+    def __init__(self, spec: Optimizer, average: WeightAverage | None) -> None:
+        super().__init__(_learning_rate(spec))
+        self._spec: Optimizer = spec
+        self._average = average
+        self.averages: list[Any] = []
+
+    def build(self, variables: list[Any]) -> None:
+        """Make the state."""
+        if self.built:
+            return
+        super().build(variables)
+        self._make_slots(variables)
+        if self._average is not None:
+            self.averages = self.add_optimizer_variables(variables, "average")
+
+    def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+        """One update, and that of the average."""
+        super().apply(grads, trainable_variables)
+        if self._average is None:
+            return
+        for weight, average in zip(self._trainable_variables, self.averages, strict=True):
+            done = ops.cast(self.iterations, weight.dtype)  # counts this update already
+            share = 1 - ops.minimum(done / (9 + done), self._average.decay)
+            self.assign(average, average + share * (weight - average))
+
+    def _make_slots(self, variables: list[Any]) -> None:
+        raise NotImplementedError
+
+
+class DefinedSGD(Defined):
+    """Both forms of momentum, and a weight decay that passes through it; Keras's own decay is decoupled."""
+
+    _spec: SGD
+
+    def _make_slots(self, variables: list[Any]) -> None:
+        self._decays = [self._spec.decay_biases or variable.name != "bias" for variable in variables]
+        self._momenta = self.add_optimizer_variables(variables, "momentum") if self._spec.momentum else []
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """One update of one variable."""
+        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
+        if spec.weight_decay and self._decays[index]:
+            gradient = gradient + spec.weight_decay * variable
+        if not spec.momentum:
+            self.assign_sub(variable, rate * gradient)
+            return
+        momentum = self._momenta[index]
+        if spec.momentum_form == "buffer":
+            self.assign(momentum, spec.momentum * momentum + gradient)
+            self.assign_sub(variable, rate * momentum)
+        else:
+            self.assign(momentum, spec.momentum * momentum - rate * gradient)
+            self.assign_add(variable, momentum)
+
+
+class DefinedAdam(Defined):
+    """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the uncorrected one."""
+
+    _spec: Adam
+
+    def _make_slots(self, variables: list[Any]) -> None:
+        self._means = self.add_optimizer_variables(variables, "mean")
+        self._squares = self.add_optimizer_variables(variables, "square")
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """One update of one variable."""
+        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
+        mean, square = self._means[index], self._squares[index]
+        t = ops.cast(self.iterations + 1, variable.dtype)
+        self.assign(mean, spec.beta1 * mean + (1 - spec.beta1) * gradient)
+        self.assign(square, spec.beta2 * square + (1 - spec.beta2) * ops.square(gradient))
+        root = ops.sqrt(square / _one_minus_power(spec.beta2, t))
+        self.assign_sub(variable, rate * (mean / _one_minus_power(spec.beta1, t)) / (root + spec.epsilon))
+
+
+class DefinedRMSprop(Defined):
+    """RMSprop with ε outside the root; Keras adds it within."""
+
+    _spec: RMSprop
+
+    def _make_slots(self, variables: list[Any]) -> None:
+        self._squares = self.add_optimizer_variables(variables, "square")
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """One update of one variable."""
+        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
+        square = self._squares[index]
+        self.assign(square, spec.rho * square + (1 - spec.rho) * ops.square(gradient))
+        self.assign_sub(variable, rate * gradient / (ops.sqrt(square) + spec.epsilon))
+
+
+def _one_minus_power(base: float, t: Any) -> Any:
+    """``1 - baseᵗ``; as a difference it would lose four of the seven digits of float32 where ``base`` is 0.999."""
+    return -ops.expm1(t * (math.log(base) if base else -math.inf))

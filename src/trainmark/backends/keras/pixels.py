@@ -1,0 +1,66 @@
+"""From stored bytes to network input on the engine, for training images that are distorted."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import keras
+from keras import ops
+
+from trainmark.workload.pixels import Input
+
+
+class Distort(keras.layers.Layer):
+    """The same steps as :func:`trainmark.workload.pixels.distort`, with draws of Keras.
+
+    Keras's own random layers clip what they brighten, and draw contrast and crop otherwise.
+    """
+
+    def __init__(self, spec: Input, seed: int) -> None:
+        super().__init__()
+        self._spec = spec
+        self._seeds = keras.random.SeedGenerator(seed)
+
+    def call(self, images: Any) -> Any:
+        """Bytes ``[batch, height, width, channels]`` to network input ``[batch, *network_shape]``."""
+        spec, chosen = self._spec, self._spec.distortions
+        assert chosen is not None
+        low, high = chosen.contrast
+        x = self._cut_out(images, flip=chosen.flip)
+        x = x + chosen.brightness * self._draw(x, -1, 1)
+        mean = _mean(x, (1, 2))
+        x = (x - mean) * self._draw(x, low, high) + mean
+        if spec.divide_by != 1:
+            x = x / spec.divide_by
+        if spec.standardize is not None:
+            x = (x - spec.standardize.mean) / spec.standardize.sd
+        if spec.standardize_each:
+            x = x - _mean(x, (1, 2, 3))
+            sd = ops.sqrt(_mean(ops.square(x), (1, 2, 3)))
+            x = x / ops.maximum(sd, math.prod(spec.network_shape) ** -0.5)
+        return x
+
+    def _cut_out(self, images: Any, *, flip: bool) -> Any:
+        """A random window of each image, perhaps mirrored: one gather of its pixels."""
+        (tall, broad, channels), (height, width, _) = self._spec.shape, self._spec.network_shape
+        count = ops.shape(images)[0]
+        top = keras.random.randint((count, 1), 0, tall - height + 1, seed=self._seeds)
+        left = keras.random.randint((count, 1), 0, broad - width + 1, seed=self._seeds)
+        columns = ops.arange(width, dtype="int32") + left
+        if flip:
+            mirrored = keras.random.uniform((count, 1), seed=self._seeds) < 0.5
+            columns = ops.where(mirrored, ops.flip(columns, axis=1), columns)
+        rows = ops.arange(height, dtype="int32") + top
+        pixels = ops.reshape(rows[:, :, None] * broad + columns[:, None, :], (count, height * width, 1))
+        x = ops.take_along_axis(ops.reshape(images, (count, tall * broad, channels)), pixels, axis=1)
+        return ops.cast(ops.reshape(x, (count, height, width, channels)), self.compute_dtype)
+
+    def _draw(self, x: Any, low: float, high: float) -> Any:
+        """One number in ``[low, high)`` for each image."""
+        return keras.random.uniform((ops.shape(x)[0], 1, 1, 1), low, high, dtype=x.dtype, seed=self._seeds)
+
+
+def _mean(x: Any, axes: tuple[int, ...]) -> Any:
+    """Keras's own computes float64 in float32 on JAX."""
+    return ops.sum(x, axis=axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)

@@ -1,0 +1,123 @@
+"""What both styles share: the network, its weights, evaluation, and reading results."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from trainmark.backends.base import Evaluation, Options, SplitName
+from trainmark.backends.keras import losses, network, optimizers
+from trainmark.backends.keras.engine import Engine
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.pixels import prepare
+from trainmark.workload.spec import Workload
+
+EVALUATION_BATCH = 1000
+
+
+class KerasTrainer:
+    """The part of a trainer that does not depend on its style."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
+        # As keras.utils.set_random_seed, but that imports TensorFlow even where another engine computes.
+        self._seed = seed_of(options.seed)
+        random.seed(self._seed)
+        np.random.seed(self._seed)
+        engine.reseed(self._seed)
+        _set_floats("float64" if options.precision == "fp64" else "float32")
+        self._workload, self._model, self._data = workload, model, data
+        self._options, self._engine = options, engine
+        self._dtype = np.dtype(keras.config.floatx())
+        self._labels = {"train": data.train.labels.astype(np.int32), "test": data.test.labels.astype(np.int32)}
+        self._prepared: dict[SplitName, NDArray[Any]] = {}
+        self._network = network.build(model)
+        self._optimizer = optimizers.build(workload.optimizer, workload.weight_average)
+        self._network.compile(
+            optimizer=self._optimizer,
+            loss=losses.build(workload.loss),
+            metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+        )
+        self._optimizer.build(self._network.trainable_variables)
+
+    def load(self, weights: Weights) -> None:
+        """Weights and a zeroed optimiser, in place, so that compiled steps stay valid."""
+        network.load_weights(self._network, self._model, weights)
+        optimizers.reset(self._optimizer, self._network.trainable_variables)
+
+    def weights(self) -> Weights:
+        """A copy of the weights on the host."""
+        return network.read_weights(self._network, self._model)
+
+    def synchronize(self) -> None:
+        """Wait for the device."""
+        self._engine.synchronize([variable.value for variable in self._variables()])
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """``model.evaluate`` on a whole split, with the averaged weights where there is an average."""
+        average = optimizers.averages(self._optimizer)
+        trained = self._network.get_weights() if average else []
+        if average:
+            self._network.set_weights([ops.convert_to_numpy(value.value) for value in average])
+        found = self._network.evaluate(
+            self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
+        )
+        if average:
+            self._network.set_weights(trained)
+        return Evaluation(float(found["loss"]), float(found["accuracy"]))
+
+    def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
+        """What the last layer gives, dropout off."""
+        outputs = self._network.predict_on_batch(prepare(self._workload.input, images, self._dtype))
+        return np.asarray(outputs, dtype=np.float64)
+
+    def settings(self) -> dict[str, Any]:
+        """The engine's switches and Keras's own."""
+        return {
+            "keras_backend": keras.config.backend(),
+            "floatx": keras.config.floatx(),
+            "dtype_policy": keras.config.dtype_policy().name,
+            "jit_compile": bool(self._network.jit_compile),
+            **self._engine.settings(),
+        }
+
+    def device_peak_bytes(self) -> int | None:
+        """Most memory the engine held on the device."""
+        return self._engine.device_peak_bytes()
+
+    def _inputs(self, split: SplitName) -> NDArray[Any]:
+        """The prepared images of a split, without chance; made once."""
+        if split not in self._prepared:
+            images = getattr(self._data, split).images
+            self._prepared[split] = prepare(self._workload.input, images, self._dtype)
+        return self._prepared[split]
+
+    @contextlib.contextmanager
+    def _put_back(self) -> Iterator[None]:
+        """Leave everything that a step changes as it was before."""
+        before = [np.array(ops.convert_to_numpy(variable.value)) for variable in self._variables()]
+        yield
+        for variable, value in zip(self._variables(), before, strict=True):
+            variable.assign(value)
+
+    def _variables(self) -> list[Any]:
+        """Everything that a step changes."""
+        return [*self._network.variables, *self._optimizer.variables]
+
+
+def seed_of(*parts: int) -> int:
+    """One seed below 2^31, as all of Keras takes it."""
+    return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
+
+
+def _set_floats(name: str) -> None:
+    """The type of weights, inputs and sums, whatever the user's Keras is configured for."""
+    keras.config.set_floatx(name)
+    keras.config.set_dtype_policy(name)

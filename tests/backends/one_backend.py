@@ -1,0 +1,23 @@
+"""The conformance of the one backend that ``CONFORMING_BACKEND`` names, in whichever interpreter runs this file.
+
+It needs NumPy, pytest and the framework, so it runs where trainmark is not installed:
+
+    CONFORMING_BACKEND=mxnet PYTHONPATH=src mxnet-env/bin/python -m pytest -c /dev/null --noconftest \
+        tests/backends/one_backend.py
+"""
+
+from __future__ import annotations
+
+import os
+
+from trainmark.backends.conformance import BackendConformance
+
+BACKEND = os.environ.get("CONFORMING_BACKEND", "numpy")
+
+
+class TestIdiomatic(BackendConformance):
+    backend, threads = BACKEND, 1
+
+
+class TestFast(BackendConformance):
+    backend, style, threads = BACKEND, "fast", 1

@@ -1,0 +1,44 @@
+"""Every backend that fits into one process, held against the float64 oracle.
+
+Keras with each of its engines, and MXNet, have processes of their own (``test_conformance_elsewhere.py``).
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmark.backends.conformance import BackendConformance
+from trainmark.backends.conformance.batches import BatchConformance
+
+
+class TestNumpy(BackendConformance):
+    """In float32; in float64 it is the oracle."""
+
+    backend, precision = "numpy", "fp32"
+
+
+class TestTorchIdiomatic(BackendConformance):
+    backend, threads = "torch", 1
+
+
+class TestTorchFast(BackendConformance):
+    backend, style, threads = "torch", "fast", 1
+
+
+class TestTorchFastSinglePrecision(BackendConformance):
+    backend, style, precision, threads = "torch", "fast", "fp32", 1
+
+
+@pytest.mark.slow
+class TestJaxIdiomatic(BackendConformance):
+    """Compiles for every test; :class:`TestJaxIdiomaticBatches` is what it does not share with the other style."""
+
+    backend, threads = "jax", 1
+
+
+class TestJaxIdiomaticBatches(BatchConformance):
+    backend, threads = "jax", 1
+
+
+class TestJaxFast(BackendConformance):
+    backend, style, threads = "jax", "fast", 1

@@ -1,0 +1,50 @@
+"""Keras needs a process of its own for each engine, since it keeps the one it is first imported with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmark.backends import registry
+
+ROOT = Path(__file__).parents[2]
+STYLES = pytest.mark.parametrize("style", ["Idiomatic", "Fast"])
+ENGINES = pytest.mark.parametrize("backend", ["keras:torch", "keras:jax"])
+
+
+def conformance(backend: str, style: str, *selection: str) -> None:
+    """Run the conformance tests of one backend and style in a process of their own."""
+    entry = registry.find(backend)
+    if not entry.installed:
+        pytest.skip(f"{entry.needs} is not installed")
+    # Without pyproject.toml and conftest.py, whose plugins and imports that interpreter need not have.
+    options = ["-c", os.devnull, "--noconftest", "--rootdir", str(ROOT), "-p", "no:cacheprovider", "-p", "no:warnings"]
+    tests = ["-q", "-rfEs", f"tests/backends/one_backend.py::Test{style}", *selection]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=ROOT,
+        env={**os.environ, "CONFORMING_BACKEND": backend, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2_000:]
+    assert " passed" in done.stdout
+
+
+@pytest.mark.timeout(1800)
+@STYLES
+def test_keras(style: str) -> None:
+    conformance("keras", style)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@STYLES
+@ENGINES
+def test_another_engine(backend: str, style: str) -> None:
+    """What the engines don't share is tested by ``test_keras.py``; this takes minutes."""
+    conformance(backend, style)

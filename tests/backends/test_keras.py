@@ -1,0 +1,57 @@
+"""The Keras backends, each in a process of its own: Keras keeps the engine it is first imported with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from trainmark.backends import registry
+from trainmark.record.store import load
+
+SOURCE = Path(__file__).parents[2] / "src"
+INSIDE = Path(__file__).with_name("keras_inside.py")
+ENTRIES = pytest.mark.parametrize("entry", ["keras", "keras:torch", "keras:jax"])
+
+
+def require(entry: str) -> None:
+    if not registry.find(entry).installed:
+        pytest.skip(f"{registry.find(entry).needs} is not installed")
+
+
+@pytest.mark.timeout(900)
+@ENTRIES
+def test_inside_a_process_of_its_own(entry: str) -> None:
+    require(entry)
+    command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
+    answer = subprocess.run(
+        [*command, "--disable-warnings", str(INSIDE)],
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "KERAS_ENTRY": entry},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout[-10_000:] + answer.stderr[-2_000:]
+    assert " passed" in answer.stdout
+
+
+@pytest.mark.timeout(600)
+@ENTRIES
+def test_a_run_from_the_command_line(entry: str, tmp_path: Path, cache_home: Path) -> None:
+    require(entry)
+    out = tmp_path / "records"
+    arguments = ["run", "mnist-mlp128", "--backend", entry, "--repeats", "1", "--dataset", "synthetic-digits"]
+    answer = subprocess.run(
+        [sys.executable, "-m", "trainmark", *arguments, "--steps", "30", "--log-every", "10", "--out", str(out)],
+        env={**os.environ, "XDG_CACHE_HOME": str(cache_home)},
+        capture_output=True,
+        text=True,
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    records = load([out])
+    assert {record.backend.style for record in records} == {"idiomatic", "fast"}
+    for record in records:
+        assert (record.backend.name, record.outcome.status) == (entry, "ok")
+        assert len(record.step_losses) == 30
