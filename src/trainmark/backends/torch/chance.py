@@ -29,7 +29,8 @@ class CheapDropout(nn.Module):
         """Zeroed and scaled in training, as it came otherwise."""
         if not self.training or not self._dropped:
             return x
-        return x * self._mask((*x.shape[:2], 1, 1) if self._whole_channels else x.shape, x.dtype)
+        shape = torch.Size((*x.shape[:2], 1, 1)) if self._whole_channels else x.shape
+        return x * self._mask(shape, x.dtype)
 
     def _mask(self, shape: torch.Size, dtype: torch.dtype) -> Tensor:
         count = shape.numel()

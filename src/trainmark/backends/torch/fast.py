@@ -89,7 +89,7 @@ class FastTrainer(TorchTrainer):
         self._steps_of_epoch = self._examples_of_epoch = 0
         self._place.go_to_start()
         if not plan.whole:
-            order = torch.randperm(len(self._labels)) if plan.order is None else torch.from_numpy(plan.order)
+            order = self._drawn(plan) if plan.order is None else torch.from_numpy(plan.order)
             self._place.order[: sum(plan.sizes)].copy_(order[: sum(plan.sizes)])
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
@@ -113,6 +113,12 @@ class FastTrainer(TorchTrainer):
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches, and how many steps are captured."""
         return {**super().settings(), "cuda_graphs": len(self._graphs)}
+
+    def _drawn(self, plan: EpochPlan) -> Tensor:
+        """A fresh order for each pass over the dataset that the plan takes."""
+        one_pass = sum(self._workload.batches.sizes(len(self._labels)))
+        passes = -(-sum(plan.sizes) // one_pass)
+        return torch.cat([torch.randperm(len(self._labels))[:one_pass] for _ in range(passes)])
 
     def _step_on(self, indices: Tensor | None, row: Tensor) -> None:
         """One training step on the examples of ``indices``, all of them for None; its results go into ``row``."""

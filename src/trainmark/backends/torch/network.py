@@ -92,8 +92,9 @@ def _module(plan: LayerPlan, cheap_dropout: bool) -> nn.Module:
     if isinstance(layer, Conv2D):
         padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
         even = [before for before, after in padding if before == after]
-        convolution = nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even if len(even) == 2 else 0)
-        return convolution if len(even) == 2 else nn.Sequential(Padded(padding, 0.0), convolution)
+        if len(even) == 2:
+            return nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even)
+        return PaddedConv2d(plan.input_shape[2], layer.filters, layer.size, padding)
     if isinstance(layer, MaxPool):
         padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
         pool = nn.MaxPool2d(layer.size, layer.stride)
@@ -107,6 +108,18 @@ def _module(plan: LayerPlan, cheap_dropout: bool) -> nn.Module:
         return CheapDropout(layer.rate, whole_channels=True) if cheap_dropout else nn.Dropout2d(layer.rate)
     plain = {ReLU: nn.ReLU, Flatten: nn.Flatten}
     return nn.LogSoftmax(dim=1) if isinstance(layer, LogSoftmax) else plain[type(layer)]()
+
+
+class PaddedConv2d(nn.Conv2d):
+    """A convolution that may have more zeros behind than before."""
+
+    def __init__(self, channels: int, filters: int, size: int, around: list[tuple[int, int]]) -> None:
+        super().__init__(channels, filters, size)
+        self._padded = Padded(around, 0.0)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """``[batch, channels, height, width]``, padded and convolved."""
+        return super().forward(self._padded(x))
 
 
 class Padded(nn.Module):
