@@ -26,7 +26,7 @@ Float64 = NDArray[np.float64]
 
 OFFSET = 40.0
 NEGLIGIBLE = 1e-12  # a rate at which nothing is learned
-RATE = 0.3  # of dropout
+RATE = 0.25  # of dropout; also of one that draws few bits
 UNIT = 0.125  # of the sum that holds the mask
 WIDTH, CHANNELS = 2, 3
 BRIGHTNESS = (1, 2 ** (WIDTH * CHANNELS))  # of the two examples: their masks stand side by side in one number
