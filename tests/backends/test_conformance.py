@@ -1,6 +1,7 @@
 """Every backend that fits into one process, held against the float64 oracle.
 
-Keras with each of its engines, and MXNet, have processes of their own (``test_conformance_elsewhere.py``).
+Keras with each of its engines has a process of its own (``test_conformance_elsewhere.py``), MXNet an interpreter
+(``test_mxnet.py``).
 """
 
 from __future__ import annotations
