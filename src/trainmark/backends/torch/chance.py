@@ -27,15 +27,17 @@ class CheapDropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Zeroed and scaled in training, as it came otherwise."""
-        if not self.training or not self._dropped:
-            return x
-        shape = torch.Size((*x.shape[:2], 1, 1)) if self._whole_channels else x.shape
-        return x * self._mask(shape, x.dtype)
+        mask = self.mask_for(x)
+        return x if mask is None else x * mask
 
-    def _mask(self, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    def mask_for(self, x: Tensor) -> Tensor | None:
+        """What ``x`` is to be multiplied by, 0 or the scale; None when nothing is dropped."""
+        if not self.training or not self._dropped:
+            return None
+        shape = torch.Size((*x.shape[:2], 1, 1)) if self._whole_channels else x.shape
         count = shape.numel()
         words = torch.empty(-(-count // _WORDS), dtype=torch.int64).random_(-(2**63), None)
-        draws = words.view(torch.int16)[:count].view(shape).to(dtype)
+        draws = words.view(torch.int16)[:count].view(shape).to(x.dtype)
         # Draws are whole numbers from -2^15, so this line is at least the scale for a kept value, at most its negative
         # for a dropped one: clamping it is several times quicker than a comparison and its conversion.
         first_kept = self._dropped - 2 ** (_BITS - 1)

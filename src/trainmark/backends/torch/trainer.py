@@ -112,8 +112,7 @@ class TorchTrainer:
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """Forward, backward and update on one batch; loss, L2 loss and hits go into ``row``, on the device."""
-        loss, l2_loss, outputs = self._batch_loss(x, y)
-        self._scaler.scale(loss).backward()
+        loss, l2_loss, outputs = self._differentiate(x, y)
         self._scaler.step(self._optimizer)
         self._scaler.update()
         row[LOSS] = loss.detach()
@@ -122,15 +121,21 @@ class TorchTrainer:
         if self._counts_hits:
             row[HITS] = (outputs.argmax(dim=1) == y).sum()
 
-    def _batch_loss(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Total loss, its L2 part and the outputs of one batch."""
+    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Total loss, its L2 part and the outputs of one batch; the parameters have their gradients."""
         with precision.autocast(self._precision, self._device):
             outputs = self._network(x)
             loss = self._loss(outputs, y)
+        l2_loss = self._l2_loss()
+        if l2_loss is not None:
+            loss = loss + l2_loss
+        self._scaler.scale(loss).backward()
+        return loss, l2_loss, outputs
+
+    def _l2_loss(self) -> Tensor | None:
         if not self._l2:
-            return loss, None, outputs
-        l2_loss = sum(0.5 * factor * kernel.square().sum() for factor, kernel in self._l2)
-        return loss + l2_loss, l2_loss, outputs
+            return None
+        return torch.stack([0.5 * factor * kernel.square().sum() for factor, kernel in self._l2]).sum()
 
     def _swap_average(self) -> None:
         with torch.no_grad():
