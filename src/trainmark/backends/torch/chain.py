@@ -39,6 +39,14 @@ class Chain:
         self._layout = torch.channels_last if wide else torch.contiguous_format
         self._loss = losses.build_with_gradient(loss)
 
+    def keep(self, x: Tensor) -> None:
+        """Prepare for a batch that is the same in every step."""
+        kept: Tensor | None = x
+        for each in self._links:
+            if kept is None:
+                return
+            kept = each.keep(kept)
+
     @torch.no_grad()
     def learn(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Give the parameters the gradients of the mean loss over ``x``, ``[batch, ...]``; they must have none before.

@@ -82,6 +82,8 @@ class FastTrainer(TorchTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Capture a graph for each batch size of the plan; False where nothing is captured."""
+        if self._chain is not None and plan.whole and self._workload.input.distortions is None:
+            self._chain.keep(self._images)
         if not self._captures:
             return False
         self.begin_epoch(plan)

@@ -21,6 +21,14 @@ class Link:
     keeps_output = False
     """Whether the way back needs the outputs as they were given, so that nobody may write over them."""
 
+    def keep(self, x: Tensor) -> Tensor | None:  # noqa: ARG002
+        """Prepare for inputs that are the same in every step.
+
+        Returns:
+            what the next layer then gets in every step, None where that varies.
+        """
+        return None
+
     def forward(self, x: Tensor) -> Tensor:
         """Outputs ``[batch, ...]`` for inputs ``[batch, ...]``."""
         raise NotImplementedError
@@ -65,13 +73,22 @@ class DenseLink(Link):
         self._weight, self._bias = module.weight, module.bias
         self._needs_input_gradient = needs_input_gradient
         self._room, self._room_back = Room(), Room()
+        self._kept: Tensor | None = None
+
+    def keep(self, x: Tensor) -> Tensor | None:
+        """Have them transposed as well, which makes the kernel's gradient as quick as the forward product."""
+        self._kept, self._columns = x, x.t().contiguous()
+        return None
 
     def forward(self, x: Tensor) -> Tensor:
         self._x = x
         return products.rows_times(x, self._weight.t(), self._room, self._bias)
 
     def backward(self, gradient: Tensor) -> Tensor:
-        self._weight.grad = products.sum_over_rows(gradient, self._x)
+        if self._kept is not None and self._x.data_ptr() == self._kept.data_ptr():
+            self._weight.grad = (self._columns @ gradient).t().contiguous()
+        else:
+            self._weight.grad = products.sum_over_rows(gradient, self._x)
         self._bias.grad = gradient.sum(0)
         if not self._needs_input_gradient:
             return gradient
@@ -142,6 +159,9 @@ class FlattenLink(Link):
     """Images to vectors."""
 
     keeps_output = True  # it is a view of its input, which somebody else may keep
+
+    def keep(self, x: Tensor) -> Tensor | None:
+        return x.flatten(1) if x.is_contiguous() else None  # a copy would be another one in every step
 
     def forward(self, x: Tensor) -> Tensor:
         self._like = x
