@@ -29,6 +29,7 @@ class IdiomaticTrainer(TorchTrainer):
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         super().__init__(workload, model, data, options)
         self._images = Images(workload.input, data.train, self._dtype)
+        self._whole: Batch | None = None
 
     def load(self, weights: Weights) -> None:
         """Weights, a new optimiser, a new schedule of the learning rate."""
@@ -44,13 +45,15 @@ class IdiomaticTrainer(TorchTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Nothing is compiled; the whole dataset as one batch is put together here, since it is not a step's work."""
-        if plan.whole:
+        if plan.whole and self._whole is None:
             self._whole = self._whole_batch()
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Make the loaders that will give these batches."""
-        batches = itertools.repeat(self._whole) if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
+        self.compile(plan)
+        whole, loaders = self._whole, self._loaders(plan)
+        batches = itertools.repeat(whole) if plan.whole and whole else itertools.chain.from_iterable(loaders)
         self._batches: Iterator[Batch] = iter(batches)
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:

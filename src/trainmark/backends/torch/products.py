@@ -14,7 +14,7 @@ from trainmark.backends.torch.room import Room
 SHORT_BLOCK = 2**20
 """Bytes of ``x`` in a block: about what the second-level cache of a core holds."""
 
-LONG_BLOCK = 2**23
+LONG_BLOCK = 2**22
 """The same where each block leaves a whole sum behind, so that few are better."""
 
 
