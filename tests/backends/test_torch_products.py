@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch")
 from trainmark.backends.torch import products  # noqa: E402
 from trainmark.backends.torch.room import Room  # noqa: E402
 
-ROWS = [1, 7, 333, 4001]
+ROWS = [1, 7, 512, 2000, 4001]
 
 
 @pytest.fixture(autouse=True)
@@ -32,6 +32,13 @@ def test_rows_times(rows, bias):
 def test_sum_over_rows(rows):
     left, x = random(rows, 5), random(rows, 13)
     torch.testing.assert_close(products.sum_over_rows(left, x), left.t() @ x)
+
+
+def test_few_wide_rows_on_many_cores_are_one_block(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 64)
+    x, kernel = random(128, 2304), random(5, 2304).t()
+    torch.testing.assert_close(products.rows_times(x, kernel, Room()), x @ kernel)
+    torch.testing.assert_close(products.sum_over_rows(random(128, 5), x), random(128, 5).t() @ x)
 
 
 def test_columns_side_by_side_can_be_multiplied_too():

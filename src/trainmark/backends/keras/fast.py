@@ -44,7 +44,9 @@ class FastTrainer(KerasTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Make one step of each batch size, and put everything back."""
+        drawn = self._rng.bit_generator.state
         self.begin_epoch(plan)
+        self._rng.bit_generator.state = drawn
         with self._put_back():
             for size in dict.fromkeys(plan.sizes):
                 self._rows = self._run(size, 0, 1, 0, self._rows, lambda: None)

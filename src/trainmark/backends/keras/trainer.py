@@ -103,9 +103,11 @@ class KerasTrainer:
     def _put_back(self) -> Iterator[None]:
         """Leave everything that a step changes as it was before."""
         before = [np.array(ops.convert_to_numpy(variable.value)) for variable in self._variables()]
-        yield
-        for variable, value in zip(self._variables(), before, strict=True):
-            variable.assign(value)
+        try:
+            yield
+        finally:
+            for variable, value in zip(self._variables(), before, strict=True):
+                variable.assign(value)
 
     def _variables(self) -> list[Any]:
         """Everything that a step changes."""

@@ -15,7 +15,7 @@ from trainmark.backends.torch.links import Link, link
 from trainmark.workload.losses import Loss
 
 VECTOR = 16
-"""Channels from which PyTorch's CPU kernels are quicker when the channels come last: one 512-bit register."""
+"""Channels from which PyTorch's CPU kernels are quicker when the channels come last: the floats of 512 bits."""
 
 
 class Chain:
@@ -29,15 +29,27 @@ class Chain:
     def __init__(self, network: nn.Sequential, loss: Loss) -> None:
         trained = [any(True for _ in module.parameters()) for module in network]
         first = trained.index(True)  # nothing before it needs a gradient
+        filters = [module.out_channels for module in network if isinstance(module, nn.Conv2d)]
+        channels_last = bool(filters) and min(filters) >= VECTOR
+        self._layout = torch.channels_last if channels_last else torch.contiguous_format
         self._links: list[Link] = []
         for index, module in enumerate(network):
             may_overwrite = bool(self._links) and not self._links[-1].keeps_output
-            self._links.append(link(module, needs_input_gradient=index > first, may_overwrite=may_overwrite))
+            self._links.append(
+                link(
+                    module,
+                    needs_input_gradient=index > first,
+                    may_overwrite=may_overwrite,
+                    channels_last=channels_last,
+                )
+            )
         self._trained_from = first
-        filters = [module.out_channels for module in network if isinstance(module, nn.Conv2d)]
-        wide = bool(filters) and min(filters) >= VECTOR
-        self._layout = torch.channels_last if wide else torch.contiguous_format
         self._loss = losses.build_with_gradient(loss)
+
+    def settings(self) -> dict[str, str]:
+        """What differs from plain autograd."""
+        layout = "channels_last" if self._layout == torch.channels_last else "contiguous"
+        return {"gradients": "written out", "memory_format": layout}
 
     def keep(self, x: Tensor) -> None:
         """Prepare for a batch that is the same in every step."""
@@ -52,7 +64,7 @@ class Chain:
         """Give the parameters the gradients of the mean loss over ``x``, ``[batch, ...]``; they must have none before.
 
         Returns:
-            the mean loss, and the outputs ``[batch, classes]``.
+            the mean loss, and the outputs ``[batch, classes]``, which the next call may write over.
         """
         x = x.contiguous(memory_format=self._layout)
         for each in self._links:

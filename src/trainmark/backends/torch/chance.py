@@ -21,7 +21,7 @@ class CheapDropout(nn.Module):
 
     def __init__(self, rate: float, *, whole_channels: bool = False) -> None:
         super().__init__()
-        self._dropped = round(rate * 2**_BITS)
+        self._dropped = min(round(rate * 2**_BITS), 2**_BITS - 1)
         self._scale = 1 / (1 - self._dropped / 2**_BITS)
         self._whole_channels = whole_channels
 
@@ -37,8 +37,8 @@ class CheapDropout(nn.Module):
         shape = torch.Size((*x.shape[:2], 1, 1)) if self._whole_channels else x.shape
         count = shape.numel()
         words = torch.empty(-(-count // _WORDS), dtype=torch.int64).random_(-(2**63), None)
-        draws = words.view(torch.int16)[:count].view(shape).to(x.dtype)
+        draws = words.view(torch.int16)[:count].view(shape).to(torch.promote_types(x.dtype, torch.float32))
         # Draws are whole numbers from -2^15, so this line is at least the scale for a kept value, at most its negative
         # for a dropped one: clamping it is several times quicker than a comparison and its conversion.
         first_kept = self._dropped - 2 ** (_BITS - 1)
-        return draws.sub_(first_kept - 0.5).mul_(2 * self._scale).clamp_(0, self._scale)
+        return draws.sub_(first_kept - 0.5).mul_(2 * self._scale).clamp_(0, self._scale).to(x.dtype)

@@ -59,13 +59,11 @@ class FastTrainer(TorchTrainer):
         self._labels = torch.tensor(data.train.labels, dtype=torch.int64, device=self._device)
         fused = self._device.type in ("cpu", "cuda")
         self._optimizer = optimizers.build(workload.optimizer, self._network, fused=fused, capturable=self._captures)
-        if self._device.type == "cpu":
-            # Second moments of weights that learn no more shrink below the normal range, where a CPU is ten times
-            # slower. XLA and TensorFlow flush them too.
-            torch.set_flush_denormal(True)
         self._chain: Chain | None = None
         if self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
             self._chain = Chain(self._network, workload.loss)
+            if workload.batches.size == "full" and not distorted:
+                self._chain.keep(self._images)
         self._rate = workload.optimizer.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -82,8 +80,6 @@ class FastTrainer(TorchTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Capture a graph for each batch size of the plan; False where nothing is captured."""
-        if self._chain is not None and plan.whole and self._workload.input.distortions is None:
-            self._chain.keep(self._images)
         if not self._captures:
             return False
         self.begin_epoch(plan)
@@ -121,8 +117,9 @@ class FastTrainer(TorchTrainer):
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch writes over them
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, and how many steps are captured."""
-        return {**super().settings(), "cuda_graphs": len(self._graphs)}
+        """PyTorch's switches, how gradients are computed, and how many steps are captured."""
+        gradients = self._chain.settings() if self._chain else {"gradients": "autograd"}
+        return {**super().settings(), **gradients, "cuda_graphs": len(self._graphs)}
 
     def _drawn(self, plan: EpochPlan) -> Tensor:
         """A fresh order for each pass over the dataset that the plan takes."""

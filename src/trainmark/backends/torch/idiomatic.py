@@ -29,7 +29,8 @@ class IdiomaticTrainer(TorchTrainer):
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         super().__init__(workload, model, data, options)
         self._images = Images(workload.input, data.train, self._dtype)
-        self._whole: Batch | None = None
+        full = workload.batches.size == "full" and workload.input.distortions is None
+        self._whole = self._whole_batch() if full else None
 
     def load(self, weights: Weights) -> None:
         """Weights, a new optimiser, a new schedule of the learning rate."""
@@ -43,18 +44,13 @@ class IdiomaticTrainer(TorchTrainer):
         )
         self._step = 0
 
-    def compile(self, plan: EpochPlan) -> bool:
-        """Nothing is compiled; the whole dataset as one batch is put together here, since it is not a step's work."""
-        if plan.whole and self._whole is None:
-            self._whole = self._whole_batch()
+    def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
+        """Nothing is compiled."""
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Make the loaders that will give these batches."""
-        self.compile(plan)
-        whole, loaders = self._whole, self._loaders(plan)
-        batches = itertools.repeat(whole) if plan.whole and whole else itertools.chain.from_iterable(loaders)
-        self._batches: Iterator[Batch] = iter(batches)
+        self._batches = self._whole_batches() if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """The loop; losses stay on the device."""
@@ -83,6 +79,10 @@ class IdiomaticTrainer(TorchTrainer):
             batches.append(plan.order[start : start + count].tolist())
             start += count
         yield DataLoader(self._images, batch_sampler=batches)
+
+    def _whole_batches(self) -> Iterator[Batch]:
+        while True:
+            yield self._whole or self._whole_batch()  # distorted images are other ones every time
 
     def _whole_batch(self) -> Batch:
         split = self._data.train

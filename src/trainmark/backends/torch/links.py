@@ -36,32 +36,34 @@ class Link:
     def backward(self, gradient: Tensor) -> Tensor:
         """From the gradient of the outputs to that of the inputs; its parameters get their ``grad``.
 
-        Where no layer before it is trained, what it returns means nothing.
+        It may write over ``gradient``, and lets go of what it kept. Where no layer before it is trained, what it
+        returns means nothing.
         """
         raise NotImplementedError
 
 
-def link(module: nn.Module, *, needs_input_gradient: bool, may_overwrite: bool) -> Link:
+def link(module: nn.Module, *, needs_input_gradient: bool, may_overwrite: bool, channels_last: bool) -> Link:
     """The link of a layer.
 
     Args:
         module: the layer.
         needs_input_gradient: some layer before it is trained.
         may_overwrite: nobody will read its inputs again.
+        channels_last: how images lie in memory.
     """
-    if isinstance(module, nn.Linear):
+    if type(module) is nn.Linear:
         return DenseLink(module, needs_input_gradient)
-    if type(module) is nn.Conv2d:
+    if type(module) is nn.Conv2d and module.stride == module.dilation == (1, 1) and module.groups == 1:
         return ConvolutionLink(module, needs_input_gradient)
-    if isinstance(module, CheapDropout):
+    if type(module) is CheapDropout:
         return DropoutLink(module)
-    if isinstance(module, nn.ReLU):
+    if type(module) is nn.ReLU:
         return ReLULink(in_place=may_overwrite)
-    if isinstance(module, nn.Flatten):
+    if type(module) is nn.Flatten:
         return FlattenLink()
-    if isinstance(module, nn.LocalResponseNorm):
+    if type(module) is nn.LocalResponseNorm and module.size % 2:
         return NormLink(module)
-    if isinstance(module, nn.MaxPool2d) and module.kernel_size == module.stride == 2:
+    if type(module) is nn.MaxPool2d and not channels_last and _halves(module):
         return HalvingLink()
     return AutogradLink(module)
 
@@ -85,10 +87,12 @@ class DenseLink(Link):
         return products.rows_times(x, self._weight.t(), self._room, self._bias)
 
     def backward(self, gradient: Tensor) -> Tensor:
-        if self._kept is not None and self._x.data_ptr() == self._kept.data_ptr():
+        x, kept = self._x, self._kept
+        del self._x
+        if kept is not None and x.data_ptr() == kept.data_ptr() and x.shape == kept.shape:
             self._weight.grad = (self._columns @ gradient).t().contiguous()
         else:
-            self._weight.grad = products.sum_over_rows(gradient, self._x)
+            self._weight.grad = products.sum_over_rows(gradient, x)
         self._bias.grad = gradient.sum(0)
         if not self._needs_input_gradient:
             return gradient
@@ -108,13 +112,15 @@ class ConvolutionLink(Link):
         return torch.conv2d(x, self._weight, self._bias, padding=self._padding)
 
     def backward(self, gradient: Tensor) -> Tensor:
-        x, image = self._x, gradient
+        x = images = self._x
+        outputs = gradient
+        del self._x
         if x.shape[1] > 1:  # this derivative alone is up to twice as quick with the channels last
-            x = x.contiguous(memory_format=torch.channels_last)
-            image = gradient.contiguous(memory_format=torch.channels_last)
-        self._weight.grad = self._derivative(image, x, [False, True, False])[1].contiguous()
+            images = x.contiguous(memory_format=torch.channels_last)
+            outputs = gradient.contiguous(memory_format=torch.channels_last)
+        self._weight.grad = self._derivative(outputs, images, [False, True, False])[1].contiguous()
         self._bias.grad = gradient.sum((0, 2, 3))
-        return self._derivative(gradient, self._x, [True, False, False])[0] if self._needs_input_gradient else gradient
+        return self._derivative(gradient, x, [True, False, False])[0] if self._needs_input_gradient else gradient
 
     def _derivative(self, gradient: Tensor, x: Tensor, wanted: list[bool]) -> Any:
         ones = [1, 1]
@@ -136,7 +142,9 @@ class ReLULink(Link):
         return self._y
 
     def backward(self, gradient: Tensor) -> Tensor:
-        return _back.threshold_backward.grad_input(gradient, self._y, 0, grad_input=gradient)
+        y = self._y
+        del self._y
+        return _back.threshold_backward.grad_input(gradient, y, 0, grad_input=gradient)
 
 
 class DropoutLink(Link):
@@ -152,7 +160,9 @@ class DropoutLink(Link):
         return x if self._mask is None else x * self._mask
 
     def backward(self, gradient: Tensor) -> Tensor:
-        return gradient if self._mask is None else gradient * self._mask
+        mask = self._mask
+        del self._mask
+        return gradient if mask is None else gradient * mask
 
 
 class FlattenLink(Link):
@@ -168,15 +178,17 @@ class FlattenLink(Link):
         return x.flatten(1)
 
     def backward(self, gradient: Tensor) -> Tensor:
-        gradient = gradient.reshape(self._like.shape)
-        return gradient if self._like.is_contiguous() else torch.empty_like(self._like).copy_(gradient)
+        like = self._like
+        del self._like
+        gradient = gradient.reshape(like.shape)
+        return gradient if like.is_contiguous() else torch.empty_like(like).copy_(gradient)
 
 
 class HalvingLink(Link):
     """Maximum pooling of windows of 2 × 2 that don't overlap: over pairs of rows, then over pairs of columns.
 
-    PyTorch's own goes value by value through images whose channels come first, or are few. Among equals the first
-    wins, there as here. A last row or column without a partner is left out.
+    PyTorch's own goes value by value through images whose channels come first. A last row or column without a partner
+    is left out. Where the largest values tie across the diagonal, the gradient goes to another of them than PyTorch's.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -188,6 +200,7 @@ class HalvingLink(Link):
 
     def backward(self, gradient: Tensor) -> Tensor:
         gradient = _to_larger(_to_larger(gradient, self._right, 3), self._below, 2)
+        del self._right, self._below
         return functional.pad(gradient, self._left_over) if any(self._left_over) else gradient
 
 
@@ -217,13 +230,15 @@ class NormLink(Link):
 
     def backward(self, gradient: Tensor) -> Tensor:
         through_sums = torch.conv2d((gradient * self._y).div_(self._d), self._band).mul_(self._x)
-        return (gradient * self._power).sub_(through_sums, alpha=2 * self._alpha * self._beta)
+        gradient = (gradient * self._power).sub_(through_sums, alpha=2 * self._alpha * self._beta)
+        del self._x, self._d, self._power, self._y
+        return gradient
 
 
 class AutogradLink(Link):
     """Any other layer."""
 
-    keeps_output = True
+    keeps_output = True  # its derivative may be written in terms of it
 
     def __init__(self, module: nn.Module) -> None:
         self._module = module
@@ -235,9 +250,15 @@ class AutogradLink(Link):
         return self._y.detach()
 
     def backward(self, gradient: Tensor) -> Tensor:
-        torch.autograd.backward(self._y, gradient)
-        assert self._x.grad is not None
-        return self._x.grad
+        x, y = self._x, self._y
+        del self._x, self._y
+        torch.autograd.backward(y, gradient)
+        assert x.grad is not None
+        return x.grad
+
+
+def _halves(pool: nn.MaxPool2d) -> bool:
+    return pool.kernel_size == pool.stride == 2 and not pool.padding and pool.dilation == 1 and not pool.ceil_mode
 
 
 def _larger(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:

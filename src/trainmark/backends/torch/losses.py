@@ -67,9 +67,9 @@ def build_with_gradient(loss: Loss) -> Callable[[Tensor, Tensor], tuple[Tensor, 
         true = labels.unsqueeze(0)
         p = torch.softmax(logits, dim=0)
         p_true = p.gather(0, true)
-        # Kept in two stages, for the sake of a p so small that 1/p overflows: the product is then not 1 but NaN.
-        inner = p_true * (-1 / (len(labels) * p_true))
-        return -p_true.log().mean(), (-p * inner).scatter_add_(0, true, inner)
+        # Kept in two stages, for the sake of a p so small that 1/p overflows: the gradient is then not a number.
+        inner = p_true * (-1 / p_true)
+        return -p_true.log().mean(), (-p * inner).scatter_add_(0, true, inner).div_(len(labels))
 
     return two_stage
 

@@ -12,15 +12,18 @@ from torch import Tensor
 from trainmark.backends.torch.room import Room
 
 SHORT_BLOCK = 2**20
-"""Bytes of ``x`` in a block: about what the second-level cache of a core holds."""
+"""Bytes of ``x`` in a block. Chosen on two cores with 1 MiB of second-level cache each; half and twice did as well."""
 
 LONG_BLOCK = 2**22
 """The same where each block leaves a whole sum behind, so that few are better."""
 
+LEAST_ROWS = 256
+"""Of a block: a shorter one would read the kernel for too little work."""
+
 
 def rows_times(x: Tensor, kernel: Tensor, room: Room, bias: Tensor | None = None) -> Tensor:
     """``x @ kernel + bias`` for ``x`` ``[batch, in]`` and ``kernel`` ``[in, out]``; a long one is put into ``room``."""
-    blocks, rows, whole = _blocks(x, SHORT_BLOCK)
+    blocks, rows, whole = _blocks(x, SHORT_BLOCK, LEAST_ROWS)
     if blocks < 2:
         return x @ kernel if bias is None else torch.addmm(bias, x, kernel)
     y = room.of(x, (len(x), kernel.shape[1]))
@@ -34,16 +37,19 @@ def rows_times(x: Tensor, kernel: Tensor, room: Room, bias: Tensor | None = None
 
 def sum_over_rows(left: Tensor, x: Tensor) -> Tensor:
     """``left.t() @ x`` for ``left`` ``[batch, out]`` and ``x`` ``[batch, in]``."""
-    blocks, rows, whole = _blocks(x, LONG_BLOCK)
+    blocks, rows, whole = _blocks(x, LONG_BLOCK, max(LEAST_ROWS, 4 * left.shape[1]))
     if blocks < 2:
         return left.t() @ x
     parts = torch.bmm(left[:whole].view(blocks, rows, -1).transpose(1, 2), x[:whole].view(blocks, rows, -1))
     return parts.sum(0).addmm_(left[whole:].t(), x[whole:])
 
 
-def _blocks(x: Tensor, size: int) -> tuple[int, int, int]:
+def _blocks(x: Tensor, size: int, least_rows: int) -> tuple[int, int, int]:
     """How many blocks, as many for every thread, the rows of one, and the rows of all; a few are left over."""
-    size_of_all, threads = x.numel() * x.element_size(), torch.get_num_threads()
-    blocks = -(-size_of_all // (size * threads)) * threads if size_of_all > size else 1
+    threads = torch.get_num_threads()
+    wanted = -(-x.numel() * x.element_size() // size)
+    if wanted > 1:
+        wanted = min(-(-wanted // threads), len(x) // (least_rows * threads)) * threads
+    blocks = max(wanted, 1)
     rows = len(x) // blocks
     return blocks, rows, blocks * rows

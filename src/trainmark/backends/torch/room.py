@@ -13,7 +13,7 @@ class Room:
         self._tensor = torch.empty(0)
 
     def of(self, like: Tensor, shape: tuple[int, ...] | torch.Size) -> Tensor:
-        """An uninitialised tensor of ``shape`` and of the type and memory format of ``like``."""
+        """An uninitialised, contiguous tensor of ``shape`` and of the type of ``like``."""
         if self._tensor.shape != shape or self._tensor.dtype != like.dtype:
             self._tensor = like.new_empty(shape)
         return self._tensor

@@ -12,6 +12,7 @@ from torch import Tensor
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
 from trainmark.backends.torch import losses, network, precision
 from trainmark.data.dataset import Dataset
+from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
@@ -24,7 +25,10 @@ class TorchTrainer:
     """The part of a trainer that does not depend on its style."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        precision.set_arithmetic(options.precision)
+        fast_on_cpu = options.style == "fast" and torch.device(options.device).type == "cpu"
+        # Probabilities in two stages may be that small, and what then becomes of them is what such a workload is about.
+        flush = fast_on_cpu and options.precision == "fp32" and not isinstance(workload.loss, TwoStageCrossEntropy)
+        precision.set_arithmetic(options.precision, flush_denormals=flush)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
@@ -37,8 +41,7 @@ class TorchTrainer:
         self._precision = options.precision
         self._dtype = precision.parameter_dtype(options.precision)
         self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
-        cheap = options.style == "fast" and self._device.type == "cpu"
-        self._network = network.build(model, cheap_dropout=cheap).to(self._device, self._dtype)
+        self._network = network.build(model, cheap_dropout=fast_on_cpu).to(self._device, self._dtype)
         self._loss = losses.build(workload.loss)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
         self._l2 = [
