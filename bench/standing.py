@@ -169,7 +169,7 @@ def table(course: Course, outcome: Outcome, conditions: Sequence[str]) -> Table:
 def verdicts(course: Course, rows: Sequence[Standing]) -> list[str]:
     """Which bars trainmark's fastest side meets."""
     bar = BARS.get(course.workload.name)
-    ours = next((row for row in rows if row.name.startswith(OURS)), None)
+    ours = next((row for row in rows if row.name.startswith(OURS) and row.learns is not False), None)
     if bar is None or ours is None:
         return []
     said = [_verdict(f"at least {bar.ratio}× the reference", ours.ratio, bar.ratio, units.ratio, ours.name)]
@@ -191,7 +191,8 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
     rounds = max((len(seconds) for seconds in outcome.seconds.values()), default=0)
     said = [
         f"a turn is {units.many(course.epochs_a_turn, 'epoch')} of {course.examples:,} examples, "
-        f"{units.many(course.steps, 'step')} of {course.batch:,}; {units.many(rounds, 'round')} count",
+        f"{units.many(course.steps, 'step')} of {course.batch:,}; {units.many(rounds, 'round')} count; "
+        f"accuracy on {course.test_examples:,} test images",
         f"reference: {reference or 'none: both were left out'}",
     ]
     facts = outcome.facts.get(LIMIT)
