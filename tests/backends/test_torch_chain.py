@@ -100,6 +100,16 @@ def test_a_batch_that_is_kept_and_one_that_is_not():
 def test_two_stages_fail_where_the_inverse_of_a_probability_overflows(gap, finite):
     logits = torch.zeros(CLASSES, 5)
     logits[0] = gap
-    torch.set_flush_denormal(False)
     loss, gradient = losses.build_with_gradient(TwoStageCrossEntropy())(logits, torch.ones(5, dtype=torch.int64))
     assert torch.isfinite(loss) and bool(torch.isfinite(gradient).all()) is finite
+
+
+def test_small_numbers_are_flushed_in_training_alone():
+    from trainmark.backends.torch import precision
+
+    small = torch.tensor(1e-39)
+    with precision.denormals_flushed(True):
+        assert (small * 0.1).item() == 0.0
+        assert float((torch.full((10**6,), 1e-39) * 0.1).max()) == 0.0, "nor on any other thread"
+    assert (small * 0.1).item() > 0.0
+    assert float((torch.full((10**6,), 1e-39) * 0.1).min()) > 0.0

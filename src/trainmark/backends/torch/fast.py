@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.torch import optimizers
+from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.chain import Chain
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
+from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.optimizers import learning_rate_at
 from trainmark.workload.spec import Workload
@@ -59,6 +60,9 @@ class FastTrainer(TorchTrainer):
         self._labels = torch.tensor(data.train.labels, dtype=torch.int64, device=self._device)
         fused = self._device.type in ("cpu", "cuda")
         self._optimizer = optimizers.build(workload.optimizer, self._network, fused=fused, capturable=self._captures)
+        # Probabilities in two stages may be that small, and what then becomes of them is what such a workload is about.
+        small = self._device.type == "cpu" and options.precision == "fp32"
+        self._flushes = small and not isinstance(workload.loss, TwoStageCrossEntropy)
         self._chain: Chain | None = None
         if self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
             self._chain = Chain(self._network, workload.loss)
@@ -100,6 +104,10 @@ class FastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
+        with precision.denormals_flushed(self._flushes):
+            return self._train(steps, tick)
+
+    def _train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         first = self._steps_of_epoch
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]
@@ -119,7 +127,8 @@ class FastTrainer(TorchTrainer):
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches, how gradients are computed, and how many steps are captured."""
         gradients = self._chain.settings() if self._chain else {"gradients": "autograd"}
-        return {**super().settings(), **gradients, "cuda_graphs": len(self._graphs)}
+        own = {"denormals_flushed": self._flushes, "cuda_graphs": len(self._graphs)}
+        return {**super().settings(), **gradients, **own}
 
     def _drawn(self, plan: EpochPlan) -> Tensor:
         """A fresh order for each pass over the dataset that the plan takes."""

@@ -12,7 +12,6 @@ from torch import Tensor
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
 from trainmark.backends.torch import losses, network, precision
 from trainmark.data.dataset import Dataset
-from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
@@ -26,9 +25,7 @@ class TorchTrainer:
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         fast_on_cpu = options.style == "fast" and torch.device(options.device).type == "cpu"
-        # Probabilities in two stages may be that small, and what then becomes of them is what such a workload is about.
-        flush = fast_on_cpu and options.precision == "fp32" and not isinstance(workload.loss, TwoStageCrossEntropy)
-        precision.set_arithmetic(options.precision, flush_denormals=flush)
+        precision.set_arithmetic(options.precision)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
