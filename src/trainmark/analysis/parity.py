@@ -101,7 +101,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Parity:
-    """All pairs of sides, and under which conditions; its field names are the keys of ``trainmark parity --json``."""
+    """All pairs of sides, and under which conditions; its field names are the keys of ``trainmark parity --json``.
+
+    ``left_out`` are sentences: sides that were asked for and could not take part.
+    """
 
     workload: str
     dataset: str
@@ -111,6 +114,7 @@ class Parity:
     nudges: int
     multiple: float
     pairs: tuple[Pair, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

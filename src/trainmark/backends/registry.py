@@ -74,7 +74,8 @@ def entries() -> dict[str, Entry]:
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         module = point.value.partition(":")[0]
-        plugin = Entry(point.name, point.value, (module.partition(".")[0],), f"pip install {point.name}")
+        distribution = point.dist.name if point.dist else point.name
+        plugin = Entry(point.name, point.value, (module.partition(".")[0],), f"pip install {distribution}")
         known.setdefault(point.name, plugin)
     return known
 

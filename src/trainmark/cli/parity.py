@@ -97,6 +97,7 @@ def command(**options: Any) -> int:
         with RunProgress(screen, plan.tasks) as progress:
             found = parity.measure(plan, store, progress)
     _show(found, as_json=options["as_json"])
+    screen.print(f"Records: {store.folder}", soft_wrap=True, markup=False, highlight=False)
     return OK if found.passed else FAILED
 
 

@@ -22,9 +22,9 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         interpreters: those given by ``--python``.
 
     Raises:
-        UnknownName: no such backend or label.
+        UnknownName: no such backend.
         NotInstalled: the framework is missing here.
-        UsageError: an interpreter that no backend uses.
+        UsageError: a label without an interpreter, or an interpreter that no backend uses.
     """
     by_label = {interpreter.label: interpreter for interpreter in (THIS, *interpreters)}
     names = list(names) or [next(e.name for e in registry.entries().values() if e.installed and not e.hidden)]
@@ -34,7 +34,11 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         entry = registry.find(name)
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
-            raise UnknownName("interpreter label", label, by_label)
+            raise UsageError(
+                f"unknown interpreter label {label!r}",
+                expected=f"one of {', '.join(by_label)}",
+                fix=f"Say which interpreter it is: --python {label}=/path/to/bin/python",
+            )
         if interpreter == THIS and not entry.installed:
             raise NotInstalled(
                 f"the backend {name!r} needs {entry.needs}, which is not installed",
@@ -56,11 +60,12 @@ def require_answers(seen: Sequence[Seen]) -> None:
     for each in seen:
         if each.problem:
             entry = registry.find(each.backend)
+            own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
             raise NotInstalled(
                 f"the backend {each.backend!r} does not work in {each.interpreter.path}",
                 expected=f"an interpreter that can import {entry.needs}",
-                found=each.problem,
-                fix=f"Install it there: {entry.install}",
+                found=each.problem.removesuffix(f". {entry.install}"),  # the advice for that interpreter follows
+                fix=f"Install it there: {own_pip}{entry.install}",
             )
 
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.analysis.parity import Pair, Parity
+from trainmark.analysis.parity import FLOOR_UNITS, Pair, Parity
 from trainmark.report.table import Cell, Column, Row, Table
 
 _AROUND = 2
@@ -59,10 +59,12 @@ def _notes(parity: Parity) -> Iterator[str]:
     for pair in parity.pairs:
         if pair.reason:
             yield f"{pair.a} and {pair.b}: {pair.reason}."
+    yield from parity.left_out
     yield (
         f"tolerance: {parity.multiple:g} times how far the same two move when their initial weights are nudged by one "
-        f"unit in the last place ({parity.nudges} nudges each), up to that step; it grows as training amplifies "
-        "rounding. It is shown for the step where they part, else for that of the largest difference."
+        f"unit in the last place ({parity.nudges} nudges each), up to that step; at least {FLOOR_UNITS:g} units in the "
+        "last place of a loss. It grows as training amplifies rounding, and is shown for the step where they part, "
+        "else for that of the largest difference."
     )
     wide = [step for pair in parity.pairs if (step := _first_above(pair, _WIDE)) is not None]
     if wide:

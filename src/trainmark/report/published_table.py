@@ -113,7 +113,7 @@ def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Tabl
     names = ", ".join(f"{result.run!r}" for result in missing)
     return Table(
         title=f"{workload}: published, but not measured here",
-        conditions=(f"{names}. Run: trainmark run {workload} --published",),
+        conditions=(f"no run of {names} is among these. Run: trainmark run {workload} --published",),
         columns=(),
         rows=(),
     )

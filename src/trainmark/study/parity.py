@@ -96,6 +96,7 @@ def measure(plan: Plan, store: Store, observer: Observer) -> Parity:
         nudges=NUDGES,
         multiple=MULTIPLE,
         pairs=judge_all(curves, rounding_of(precision)),
+        left_out=tuple(plan.notices),
     )
 
 

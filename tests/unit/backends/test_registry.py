@@ -82,7 +82,7 @@ def test_a_missing_framework_is_answered_with_the_command_that_installs_it(plugi
     with pytest.raises(NotInstalled) as caught:
         registry.load("broken")
     assert str(caught.value) == (
-        "the backend 'broken' needs framework_that_is_not_there, which is not installed. pip install broken"
+        "the backend 'broken' needs framework_that_is_not_there, which is not installed. pip install toy"
     )
 
 
