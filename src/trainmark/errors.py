@@ -58,12 +58,12 @@ class UsageError(TrainmarkError):
 
 
 class UnknownName(UsageError):
-    """A name that is in no list; the nearest known names are suggested."""
+    """A name that is in no list; the nearest known names are suggested, or ``otherwise`` is said."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
         known = sorted(known)
         near = _nearest(name, known)
-        fix = f"Did you mean {' or '.join(near)}?" if near else ""
+        fix = f"Did you mean {' or '.join(near)}?" if near else otherwise
         super().__init__(
             f"unknown {kind} {name!r}",
             expected=f"one of {', '.join(known)}" if known else "",

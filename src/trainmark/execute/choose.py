@@ -22,9 +22,9 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         interpreters: those given by ``--python``.
 
     Raises:
-        UnknownName: no such backend.
+        UnknownName: no such backend or label.
         NotInstalled: the framework is missing here.
-        UsageError: a label without an interpreter, or an interpreter that no backend uses.
+        UsageError: an interpreter that no backend uses.
     """
     by_label = {interpreter.label: interpreter for interpreter in (THIS, *interpreters)}
     names = list(names) or [next(e.name for e in registry.entries().values() if e.installed and not e.hidden)]
@@ -34,11 +34,8 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         entry = registry.find(name)
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
-            raise UsageError(
-                f"unknown interpreter label {label!r}",
-                expected=f"one of {', '.join(by_label)}",
-                fix=f"Say which interpreter it is: --python {label}=/path/to/bin/python",
-            )
+            named = f"Say which interpreter it is: --python {label}=/path/to/bin/python"
+            raise UnknownName("interpreter label", label, by_label, otherwise=named)
         if interpreter == THIS and not entry.installed:
             raise NotInstalled(
                 f"the backend {name!r} needs {entry.needs}, which is not installed",
