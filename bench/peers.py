@@ -150,7 +150,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="less data an epoch: all five in under 6 minutes")
     parser.add_argument("--workload", action="append", choices=sorted(BARS), help="default: all five")
     parser.add_argument("--contender", action="append", metavar="PART", help="only those whose name holds PART")
-    parser.add_argument("--rounds", type=int, help="that count; default 4 with --quick, else 9")
+    parser.add_argument("--rounds", type=int, help="that count; default 4 with --quick, else 15")
     parser.add_argument("--python", type=mxnet_python, metavar="mxnet=PATH")
     parser.add_argument("--data-dir", type=Path, default=os.environ.get("TRAINMARK_DATA"))
     parser.add_argument("--out", type=Path, metavar="FILE.json")
@@ -159,7 +159,7 @@ def parse() -> argparse.Namespace:
         parser.error("expected TRAINMARK_DATA or --data-dir, a folder with MNIST and CIFAR-10")
     named = os.environ.get("TRAINMARK_MXNET_PYTHON")
     options.python = options.python or (Path(named) if named else None)
-    options.rounds = options.rounds or (4 if options.quick else 9)
+    options.rounds = options.rounds or (4 if options.quick else 15)
     options.patience = Patience(settle=0.1) if options.quick else Patience()
     return options
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.torch import optimizers, precision
+from trainmark.backends.torch import heap, optimizers, precision
 from trainmark.backends.torch.chain import Chain
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
@@ -63,6 +63,7 @@ class FastTrainer(TorchTrainer):
         # Probabilities in two stages may be that small, and what then becomes of them is what such a workload is about.
         small = self._device.type == "cpu" and options.precision == "fp32"
         self._flushes = small and not isinstance(workload.loss, TwoStageCrossEntropy)
+        self._keeps_memory = self._device.type == "cpu" and heap.keep_freed_memory()
         self._chain: Chain | None = None
         if self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
             self._chain = Chain(self._network, workload.loss)
@@ -127,8 +128,8 @@ class FastTrainer(TorchTrainer):
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches, how gradients are computed, and how many steps are captured."""
         gradients = self._chain.settings() if self._chain else {"gradients": "autograd"}
-        own = {"denormals_flushed": self._flushes, "cuda_graphs": len(self._graphs)}
-        return {**super().settings(), **gradients, **own}
+        own = {"denormals_flushed": self._flushes, "freed_memory_kept": self._keeps_memory}
+        return {**super().settings(), **gradients, **own, "cuda_graphs": len(self._graphs)}
 
     def _drawn(self, plan: EpochPlan) -> Tensor:
         """A fresh order for each pass over the dataset that the plan takes."""

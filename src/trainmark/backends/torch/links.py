@@ -10,7 +10,6 @@ from torch.nn import functional
 
 from trainmark.backends.torch import products
 from trainmark.backends.torch.chance import CheapDropout
-from trainmark.backends.torch.room import Room
 
 _back = torch.ops.aten
 
@@ -74,7 +73,6 @@ class DenseLink(Link):
     def __init__(self, module: nn.Linear, needs_input_gradient: bool) -> None:
         self._weight, self._bias = module.weight, module.bias
         self._needs_input_gradient = needs_input_gradient
-        self._room, self._room_back = Room(), Room()
         self._kept: Tensor | None = None
 
     def keep(self, x: Tensor) -> Tensor | None:
@@ -84,7 +82,7 @@ class DenseLink(Link):
 
     def forward(self, x: Tensor) -> Tensor:
         self._x = x
-        return products.rows_times(x, self._weight.t(), self._room, self._bias)
+        return products.rows_times(x, self._weight.t(), self._bias)
 
     def backward(self, gradient: Tensor) -> Tensor:
         x, kept = self._x, self._kept
@@ -96,7 +94,7 @@ class DenseLink(Link):
         self._bias.grad = gradient.sum(0)
         if not self._needs_input_gradient:
             return gradient
-        return products.rows_times(gradient, self._weight, self._room_back)
+        return products.rows_times(gradient, self._weight)
 
 
 class ConvolutionLink(Link):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from trainmark.backends.torch.room import Room
-
 SHORT_BLOCK = 2**20
 """Bytes of ``x`` in a block. Chosen on two cores with 1 MiB of second-level cache each; half and twice did as well."""
 
@@ -21,12 +19,12 @@ LEAST_ROWS = 256
 """Of a block: a shorter one would read the kernel for too little work."""
 
 
-def rows_times(x: Tensor, kernel: Tensor, room: Room, bias: Tensor | None = None) -> Tensor:
-    """``x @ kernel + bias`` for ``x`` ``[batch, in]`` and ``kernel`` ``[in, out]``; a long one is put into ``room``."""
+def rows_times(x: Tensor, kernel: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x @ kernel + bias`` for ``x`` ``[batch, in]`` and ``kernel`` ``[in, out]``."""
     blocks, rows, whole = _blocks(x, SHORT_BLOCK, LEAST_ROWS)
     if blocks < 2:
         return x @ kernel if bias is None else torch.addmm(bias, x, kernel)
-    y = room.of(x, (len(x), kernel.shape[1]))
+    y = x.new_empty(len(x), kernel.shape[1])
     kernel = kernel.contiguous()  # many rows earn the copy
     torch.bmm(
         x[:whole].view(blocks, rows, -1), kernel.expand(blocks, *kernel.shape), out=y[:whole].view(blocks, rows, -1)
