@@ -21,6 +21,7 @@ from trainmark.backends.jax.trainer import JaxTrainer, Training
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.pixels import prepare
+from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
 
@@ -29,7 +30,7 @@ class FastTrainer(JaxTrainer):
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
         convolve = convolution.by_products if device.platform == "cpu" else convolution.by_xla
-        super().__init__(workload, model, data, options, device, convolve)
+        super().__init__(workload, pool_first(model), data, options, device, convolve)
         distorted = workload.input.distortions is not None
         images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
         self._images, self._labels = self._put(images), self._put(data.train.labels.astype(np.int32))

@@ -17,6 +17,7 @@ from trainmark.data.dataset import Dataset
 from trainmark.workload.layers import Conv2D
 from trainmark.workload.model import Model
 from trainmark.workload.pixels import prepare
+from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
 LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
@@ -27,7 +28,7 @@ class FastTrainer(KerasTrainer):
     """Everything resident. An engine adds how it runs steps: :meth:`_run`."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
-        super().__init__(workload, model, data, options, engine)
+        super().__init__(workload, pool_first(model), data, options, engine)
         images = data.train.images
         self._distort: Distort | None = None
         if workload.input.distortions is None:

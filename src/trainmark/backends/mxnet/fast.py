@@ -17,6 +17,7 @@ from trainmark.backends.mxnet import losses, network, pixels
 from trainmark.backends.mxnet.trainer import Arrays, MxnetTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
+from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
 
@@ -24,7 +25,7 @@ class FastTrainer(MxnetTrainer):
     """Everything resident."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, model, data, options)
+        super().__init__(workload, pool_first(model), data, options)
         self._images, self._labels = self._training_set(self._context)
         shapes, _, _ = self._symbol.infer_shape(**self._input_shapes(1))
         shape_of = dict(zip(self._symbol.list_arguments(), shapes, strict=True))

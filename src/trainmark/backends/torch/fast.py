@@ -21,6 +21,7 @@ from trainmark.data.dataset import Dataset
 from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.optimizers import learning_rate_at
+from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
 _WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state exist
@@ -52,7 +53,7 @@ class FastTrainer(TorchTrainer):
     """Everything resident."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, model, data, options)
+        super().__init__(workload, pool_first(model), data, options)
         self._captures = self._device.type == "cuda" and options.precision != "fp16"  # a gradient scaler can't be
         images = torch.tensor(data.train.images, device=self._device)
         distorted = workload.input.distortions is not None
