@@ -31,6 +31,7 @@ from trainmark.backends.base import (
     Steps,
     require_support,
 )
+from trainmark.backends.examination import LEFT, RIGHT, Examination, try_products
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
@@ -73,6 +74,13 @@ class FakeBackend:
             Device("cuda:0", "fake GPU", "accelerator", 2**30, ("fp32", "bf16")),
         )
         return Capabilities("fake", "1.0", STYLES, devices, ALL_KINDS, {"fake": "1.0"})
+
+    def examine(self) -> Examination:
+        """The products of devices that are not there."""
+        devices = tuple(device.id for device in self.capabilities().devices)
+        return Examination(
+            "CUDA 13.0", ("sm_90",), None, try_products(devices, lambda id_: (np.matmul(LEFT, RIGHT), id_))
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> FakeTrainer:  # noqa: ARG002
         """A trainer whose loss falls by itself."""

@@ -27,6 +27,7 @@ class Entry:
         frameworks: the top-level modules that must be importable; the first gives the version.
         install: the commands that install it.
         hidden: not listed and never chosen by itself.
+        install_gpu: the command that installs its build for NVIDIA GPUs, where that is another.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Entry:
     frameworks: tuple[str, ...]
     install: str
     hidden: bool = False
+    install_gpu: str = ""
 
     @property
     def installed(self) -> bool:
@@ -50,10 +52,26 @@ _KERAS = "pip install keras"
 
 # Best first: `run` without --backend takes the first that is installed.
 _BUILT_IN = (
-    Entry("torch", "trainmark.backends.torch.backend:TorchBackend", ("torch",), "pip install torch"),
-    Entry("jax", "trainmark.backends.jax.backend:JaxBackend", ("jax",), "pip install jax"),
     Entry(
-        "keras", "trainmark.backends.keras.backend:KerasOnTensorFlow", ("keras", "tensorflow"), f"{_KERAS} tensorflow"
+        "torch",
+        "trainmark.backends.torch.backend:TorchBackend",
+        ("torch",),
+        "pip install torch",
+        install_gpu="pip install --force-reinstall torch",
+    ),
+    Entry(
+        "jax",
+        "trainmark.backends.jax.backend:JaxBackend",
+        ("jax",),
+        "pip install jax",
+        install_gpu="pip install 'jax[cuda13]'",
+    ),
+    Entry(
+        "keras",
+        "trainmark.backends.keras.backend:KerasOnTensorFlow",
+        ("keras", "tensorflow"),
+        f"{_KERAS} tensorflow",
+        install_gpu="pip install 'tensorflow[and-cuda]'",
     ),
     Entry("keras:torch", "trainmark.backends.keras.backend:KerasOnTorch", ("keras", "torch"), f"{_KERAS} torch"),
     Entry("keras:jax", "trainmark.backends.keras.backend:KerasOnJax", ("keras", "jax"), f"{_KERAS} jax"),

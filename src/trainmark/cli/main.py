@@ -13,6 +13,7 @@ from trainmark.errors import TrainmarkError, UsageError
 OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 
 VERBS = {
+    "doctor": "Is this machine fit? What is wrong, and the command that mends it.",
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
     "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
@@ -29,7 +30,7 @@ Examples:
   trainmark compare trainmark-results/           the table again
 
 \b
-Exit codes: 0 done; 1 a run failed; 2 usage; 3 a --fail-below bar was missed; 130 interrupted.
+Exit codes: 0 done; 1 a run failed, or doctor or parity says FAIL; 2 usage; 3 a --fail-below bar was missed; 130 interrupted.
 """
 
 

@@ -6,6 +6,7 @@ between two readings runs the backend's code alone.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import platform
 import re
@@ -22,6 +23,7 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
+from trainmark.backends.examination import Examinable
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
 from trainmark.execute import lifeline
@@ -32,6 +34,8 @@ from trainmark.record import weights as weight_files
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
+
+_NVIDIA_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
 
 Clock = Callable[[], float]
 
@@ -49,6 +53,8 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
     try:
         if request["event"] == "probe":
             _probe(request["backend"], channel.send)
+        elif request["event"] == "examine":
+            _examine(request["backend"], channel.send)
         else:
             train(request, channel.send, counter(position_descriptor), time.perf_counter)
     except Diverged as diverged:
@@ -284,6 +290,31 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
         }
     )
     say({"event": "done"})
+
+
+def _examine(name: str, say: Callable[[Message], None]) -> None:
+    """Several messages, so that what was learnt before a crash is kept."""
+    backend = registry.load(name)
+    can = backend.capabilities()
+    say({"event": "seen", "version": can.version, "devices": [device.id for device in can.devices]})
+    if isinstance(backend, Examinable):
+        say({"event": "examined", **dataclasses.asdict(backend.examine())})
+    say({"event": "loaded", "libraries": loaded_libraries()})
+    say({"event": "done"})
+
+
+def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
+    """NVIDIA's libraries in this process by name, each with the files it came from; more than one is one too many."""
+    try:
+        mapped = maps.read_text()
+    except OSError:  # not on macOS
+        return {}
+    found: dict[str, list[str]] = {}
+    for path in sorted(set(re.findall(r"\s(/\S+)$", mapped, re.MULTILINE))):
+        library = _NVIDIA_LIBRARY.match(path.rpartition("/")[2])
+        if library:
+            found.setdefault(library[1], []).append(path)
+    return found
 
 
 def _device(device: Device) -> Message:

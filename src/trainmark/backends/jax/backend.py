@@ -20,6 +20,8 @@ from trainmark.backends.base import (
     is_untested,
     require_support,
 )
+from trainmark.backends.examination import Examination
+from trainmark.backends.jax import health
 from trainmark.backends.jax.fast import FastTrainer
 from trainmark.backends.jax.idiomatic import IdiomaticTrainer
 from trainmark.data.dataset import Dataset
@@ -48,6 +50,10 @@ class JaxBackend:
         device = _devices()[next(seen for seen in _devices() if seen.id == options.device)]
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
         return kind(workload, model, data, options, device)
+
+    def examine(self) -> Examination:
+        """Its plug-in for GPUs, and a product on each device."""
+        return health.examine(tuple(device.id for device in _devices()))
 
 
 def _devices() -> dict[Device, Any]:

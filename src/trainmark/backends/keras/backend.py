@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from trainmark.backends.base import ALL_KINDS, STYLES, Capabilities, Options, Trainer, is_untested, require_support
+from trainmark.backends.examination import Examination
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -71,6 +72,12 @@ class KerasOnTensorFlow(KerasBackend):
         # Notes on how TensorFlow was built; its warnings and errors are left alone.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
+
+    def examine(self) -> Examination:
+        """What TensorFlow was built for, and a product on each device. The other engines are backends themselves."""
+        from trainmark.backends.keras import health
+
+        return health.examine(tuple(device.id for device in self._engine.devices()))
 
 
 class KerasOnTorch(KerasBackend):

@@ -17,6 +17,7 @@ from trainmark.backends.base import (
     is_untested,
     require_support,
 )
+from trainmark.backends.examination import Examination
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -61,6 +62,12 @@ class MxnetBackend:
         from trainmark.backends.mxnet.idiomatic import IdiomaticTrainer  # not above: MXNet 2 has not what it builds on
 
         return IdiomaticTrainer(workload, model, data, options)
+
+    def examine(self) -> Examination:
+        """What it was built for, and a product on each device."""
+        from trainmark.backends.mxnet import health
+
+        return health.examine(tuple(device.id for device in _devices()))
 
 
 def _devices() -> tuple[Device, ...]:

@@ -21,6 +21,7 @@ from trainmark.backends.base import (
     Steps,
     require_support,
 )
+from trainmark.backends.examination import LEFT, RIGHT, Examination, try_products
 from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
@@ -42,6 +43,10 @@ class NumpyBackend:
         """A trainer with the whole training set prepared in memory."""
         require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
+
+    def examine(self) -> Examination:
+        """A product on the CPU."""
+        return Examination(products=try_products(("cpu",), lambda _: (np.matmul(LEFT, RIGHT), "cpu")))
 
 
 class NumpyTrainer:

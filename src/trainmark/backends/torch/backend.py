@@ -17,6 +17,8 @@ from trainmark.backends.base import (
     is_untested,
     require_support,
 )
+from trainmark.backends.examination import Examination
+from trainmark.backends.torch import health
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.data.dataset import Dataset
@@ -44,6 +46,10 @@ class TorchBackend:
         if options.style == "fast":
             return FastTrainer(workload, model, data, options)
         return IdiomaticTrainer(workload, model, data, options)
+
+    def examine(self) -> Examination:
+        """What it was built for, and a product on each device."""
+        return health.examine(tuple(device.id for device in _devices()))
 
 
 def _devices() -> tuple[Device, ...]:

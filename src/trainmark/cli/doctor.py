@@ -1,0 +1,78 @@
+"""``trainmark doctor``: is this machine fit, and which command mends it?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
+from trainmark.cli.output import console, json_option, print_json
+
+if TYPE_CHECKING:
+    from trainmark.study.doctor.check import Check
+
+SCHEMA = 1
+_STYLES = {"PASS": "green", "WARN": "yellow", "FAIL": "bold red", "SKIP": "dim"}
+
+EPILOG = """\b
+Examples:
+  trainmark doctor
+  trainmark doctor --quick --json
+
+\b
+PASS: well.  WARN: slow, or doubtful numbers.  FAIL: can't be used, or wrong.  SKIP: could not be looked at here.
+Exit codes: 0 no FAIL; 1 at least one; 2 usage.
+"""
+
+
+@click.command("doctor", epilog=EPILOG)
+@click.option("--quick", is_flag=True, help="Leave out the frameworks, which take some seconds each to import.")
+@click.option("--all", "show_all", is_flag=True, help="Show all that was skipped, too.")
+@data_dir_option
+@json_option
+def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -> int:
+    """Is this machine fit? What was found, and the command that mends it.
+
+    Each framework is asked in a process of its own, all at once, since importing one may crash or hang.
+    """
+    from trainmark.data.locate import locate
+    from trainmark.study import doctor
+
+    with console(to_stderr=True).status("looking at this machine" + ("" if quick else " and its frameworks")):
+        checks = list(doctor.diagnose(doctor.gather(quick=quick)))
+        checks += doctor.look_at_data(
+            lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
+            (cache_dir(), Path.cwd()),
+        )
+    if as_json:
+        print_json({"schema": SCHEMA, "checks": [asdict(check) for check in checks]})
+    else:
+        _show(checks, show_all=show_all)
+    return FAILED if any(check.status == "FAIL" for check in checks) else OK
+
+
+def _show(checks: list[Check], *, show_all: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = console()
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        if check.status == "SKIP" and not check.fix and not show_all:
+            continue
+        words = Text(check.found)
+        if check.fix:
+            words.append(f"\n→ {check.fix}", style="bold")
+        table.add_row(Text(check.status, style=_STYLES[check.status]), check.id, words)
+    screen.print(table)
+    counts = {status: sum(check.status == status for check in checks) for status in _STYLES}
+    summary = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
+    hint = "" if show_all or not counts["SKIP"] else " (--all shows what was skipped, and why)"
+    screen.print(f"\n{summary}{hint}")

@@ -1,0 +1,191 @@
+"""What NVIDIA's driver says of its GPUs, through NVML. The library is passed in, so that tests need no GPU.
+
+Every question can fail by itself: a virtual GPU has no fan, a consumer card no ECC, a container no right to ask. What
+was not answered is None, never 0.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+_MILLI = 1e-3
+
+# Reasons why a clock is below what was asked for, by bit (nvml.h); idleness and settings of an application are none.
+THROTTLE_REASONS = {
+    0x0000000000000004: "power cap",
+    0x0000000000000008: "hardware slowdown",
+    0x0000000000000020: "thermal slowdown by software",
+    0x0000000000000040: "thermal slowdown by hardware",
+    0x0000000000000080: "power brake",
+}
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the driver describes it.
+
+    Args:
+        compute_capability: ``(major, minor)``.
+        pci_width: lanes in use now, and the most that both ends could use.
+        power_limit_watts: what it may draw now; ``power_default_watts`` what it may draw as it was made.
+        p_state: 0 the fastest to 15.
+        throttle_reasons: why its clocks are lower than they could be, now.
+        ecc_errors: uncorrected, since the driver was loaded.
+        mig: whether it is divided into parts (MIG).
+        numa_node: where it is attached.
+        peers: indices of the GPUs whose memory it can read directly.
+        processes: ids of the processes that compute on it.
+    """
+
+    index: int
+    name: str | None = None
+    uuid: str | None = None
+    compute_capability: tuple[int, int] | None = None
+    memory_bytes: int | None = None
+    pci_width: tuple[int, int] | None = None
+    pci_generation: tuple[int, int] | None = None
+    persistence: bool | None = None
+    power_limit_watts: float | None = None
+    power_default_watts: float | None = None
+    p_state: int | None = None
+    throttle_reasons: tuple[str, ...] | None = None
+    ecc_errors: int | None = None
+    temperature_celsius: int | None = None
+    mig: bool | None = None
+    numa_node: int | None = None
+    peers: tuple[int, ...] | None = None
+    processes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Driver:
+    """NVIDIA's driver; ``problem`` says why there is nothing else.
+
+    Args:
+        version: of the driver.
+        cuda: the newest CUDA that it serves, ``(major, minor)``.
+    """
+
+    version: str | None = None
+    cuda: tuple[int, int] | None = None
+    gpus: tuple[Gpu, ...] = ()
+    problem: str | None = None
+
+
+class Nvml:
+    """An open NVML.
+
+    Args:
+        library: the module ``pynvml``, or what stands in for it.
+    """
+
+    def __init__(self, library: Any) -> None:
+        self._library = library
+
+    def ask(self, question: str, *about: Any) -> Any:
+        """One answer, None where there is none: not supported, no permission, GPU lost, library too old."""
+        function = getattr(self._library, question, None)
+        if function is None:
+            return None
+        try:
+            return function(*about)
+        except self._library.NVMLError:
+            return None
+
+    def handles(self) -> list[Any]:
+        """A handle a GPU, None for one that has fallen off its bus."""
+        count = self.ask("nvmlDeviceGetCount") or 0
+        return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
+
+
+def read_driver(library: Any = None) -> Driver:
+    """The driver and its GPUs as they are now."""
+    if library is None:
+        library = importlib.import_module("pynvml")
+    try:
+        library.nvmlInit()
+    except library.NVMLError as error:
+        return Driver(problem=str(error))
+    try:
+        nvml = Nvml(library)
+        handles = nvml.handles()
+        cuda = nvml.ask("nvmlSystemGetCudaDriverVersion_v2")
+        return Driver(
+            _text(nvml.ask("nvmlSystemGetDriverVersion")),
+            None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
+            tuple(_gpu(nvml, library, index, handles) for index in range(len(handles))),
+        )
+    finally:
+        library.nvmlShutdown()
+
+
+def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
+    handle = handles[index]
+    if handle is None:
+        return Gpu(index)
+
+    def ask(question: str, *more: Any) -> Any:
+        return nvml.ask(question, handle, *more)
+
+    reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
+    if reasons is None:  # as it was called before driver 535
+        reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+    processes = ask("nvmlDeviceGetComputeRunningProcesses")
+    return Gpu(
+        index,
+        name=_text(ask("nvmlDeviceGetName")),
+        uuid=_text(ask("nvmlDeviceGetUUID")),
+        compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
+        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
+        pci_width=_both(ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")),
+        pci_generation=_both(ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")),
+        persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
+        power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI),
+        power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI),
+        p_state=ask("nvmlDeviceGetPerformanceState"),
+        throttle_reasons=_map(reasons, throttle_reasons),
+        ecc_errors=ask(
+            "nvmlDeviceGetTotalEccErrors",
+            getattr(library, "NVML_MEMORY_ERROR_TYPE_UNCORRECTED", 1),
+            getattr(library, "NVML_VOLATILE_ECC", 0),
+        ),
+        temperature_celsius=ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)),
+        mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
+        numa_node=ask("nvmlDeviceGetNumaNodeId"),
+        peers=_peers(nvml, library, index, handles),
+        processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
+    )
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """The reasons that are set in ``bits``."""
+    return tuple(reason for bit, reason in THROTTLE_REASONS.items() if bits & bit)
+
+
+def _peers(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> tuple[int, ...] | None:
+    if len(handles) < 2:
+        return None
+    read = getattr(library, "NVML_P2P_CAPS_INDEX_READ", 0)
+    status = {
+        other: nvml.ask("nvmlDeviceGetP2PStatus", handles[index], handle, read)
+        for other, handle in enumerate(handles)
+        if other != index and handle is not None
+    }
+    if all(each is None for each in status.values()):
+        return None
+    return tuple(other for other, each in status.items() if each == getattr(library, "NVML_P2P_STATUS_OK", 0))
+
+
+def _map(answer: Any, change: Callable[[Any], Any]) -> Any:
+    return None if answer is None else change(answer)
+
+
+def _both(first: Any, second: Any) -> tuple[int, int] | None:
+    return None if first is None or second is None else (int(first), int(second))
+
+
+def _text(answer: Any) -> str | None:
+    return answer.decode() if isinstance(answer, bytes) else answer

@@ -1,0 +1,95 @@
+"""``trainmark doctor``: is this machine fit, and if not, which command mends it?
+
+Facts are gathered once, by readers that are passed in; every check is a function of facts. So each runs on recorded
+ones too.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.data.locate import Located
+from trainmark.execute.examine import Framework, examine_all
+from trainmark.measure.host import Host, read_host
+from trainmark.measure.machine import cpu_load
+from trainmark.measure.nvidia import Driver, read_driver
+from trainmark.study.doctor import data, frameworks, gpu, host
+from trainmark.study.doctor.check import Check
+
+DATASETS = ("mnist", "cifar10")
+_LOOK_AT_LOAD_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the checks look at.
+
+    Args:
+        busy: share of all cores in use, 0 to 1.
+        frameworks: None where they were not asked.
+    """
+
+    host: Host
+    driver: Driver
+    busy: float | None = None
+    frameworks: tuple[Framework, ...] | None = None
+
+
+def gather(
+    *,
+    quick: bool = False,
+    read_host: Callable[[], Host] = read_host,
+    read_driver: Callable[[], Driver] = read_driver,
+    busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
+    examine: Callable[[], tuple[Framework, ...]] = examine_all,
+) -> Facts:
+    """The facts as they are now.
+
+    Args:
+        quick: leave the frameworks unasked.
+    """
+    share = busy()  # first, before this very program makes the machine busy
+    return Facts(read_host(), read_driver(), share, None if quick else examine())
+
+
+def diagnose(facts: Facts) -> Iterator[Check]:
+    """Every check of the machine and of its frameworks."""
+    yield host.clock(facts.host)
+    yield host.cpu_quota(facts.host)
+    yield host.governor(facts.host)
+    yield host.turbo(facts.host)
+    yield host.load(facts.host, facts.busy)
+    yield host.memory(facts.host)
+    yield host.memlock(facts.host, facts.driver)
+    yield host.stack(facts.host)
+    yield host.shared_memory(facts.host)
+    yield host.wsl(facts.host)
+    yield gpu.driver(facts.host, facts.driver)
+    yield gpu.visible(facts.host, facts.driver)
+    yield from gpu.each(facts.driver)
+    if facts.frameworks is not None:
+        yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
+
+
+def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> Iterator[Check]:
+    """Every check of data.
+
+    Args:
+        locate: finds a dataset without asking a mirror.
+        places: folders that are written to.
+    """
+    for name in DATASETS:
+        yield data.dataset(name, locate)
+    yield from data.disk([(place, _free(place)) for place in places])
+
+
+def _free(place: Path) -> int | None:
+    """Bytes free where ``place`` is, or will be."""
+    there = next((folder for folder in (place, *place.parents) if folder.exists()), None)
+    try:
+        return shutil.disk_usage(there).free if there else None
+    except OSError:
+        return None

@@ -1,0 +1,46 @@
+"""What a check says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding.
+
+    Args:
+        id: stable, so that scripts can name it; a dot separates what it is about.
+        status: FAIL keeps a device from being used or makes numbers wrong, WARN makes them slow or doubtful, SKIP could
+            not be looked at here.
+        found: what was found, for people.
+        fix: what to do, best the exact command; empty where nothing is to be done.
+    """
+
+    id: str
+    status: Status
+    found: str
+    fix: str = ""
+
+
+def passed(id_: str, found: str) -> Check:
+    """All is well."""
+    return Check(id_, "PASS", found)
+
+
+def skipped(id_: str, why: str, fix: str = "") -> Check:
+    """It could not be looked at, or has no meaning here."""
+    return Check(id_, "SKIP", why, fix)
+
+
+def warned(id_: str, found: str, fix: str) -> Check:
+    """Slow or doubtful."""
+    return Check(id_, "WARN", found, fix)
+
+
+def failed(id_: str, found: str, fix: str) -> Check:
+    """Not to be used as it is."""
+    return Check(id_, "FAIL", found, fix)

@@ -1,0 +1,51 @@
+"""Checks of the datasets, and of the room for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from trainmark import units
+from trainmark.data.locate import Located
+from trainmark.errors import DamagedData, DataError, TrainmarkError
+from trainmark.study.doctor.check import Check, failed, passed, warned
+
+NEEDED_BYTES = 2**30
+"""Both datasets packed and unpacked, with room for records."""
+
+
+def dataset(name: str, locate: Callable[[str], Located]) -> Check:
+    """Whether a dataset is at hand, every byte of it checked.
+
+    Args:
+        name: of the catalogue.
+        locate: finds it without asking a mirror.
+    """
+    id_ = f"data.{name}"
+    try:
+        found = locate(name)
+    except DamagedData as error:
+        return failed(id_, str(error).splitlines()[0], error.fix or f"trainmark data fetch {name}")
+    except DataError:
+        return warned(id_, "not at hand, so it is fetched when it is first needed", f"trainmark data fetch {name}")
+    except TrainmarkError as error:
+        return failed(id_, error.problem, error.fix)
+    size = f"{found.train_examples:,} training and {found.test_examples:,} test examples in {found.directory}"
+    if not found.complete:
+        return warned(id_, f"only a part of it is at hand: {size}", f"trainmark data fetch {name}")
+    return passed(id_, f"verified: {size}")
+
+
+def disk(free_bytes: Sequence[tuple[Path, int | None]]) -> list[Check]:
+    """Whether there is room for the datasets and for records.
+
+    Args:
+        free_bytes: places that are written to, each with what is free there, None where that can't be told.
+    """
+    id_ = "data.disk-space"
+    short = [(place, free) for place, free in free_bytes if free is not None and free < NEEDED_BYTES]
+    if short:
+        listed = ", ".join(f"{units.bytes_(free)} at {place}" for place, free in short)
+        return [warned(id_, f"little room: {listed}", f"Free some: df -h {short[0][0]}")]
+    listed = ", ".join(f"{units.bytes_(free)} free at {place}" for place, free in free_bytes)
+    return [passed(id_, listed)]

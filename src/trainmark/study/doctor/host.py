@@ -1,0 +1,162 @@
+"""Checks of the machine apart from its GPUs."""
+
+from __future__ import annotations
+
+import math
+
+from trainmark import units
+from trainmark.measure.host import Host
+from trainmark.measure.machine import BUSY_SHARE
+from trainmark.measure.nvidia import Driver
+from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
+
+MIB = 2**20
+GIB = 2**30
+_COARSE_CLOCK_SECONDS = 1e-3
+_SMALL_MEMLOCK, _SMALL_STACK, _SMALL_SHARED = 64 * MIB, 4 * MIB, GIB
+_LITTLE_MEMORY = 2 * GIB
+
+
+def clock(host: Host) -> Check:
+    """Whether the clock that runs are timed by is fine enough, and only goes forward."""
+    id_, resolution = "host.clock", host.clock_resolution_seconds
+    if resolution is None:
+        return skipped(id_, "the clock was not read")
+    if resolution < 0:
+        return failed(id_, f"the clock went back by {-resolution:.3g} s", "Restart the machine, or its virtual clock.")
+    if resolution > _COARSE_CLOCK_SECONDS:
+        return warned(
+            id_,
+            f"the clock moves in steps of {resolution * 1e3:.3g} ms",
+            "Choose another clock source: /sys/devices/system/clocksource/clocksource0/current_clocksource",
+        )
+    return passed(id_, f"steps of {resolution * 1e9:.0f} ns or less")
+
+
+def cpu_quota(host: Host) -> Check:
+    """Whether the control group gives the cores that are visible: frameworks start a thread for each of those."""
+    id_, quota, cores = "host.cpu-quota", host.cpu_quota, host.usable_cores
+    if quota is None or cores is None:
+        return passed(id_, f"no quota, {units.many(cores, 'core')}" if cores else "no quota")
+    if quota < cores:
+        threads = max(int(quota), 1)
+        return warned(
+            id_,
+            f"the control group allows {quota:g} of {cores} visible cores, so frameworks start too many threads",
+            f"trainmark run --threads {threads}, or start the container with --cpuset-cpus instead of --cpus",
+        )
+    return passed(id_, f"{quota:g} cores allowed, {cores} visible")
+
+
+def governor(host: Host) -> Check:
+    """Whether the CPU's frequency is held up."""
+    id_ = "host.cpu-governor"
+    if not host.governors:
+        return skipped(id_, "the frequency governor is not visible (a virtual machine, or not Linux)")
+    if set(host.governors) <= {"performance"}:
+        return passed(id_, "performance")
+    return warned(
+        id_,
+        f"{', '.join(host.governors)}: cores speed up only after a while",
+        "sudo cpupower frequency-set -g performance",
+    )
+
+
+def turbo(host: Host) -> Check:
+    """Whether the CPU's frequency can change with its load."""
+    id_ = "host.cpu-turbo"
+    if host.turbo is None:
+        return skipped(id_, "whether the CPU may run above its base frequency is not visible")
+    return passed(id_, "on: fast, but the speed of one core depends on what the others do" if host.turbo else "off")
+
+
+def load(host: Host, busy: float | None) -> Check:
+    """Whether something else is using the CPU.
+
+    Args:
+        host: for its number of cores.
+        busy: share of all cores in use just now, 0 to 1.
+    """
+    id_ = "host.load"
+    if busy is None:
+        return skipped(id_, "the load was not read")
+    found = f"{busy:.0%} of {units.many(host.usable_cores or 1, 'core')} in use"
+    if busy > BUSY_SHARE:
+        return warned(id_, found, "Wait, or end what runs: top")
+    return passed(id_, found)
+
+
+def memory(host: Host) -> Check:
+    """Whether there is memory, and nothing lies in swap."""
+    id_ = "host.memory"
+    if host.memory_available_bytes is None:
+        return skipped(id_, "the memory was not read")
+    used, total = host.swap_bytes or (0, 0)
+    swap = f"{units.bytes_(used)} of {units.bytes_(total)} swap in use"
+    found = f"{units.bytes_(host.memory_available_bytes)} available, {swap}"
+    if host.memory_available_bytes < _LITTLE_MEMORY:
+        return warned(id_, found, "End what needs the memory: ps aux --sort=-rss | head")
+    if total and used > total / 2:
+        return warned(id_, found, "sudo swapoff -a && sudo swapon -a, once there is memory for what lies there")
+    return passed(id_, found)
+
+
+def memlock(host: Host, driver: Driver) -> Check:
+    """Whether enough memory can be locked for copies between GPUs and machines."""
+    id_ = "host.memlock"
+    if not driver.gpus:
+        return skipped(id_, "there is no GPU that would need locked memory")
+    return _limit(
+        id_,
+        host.limits.memlock_bytes,
+        _SMALL_MEMLOCK,
+        "may be locked, little for copies between GPUs and machines",
+        "ulimit -l unlimited, or docker run --ulimit memlock=-1",
+    )
+
+
+def stack(host: Host) -> Check:
+    """Whether threads get a stack that compilers can work on."""
+    return _limit(
+        "host.stack",
+        host.limits.stack_bytes,
+        _SMALL_STACK,
+        "of stack a thread, little for compilers",
+        "ulimit -s 65536, or docker run --ulimit stack=67108864",
+    )
+
+
+def shared_memory(host: Host) -> Check:
+    """Whether loader processes can pass batches through ``/dev/shm``."""
+    id_, size = "host.shared-memory", host.shared_memory_bytes
+    if size is None:
+        return skipped(id_, "there is no /dev/shm")
+    if size < _SMALL_SHARED:
+        return warned(
+            id_,
+            f"/dev/shm has {units.bytes_(size)}, too little for loaders with several processes",
+            "docker run --ipc=host, or --shm-size=8g",
+        )
+    return passed(id_, units.bytes_(size))
+
+
+def wsl(host: Host) -> Check:
+    """Under Windows, whether the GPU is passed through."""
+    id_ = "host.wsl"
+    if not host.wsl:
+        return skipped(id_, "not under WSL")
+    if "/dev/dxg" in host.nvidia_device_files:
+        return passed(id_, "the GPU is passed through (/dev/dxg)")
+    return warned(
+        id_,
+        "under WSL without /dev/dxg, so no GPU can be seen",
+        "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
+    )
+
+
+def _limit(id_: str, limit: float | None, least: int, what: str, fix: str) -> Check:
+    if limit is None:
+        return skipped(id_, "the limit was not read")
+    if limit < least:
+        return warned(id_, f"{units.bytes_(int(limit))} {what}", fix)
+    return passed(id_, "unlimited" if math.isinf(limit) else units.bytes_(int(limit)))

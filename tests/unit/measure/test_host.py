@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainmark.measure import host
+
+
+def tree(root: Path, **files: str) -> Path:
+    """Files below ``root``; two underscores stand for a slash, ``DOT`` for a dot."""
+    for name, text in files.items():
+        path = root / name.replace("__", "/").replace("DOT", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "cores"),
+    [
+        ({}, None),
+        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__cpuDOTmax": "max 100000\n"}, None),
+        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__cpuDOTmax": "150000 100000\n"}, 1.5),
+        (
+            {
+                "proc__self__cgroup": "0::/slice/job\n",
+                "sys__fs__cgroup__slice__cpuDOTmax": "200000 100000\n",
+                "sys__fs__cgroup__slice__job__cpuDOTmax": "max 100000\n",
+            },
+            2.0,
+        ),
+        (
+            {
+                "proc__self__cgroup": "0::/slice/job\n",
+                "sys__fs__cgroup__slice__cpuDOTmax": "200000 100000\n",
+                "sys__fs__cgroup__slice__job__cpuDOTmax": "50000 100000\n",
+            },
+            0.5,
+        ),
+        (
+            {
+                "sys__fs__cgroup__cpu__cpuDOTcfs_quota_us": "400000\n",
+                "sys__fs__cgroup__cpu__cpuDOTcfs_period_us": "100000\n",
+            },
+            4.0,
+        ),
+        (
+            {
+                "sys__fs__cgroup__cpu__cpuDOTcfs_quota_us": "-1\n",
+                "sys__fs__cgroup__cpu__cpuDOTcfs_period_us": "100000\n",
+            },
+            None,
+        ),
+    ],
+)
+def test_cpu_quota(tmp_path: Path, files: dict[str, str], cores: float | None) -> None:
+    assert host.cpu_quota(tree(tmp_path, **files)) == cores
+
+
+@pytest.mark.parametrize(
+    ("files", "environment", "kind"),
+    [
+        ({"proc__1__cgroup": "0::/init.scope\n"}, {}, None),
+        ({"DOTdockerenv": ""}, {}, "docker"),
+        ({"run__DOTcontainerenv": ""}, {}, "podman"),
+        ({"run__systemd__container": "lxc\n"}, {}, "lxc"),
+        ({}, {"container": "oci"}, "oci"),
+        ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
+        ({"proc__1__cgroup": "12:cpu:/kubepods/besteffort/pod1\n"}, {}, "kubepods"),
+    ],
+)
+def test_container(tmp_path: Path, files: dict[str, str], environment: dict[str, str], kind: str | None) -> None:
+    assert host.container(tree(tmp_path, **files), environment) == kind
+
+
+def test_governors_and_turbo(tmp_path: Path) -> None:
+    cpus = "sys__devices__system__cpu__"
+    assert host.governors(tmp_path) == ()
+    assert host.turbo(tmp_path) is None
+    tree(
+        tmp_path,
+        **{
+            f"{cpus}cpu0__cpufreq__scaling_governor": "powersave\n",
+            f"{cpus}cpu1__cpufreq__scaling_governor": "performance\n",
+            f"{cpus}cpufreq__boost": "1\n",
+        },
+    )
+    assert host.governors(tmp_path) == ("performance", "powersave")
+    assert host.turbo(tmp_path) is True
+    assert host.turbo(tree(tmp_path, **{f"{cpus}intel_pstate__no_turbo": "1\n"})) is False
+
+
+def test_gpus_on_the_bus(tmp_path: Path) -> None:
+    assert host.nvidia_on_bus(tmp_path) is None
+    bus = "sys__bus__pci__devices__"
+    tree(
+        tmp_path,
+        **{
+            f"{bus}gpu__vendor": "0x10de\n",
+            f"{bus}gpu__class": "0x030200\n",
+            f"{bus}sound__vendor": "0x10de\n",
+            f"{bus}sound__class": "0x040300\n",
+            f"{bus}other__vendor": "0x1234\n",
+            f"{bus}other__class": "0x030000\n",
+        },
+    )
+    assert host.nvidia_on_bus(tmp_path) == 1
+
+
+def test_a_clock_that_steps_or_goes_back() -> None:
+    ticks = iter([0.0, 0.0, 0.5, 0.5, 1.0])
+    assert host.clock_resolution(lambda: next(ticks), tries=2) == 0.5
+    backwards = iter([1.0, 2.0, 2.0, 1.0])
+    assert host.clock_resolution(lambda: next(backwards), tries=2) == -1.0
+
+
+def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
+    found = host.read_host(
+        tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"), {"PATH": ""}
+    )
+    assert found.wsl
+    assert (found.nvidia_smi, found.load, found.cpu_quota, found.shared_memory_bytes) == (None, None, None, None)
+
+
+def test_this_machine() -> None:
+    found = host.read_host()
+    assert found.usable_cores and found.usable_cores >= 1
+    assert found.clock_resolution_seconds is not None and 0 < found.clock_resolution_seconds < 1e-3
+    assert found.memory_available_bytes and found.memory_available_bytes > 0

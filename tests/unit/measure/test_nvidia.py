@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from trainmark.measure.nvidia import Gpu, read_driver, throttle_reasons
+
+
+class NVMLError(Exception):
+    pass
+
+
+ANSWERS: dict[str, Any] = {
+    "nvmlInit": None,
+    "nvmlShutdown": None,
+    "nvmlSystemGetDriverVersion": b"580.65.06",
+    "nvmlSystemGetCudaDriverVersion_v2": 13000,
+    "nvmlDeviceGetCount": 2,
+    "nvmlDeviceGetName": "NVIDIA H100 80GB HBM3",
+    "nvmlDeviceGetUUID": b"GPU-5e1f",
+    "nvmlDeviceGetCudaComputeCapability": [9, 0],
+    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=85520809984),
+    "nvmlDeviceGetCurrPcieLinkWidth": 8,
+    "nvmlDeviceGetMaxPcieLinkWidth": 16,
+    "nvmlDeviceGetCurrPcieLinkGeneration": 1,
+    "nvmlDeviceGetMaxPcieLinkGeneration": 5,
+    "nvmlDeviceGetPersistenceMode": 1,
+    "nvmlDeviceGetEnforcedPowerLimit": 350_000,
+    "nvmlDeviceGetPowerManagementDefaultLimit": 700_000,
+    "nvmlDeviceGetPerformanceState": 0,
+    "nvmlDeviceGetCurrentClocksEventReasons": 0x44,
+    "nvmlDeviceGetTotalEccErrors": 0,
+    "nvmlDeviceGetTemperature": 41,
+    "nvmlDeviceGetMigMode": [0, 0],
+    "nvmlDeviceGetNumaNodeId": 1,
+    "nvmlDeviceGetP2PStatus": 0,
+    "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=4711)],
+}
+
+
+def library(**changes: Any) -> Any:
+    """An NVML that gives ``ANSWERS``; an exception among the changes is raised, ``...`` takes the function away."""
+
+    def answering(answer: Any) -> Any:
+        def function(*about: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return function
+
+    answers = {name: answer for name, answer in (ANSWERS | changes).items() if answer is not ...}
+    functions = {name: answering(answer) for name, answer in answers.items()}
+    functions.setdefault("nvmlDeviceGetHandleByIndex", lambda index: f"handle {index}")
+    return SimpleNamespace(NVMLError=NVMLError, **functions)
+
+
+def test_every_answer() -> None:
+    driver = read_driver(library())
+    assert (driver.version, driver.cuda, driver.problem) == ("580.65.06", (13, 0), None)
+    assert driver.gpus[1] == Gpu(
+        1,
+        name="NVIDIA H100 80GB HBM3",
+        uuid="GPU-5e1f",
+        compute_capability=(9, 0),
+        memory_bytes=85520809984,
+        pci_width=(8, 16),
+        pci_generation=(1, 5),
+        persistence=True,
+        power_limit_watts=350.0,
+        power_default_watts=700.0,
+        p_state=0,
+        throttle_reasons=("power cap", "thermal slowdown by hardware"),
+        ecc_errors=0,
+        temperature_celsius=41,
+        mig=False,
+        numa_node=1,
+        peers=(0,),
+        processes=(4711,),
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in ANSWERS if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetCount"]
+)
+@pytest.mark.parametrize("absent", [NVMLError("Not Supported"), ...])
+def test_one_question_without_an_answer_leaves_the_others(name: str, absent: Any) -> None:
+    whole, driver = read_driver(library()), read_driver(library(**{name: absent}))
+    fields = {
+        field for field in Gpu.__dataclass_fields__ if getattr(whole.gpus[0], field) != getattr(driver.gpus[0], field)
+    }
+    assert len(fields) == 1
+    assert all(getattr(driver.gpus[0], field) is None for field in fields)
+
+
+def test_before_driver_535_the_reasons_have_another_name() -> None:
+    old = library(nvmlDeviceGetCurrentClocksEventReasons=..., nvmlDeviceGetCurrentClocksThrottleReasons=0x8)
+    assert read_driver(old).gpus[0].throttle_reasons == ("hardware slowdown",)
+
+
+def test_a_gpu_that_fell_off_its_bus() -> None:
+    lost = library(nvmlDeviceGetHandleByIndex=NVMLError("GPU is lost"))
+    assert read_driver(lost).gpus == (Gpu(0), Gpu(1))
+
+
+def test_no_nvml() -> None:
+    driver = read_driver(library(nvmlInit=NVMLError("NVML Shared Library Not Found")))
+    assert (driver.gpus, driver.problem) == ((), "NVML Shared Library Not Found")
+
+
+def test_idleness_is_no_throttling() -> None:
+    assert throttle_reasons(0x1) == ()

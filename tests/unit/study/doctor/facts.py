@@ -1,0 +1,117 @@
+"""Machines as doctor sees them: a good one with a GPU, and what others differ from it in."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from trainmark.backends.examination import EXPECTED, Examination, Product
+from trainmark.execute.examine import Framework
+from trainmark.measure.host import Host, Limits
+from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.study.doctor import Facts, diagnose
+from trainmark.study.doctor.check import Check
+
+GIB = 2**30
+
+HOST = Host(
+    system="Linux",
+    release="6.8.0-60-generic",
+    python="3.12.3",
+    logical_cores=16,
+    usable_cores=16,
+    load=0.1,
+    governors=("performance",),
+    turbo=False,
+    numa_nodes=1,
+    limits=Limits(float("inf"), 8.0 * 2**20, 65536.0),
+    shared_memory_bytes=64 * GIB,
+    memory_available_bytes=100 * GIB,
+    swap_bytes=(0, 0),
+    clock_resolution_seconds=5e-8,
+    nvidia_on_bus=1,
+    nvidia_device_files=("/dev/nvidia0",),
+    nvidia_smi="/usr/bin/nvidia-smi",
+    nvidia_module="580.65.06",
+)
+GPU = Gpu(
+    0,
+    name="NVIDIA H100 80GB HBM3",
+    uuid="GPU-5e1f3c9a-7f4e-4a2b-9f0e-0d6a1b2c3d4e",
+    compute_capability=(9, 0),
+    memory_bytes=80 * GIB,
+    pci_width=(16, 16),
+    pci_generation=(5, 5),
+    persistence=True,
+    power_limit_watts=700.0,
+    power_default_watts=700.0,
+    p_state=0,
+    throttle_reasons=(),
+    ecc_errors=0,
+    temperature_celsius=34,
+    mig=False,
+    processes=(),
+)
+DRIVER = Driver("580.65.06", (13, 0), (GPU,))
+NO_GPU = {
+    "driver": Driver(problem="NVML Shared Library Not Found"),
+    "host": {"nvidia_on_bus": 0, "nvidia_device_files": (), "nvidia_smi": None, "nvidia_module": None},
+}
+
+
+def product(device: str, **changes: Any) -> Product:
+    """A product that was right."""
+    return dataclasses.replace(Product(device, EXPECTED, device, 0.2), **changes)
+
+
+TORCH = Framework(
+    "torch",
+    installed=True,
+    install="pip install torch",
+    install_gpu="pip install --force-reinstall torch",
+    version="2.11.0+cu130",
+    devices=("cpu", "cuda:0"),
+    examination=Examination(
+        "CUDA 13.0",
+        ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"),
+        None,
+        (product("cpu"), product("cuda:0")),
+    ),
+    libraries={"cudnn": ["/venv/nvidia/cudnn/lib/libcudnn.so.9"]},
+    seconds=3.0,
+)
+JAX = Framework(
+    "jax",
+    installed=True,
+    install="pip install jax",
+    install_gpu="pip install 'jax[cuda13]'",
+    version="0.10.2",
+    devices=("cpu", "cuda:0"),
+    examination=Examination("CUDA 13", None, None, (product("cpu"), product("cuda:0"))),
+    seconds=4.0,
+)
+GOOD = Facts(HOST, DRIVER, 0.02, (TORCH, JAX))
+
+
+def on(facts: Facts = GOOD, **changes: Any) -> Facts:
+    """``facts`` with some fields of its host, its driver, its only GPU or its torch changed."""
+    host = dataclasses.replace(facts.host, **changes.get("host", {}))
+    driver = changes.get("driver", facts.driver)
+    if "gpu" in changes:
+        driver = dataclasses.replace(driver, gpus=(dataclasses.replace(GPU, **changes["gpu"]),))
+    torch = changes.get("torch", TORCH)
+    return Facts(host, driver, changes.get("busy", facts.busy), (torch, JAX) if facts.frameworks else None)
+
+
+def examined(**changes: Any) -> Framework:
+    """``TORCH`` with another examination."""
+    assert TORCH.examination is not None
+    devices = changes.pop("devices", TORCH.devices)
+    return dataclasses.replace(TORCH, devices=devices, examination=dataclasses.replace(TORCH.examination, **changes))
+
+
+def named(facts: Facts, id_: str) -> Check:
+    """The one check of that id."""
+    found = [check for check in diagnose(facts) if check.id == id_]
+    assert len(found) == 1, f"{id_}: {[check.id for check in diagnose(facts)]}"
+    return found[0]

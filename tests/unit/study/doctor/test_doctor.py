@@ -1,0 +1,363 @@
+"""What doctor says of broken set-ups, and that it says nothing of a good one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from trainmark.execute.examine import Framework
+from trainmark.measure.host import Limits
+from trainmark.measure.nvidia import Driver
+from trainmark.study.doctor import Facts, diagnose, gather
+
+from .facts import DRIVER, GOOD, GPU, HOST, JAX, NO_GPU, TORCH, examined, named, on, product
+
+BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
+    # what is broken: facts, check, status, found, fix
+    "driver not loaded": (
+        on(driver=Driver(problem="Driver Not Loaded"), host={"nvidia_module": None, "nvidia_device_files": ()}),
+        "gpu.driver",
+        "FAIL",
+        "NVML does not answer: Driver Not Loaded",
+        "modprobe nvidia",
+    ),
+    "no driver at all": (
+        on(driver=NO_GPU["driver"], host={"nvidia_smi": None, "nvidia_module": None, "nvidia_device_files": ()}),
+        "gpu.driver",
+        "FAIL",
+        "on the bus",
+        "nvidia-driver",
+    ),
+    "driver updated under a running kernel": (
+        on(driver=Driver(problem="Driver/library version mismatch"), host={"nvidia_module": "570.86.15"}),
+        "gpu.driver",
+        "FAIL",
+        "570.86.15",
+        "reboot",
+    ),
+    "container without a GPU": (
+        on(driver=NO_GPU["driver"], host={"container": "docker", "nvidia_smi": None, "nvidia_device_files": ()}),
+        "gpu.driver",
+        "FAIL",
+        "docker container",
+        "docker run --gpus all",
+    ),
+    "container told to have none": (
+        on(
+            driver=NO_GPU["driver"],
+            host={"container": "docker", "nvidia_device_files": (), "environment": {"NVIDIA_VISIBLE_DEVICES": "void"}},
+        ),
+        "gpu.visible-devices",
+        "FAIL",
+        "'void'",
+        "--gpus all",
+    ),
+    "nvidia-smi without NVML": (
+        on(driver=NO_GPU["driver"]),
+        "gpu.driver",
+        "FAIL",
+        "NVML Shared Library Not Found",
+        "LD_LIBRARY_PATH",
+    ),
+    "hidden by -1": (
+        on(host={"environment": {"CUDA_VISIBLE_DEVICES": "-1"}}),
+        "gpu.visible-devices",
+        "WARN",
+        "hides every GPU",
+        "unset CUDA_VISIBLE_DEVICES",
+    ),
+    "hidden by a container's word": (
+        on(host={"environment": {"CUDA_VISIBLE_DEVICES": "all"}}),
+        "gpu.visible-devices",
+        "FAIL",
+        "no device",
+        "unset CUDA_VISIBLE_DEVICES",
+    ),
+    "a GPU that is not there": (
+        on(host={"environment": {"CUDA_VISIBLE_DEVICES": "0,3"}}),
+        "gpu.visible-devices",
+        "WARN",
+        "'3' is no GPU",
+        "nvidia-smi -L",
+    ),
+    "another machine's UUID": (
+        on(host={"environment": {"CUDA_VISIBLE_DEVICES": "GPU-00000000"}}),
+        "gpu.visible-devices",
+        "WARN",
+        "only the 0 before it",
+        "nvidia-smi -L",
+    ),
+    "GPU too new for the build": (
+        on(torch=examined(architectures=("sm_50", "sm_80", "sm_86"))),
+        "torch.architecture",
+        "FAIL",
+        "no kernel image is available",
+        "pip install",
+    ),
+    "GPU too old for the build": (
+        on(gpu={"compute_capability": (6, 1), "name": "GTX 1080"}),
+        "torch.architecture",
+        "FAIL",
+        "GTX 1080) is sm_61",
+        "older for an old one",
+    ),
+    "compiled at first use": (
+        on(torch=examined(architectures=("sm_80", "compute_80"))),
+        "torch.architecture",
+        "WARN",
+        "compiled at first use",
+        "ComputeCache",
+    ),
+    "driver too old": (
+        on(driver=dataclasses.replace(DRIVER, version="535.183.01", cuda=(12, 2))),
+        "torch.cuda-driver",
+        "FAIL",
+        "serves CUDA up to 12.2",
+        "newer driver",
+    ),
+    "CPU build": (
+        on(torch=examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))),
+        "torch.gpu",
+        "FAIL",
+        "built for the CPU alone",
+        "--force-reinstall torch",
+    ),
+    "one framework is blind": (
+        on(torch=examined(blind="CUDA unknown error", devices=("cpu",), products=(product("cpu"),))),
+        "torch.gpu",
+        "FAIL",
+        "CUDA unknown error",
+        "fresh environment",
+    ),
+    "frameworks that differ": (
+        on(torch=examined(devices=("cpu",), products=(product("cpu"),))),
+        "frameworks.agree",
+        "WARN",
+        "torch 0, jax 1",
+        "checks above",
+    ),
+    "a missing library": (
+        on(
+            torch=examined(
+                products=(
+                    product("cpu"),
+                    product(
+                        "cuda:0",
+                        values=None,
+                        problem="libcudnn_ops.so.9: cannot open shared object file: No such file or directory",
+                    ),
+                )
+            )
+        ),
+        "torch.libraries",
+        "FAIL",
+        "libcudnn_ops.so.9 is missing",
+        "Reinstall",
+    ),
+    "a library twice": (
+        on(
+            torch=dataclasses.replace(
+                TORCH, libraries={"cudnn": ["/usr/lib/libcudnn.so.8", "/venv/cudnn/lib/libcudnn.so.9"]}
+            )
+        ),
+        "torch.libraries",
+        "WARN",
+        "/usr/lib/libcudnn.so.8",
+        "unset LD_LIBRARY_PATH",
+    ),
+    "wrong sums": (
+        on(torch=examined(products=(product("cpu"), product("cuda:0", values=(22.0, 28.0, 49.0, 0.0))))),
+        "torch.product.cuda:0",
+        "FAIL",
+        "gave 22 28 49 0",
+        "diag",
+    ),
+    "computed elsewhere": (
+        on(torch=examined(products=(product("cpu"), product("cuda:0", placed_on="/device:CPU:0")))),
+        "torch.product.cuda:0",
+        "FAIL",
+        "computed on /device:CPU:0",
+        "torch.gpu",
+    ),
+    "a crash on import": (
+        on(
+            torch=Framework(
+                "torch", True, "pip install torch", problem="the process was killed by SIGSEGV", seconds=1.0
+            )
+        ),
+        "torch.import",
+        "FAIL",
+        "SIGSEGV",
+        "pip install torch",
+    ),
+    "half the lanes": (
+        on(gpu={"pci_width": (4, 16)}),
+        "gpu.pci-link",
+        "WARN",
+        "4 of 16 lanes",
+        "slot",
+    ),
+    "a power cap": (
+        on(gpu={"power_limit_watts": 350.0}),
+        "gpu.power-cap",
+        "WARN",
+        "350 W of 700 W",
+        "nvidia-smi -i 0 -pl 700",
+    ),
+    "too hot": (
+        on(gpu={"throttle_reasons": ("thermal slowdown by hardware",), "temperature_celsius": 92}),
+        "gpu.throttling",
+        "WARN",
+        "at 92 °C: thermal",
+        "cooling",
+    ),
+    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc", "FAIL", "3 memory errors", "-r"),
+    "no persistence": (on(gpu={"persistence": False}), "gpu.persistence", "WARN", "off", "sudo nvidia-smi -pm 1"),
+    "divided": (on(gpu={"mig": True}), "gpu.mig", "WARN", "divided (MIG)", "-mig 0"),
+    "somebody else's GPU": (on(gpu={"processes": (4711, 4712)}), "gpu.processes", "WARN", "4711, 4712", "nvidia-smi"),
+    "a quota": (
+        on(host={"cpu_quota": 1.5}),
+        "host.cpu-quota",
+        "WARN",
+        "1.5 of 16 visible cores",
+        "trainmark run --threads 1",
+    ),
+    "powersave": (on(host={"governors": ("powersave",)}), "host.cpu-governor", "WARN", "powersave", "cpupower"),
+    "busy": (on(busy=0.7), "host.load", "WARN", "70% of 16 cores", "top"),
+    "docker's shared memory": (
+        on(host={"shared_memory_bytes": 64 * 2**20}),
+        "host.shared-memory",
+        "WARN",
+        "64.0 MiB",
+        "--shm-size",
+    ),
+    "locked memory": (
+        on(host={"limits": Limits(65536.0, 8.0 * 2**20, 1024.0)}),
+        "host.memlock",
+        "WARN",
+        "64.0 KiB",
+        "memlock=-1",
+    ),
+    "a small stack": (
+        on(host={"limits": Limits(float("inf"), 2.0 * 2**20, 1024.0)}),
+        "host.stack",
+        "WARN",
+        "2.00 MiB",
+        "ulimit -s",
+    ),
+    "swapping": (
+        on(host={"swap_bytes": (3 * 2**30, 4 * 2**30)}),
+        "host.memory",
+        "WARN",
+        "3.00 GiB of 4.00 GiB",
+        "swapoff",
+    ),
+    "WSL without a GPU": (
+        on(host={"wsl": True, "nvidia_device_files": ()}),
+        "host.wsl",
+        "WARN",
+        "/dev/dxg",
+        "wsl --update",
+    ),
+    "a coarse clock": (on(host={"clock_resolution_seconds": 0.0156}), "host.clock", "WARN", "15.6 ms", "clocksource"),
+    "a clock that goes back": (
+        on(host={"clock_resolution_seconds": -0.2}),
+        "host.clock",
+        "FAIL",
+        "went back by 0.2 s",
+        "clock",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_broken_set_up_is_named_with_what_mends_it(what: str) -> None:
+    facts, id_, status, found, fix = BROKEN[what]
+    check = named(facts, id_)
+    assert check.status == status, check
+    assert found in check.found
+    assert fix in check.fix
+
+
+def test_a_good_machine_has_nothing_to_mend() -> None:
+    checks = list(diagnose(GOOD))
+    assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
+    assert {"gpu.driver", "torch.gpu", "torch.architecture", "torch.product.cuda:0", "frameworks.agree"} <= {
+        check.id for check in checks if check.status == "PASS"
+    }
+
+
+def test_a_machine_without_a_gpu_is_not_scolded_for_it() -> None:
+    cpu_torch = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
+    host = dataclasses.replace(HOST, **NO_GPU["host"])
+    checks = list(diagnose(Facts(host, NO_GPU["driver"], 0.0, (cpu_torch,))))
+    assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
+    assert named(Facts(host, NO_GPU["driver"], 0.0, None), "gpu.driver").status == "SKIP"
+
+
+def test_nothing_that_was_not_read_passes() -> None:
+    nothing = Facts(dataclasses.replace(HOST, **NO_GPU["host"], governors=(), turbo=None, limits=Limits(),
+                    shared_memory_bytes=None, memory_available_bytes=None, clock_resolution_seconds=None),
+                    Driver("580", None, (type(GPU)(0),)), None, None)  # fmt: skip
+    checks = {check.id: check.status for check in diagnose(nothing)}
+    unread = {
+        id_: status
+        for id_, status in checks.items()
+        if id_ not in ("gpu.driver", "gpu.visible-devices", "host.cpu-quota")
+    }
+    assert set(unread.values()) == {"SKIP"}, unread
+
+
+def test_ids_are_unique_with_two_gpus() -> None:
+    second = dataclasses.replace(GPU, index=1, peers=(), uuid="GPU-2")
+    facts = dataclasses.replace(
+        GOOD, driver=dataclasses.replace(DRIVER, gpus=(dataclasses.replace(GPU, peers=()), second))
+    )
+    ids = [check.id for check in diagnose(facts)]
+    assert len(set(ids)) == len(ids)
+    assert named(facts, "gpu.peer-access.1").status == "WARN"
+    assert named(facts, "jax.gpu").status == "FAIL"  # sees one of two
+
+
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [
+        ("0", "PASS"),
+        (GPU.uuid, "PASS"),
+        ("GPU-5e1f", "PASS"),
+        ("MIG-1234", "PASS"),
+        ("", "WARN"),
+        ("void", "WARN"),
+        ("1", "WARN"),
+    ],
+)
+def test_visible_devices(value: str, status: str) -> None:
+    assert named(on(host={"environment": {"CUDA_VISIBLE_DEVICES": value}}), "gpu.visible-devices").status == status
+
+
+@pytest.mark.parametrize(
+    ("architectures", "capability", "status"),
+    [
+        (("sm_80",), (8, 6), "PASS"),
+        (("sm_86",), (8, 0), "FAIL"),
+        (("sm_90a",), (9, 0), "PASS"),
+        (("sm_100a",), (10, 3), "FAIL"),
+        (("sm_100f",), (10, 3), "PASS"),
+        (("sm_90", "compute_90"), (12, 0), "WARN"),
+        (("compute_120",), (9, 0), "FAIL"),
+        (("gfx942",), (9, 0), "SKIP"),
+    ],
+)
+def test_architectures(architectures: tuple[str, ...], capability: tuple[int, int], status: str) -> None:
+    facts = on(gpu={"compute_capability": capability}, torch=examined(architectures=architectures))
+    assert named(facts, "torch.architecture").status == status
+
+
+def test_quick_asks_no_framework() -> None:
+    def forbidden() -> tuple[Framework, ...]:
+        raise AssertionError("asked")
+
+    facts = gather(quick=True, read_host=lambda: HOST, read_driver=lambda: DRIVER, busy=lambda: 0.0, examine=forbidden)
+    assert facts == Facts(HOST, DRIVER, 0.0, None)
+    assert not any(check.id.startswith(JAX.name) for check in diagnose(facts))
