@@ -30,7 +30,8 @@ Examples:
   trainmark compare trainmark-results/           the table again
 
 \b
-Exit codes: 0 done; 1 a run failed, or doctor or parity says FAIL; 2 usage; 3 a --fail-below bar was missed; 130 interrupted.
+Exit codes: 0 done; 1 a run failed, doctor or parity says FAIL; 2 usage; 3 a --fail-below bar was missed;
+130 interrupted.
 """
 
 
