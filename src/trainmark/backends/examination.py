@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -42,13 +41,13 @@ class Examination:
         architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and ``compute_90`` (to be
             compiled at first use); None where it does not tell.
         blind: why it sees no GPU, in its own words; None where it gives no reason.
-        products: one a device that it sees.
+        hidden_by: a setting of its own that keeps it from GPUs, such as ``JAX_PLATFORMS=cpu``.
     """
 
     built_for: str | None = None
     architectures: tuple[str, ...] | None = None
     blind: str | None = None
-    products: tuple[Product, ...] = ()
+    hidden_by: str | None = None
 
 
 @runtime_checkable
@@ -56,24 +55,24 @@ class Examinable(Protocol):
     """A backend that can be examined; a plug-in need not be."""
 
     def examine(self) -> Examination:
-        """How it stands to the devices that it sees."""
+        """How it stands to this machine's accelerators. Asked first, before any device is used: others are being
+        asked at the same time, so this is the place to keep it from taking all of a device's memory."""
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """``LEFT @ RIGHT`` computed on ``device`` in float32, ``[2, 2]``, and where the result lay."""
 
 
-def try_products(devices: Iterable[str], multiply: Callable[[str], tuple[NDArray[Any], str]]) -> tuple[Product, ...]:
-    """One product on each device, whatever becomes of the others.
-
-    Args:
-        multiply: gives ``LEFT @ RIGHT`` computed on a device, ``[2, 2]``, and where the result lay.
-    """
-    return tuple(_try(device, multiply) for device in devices)
-
-
-def _try(device: str, multiply: Callable[[str], tuple[NDArray[Any], str]]) -> Product:
+def try_product(backend: Examinable, device: str) -> Product:
+    """One product, whatever becomes of it."""
     start = time.perf_counter()
     try:
-        values, placed_on = multiply(device)
+        values, placed_on = backend.multiply(device)
     except Exception as error:  # noqa: BLE001  (whatever a framework raises is the answer)
-        first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        return Product(device, problem=first_line, seconds=time.perf_counter() - start)
+        return Product(device, problem=first_line(error), seconds=time.perf_counter() - start)
     flat = tuple(float(value) for value in np.asarray(values, np.float64).ravel())
     return Product(device, flat, placed_on, time.perf_counter() - start)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says first, or what it is."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)

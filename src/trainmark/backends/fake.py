@@ -31,7 +31,7 @@ from trainmark.backends.base import (
     Steps,
     require_support,
 )
-from trainmark.backends.examination import LEFT, RIGHT, Examination, try_products
+from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
@@ -76,11 +76,17 @@ class FakeBackend:
         return Capabilities("fake", "1.0", STYLES, devices, ALL_KINDS, {"fake": "1.0"})
 
     def examine(self) -> Examination:
-        """The products of devices that are not there."""
-        devices = tuple(device.id for device in self.capabilities().devices)
-        return Examination(
-            "CUDA 13.0", ("sm_90",), None, try_products(devices, lambda id_: (np.matmul(LEFT, RIGHT), id_))
-        )
+        """Built for a GPU that is not there."""
+        return Examination("CUDA 13.0", ("sm_90",))
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """A product; a device that is to crash or hang does so here, too."""
+        does = behaviour()
+        if does.fail == "crash" and does.only_on == device:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if does.fail == "hang" and does.only_on == device:
+            time.sleep(3600)
+        return np.matmul(LEFT, RIGHT), device
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> FakeTrainer:  # noqa: ARG002
         """A trainer whose loss falls by itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,8 @@ from dataclasses import dataclass, field
 
 from trainmark.backends import registry
 from trainmark.backends.examination import Examination, Product
-from trainmark.execute.child import converse
+from trainmark.errors import ProtocolError
+from trainmark.execute.child import Ending, converse
 from trainmark.execute.probe import THIS, Interpreter
 from trainmark.execute.wire import Message
 
@@ -25,12 +27,14 @@ class Framework:
         name: of its backend.
         installed: whether its packages are there.
         install: the command that installs it; ``install_gpu`` its build for NVIDIA GPUs.
-        version: None where it did not get so far.
-        devices: that it sees.
-        examination: None where it did not get so far.
+        version: of its package.
+        devices: that it sees; None where it did not get so far.
+        examination: None where it did not get so far, or is a plug-in that can't be examined.
+        products: one a device; of the one it died at, why.
         libraries: NVIDIA's libraries that it loaded, each with the files it came from.
         problem: why it did not come to an end: what it raised, a signal, silence.
-        seconds: that it took.
+        printed: the end of what it printed.
+        seconds: that all this took, while the others did the same.
     """
 
     name: str
@@ -38,16 +42,22 @@ class Framework:
     install: str = ""
     install_gpu: str = ""
     version: str | None = None
-    devices: tuple[str, ...] = ()
+    devices: tuple[str, ...] | None = None
     examination: Examination | None = None
+    products: tuple[Product, ...] = ()
     libraries: dict[str, list[str]] = field(default_factory=dict)
     problem: str | None = None
+    printed: str = ""
     seconds: float | None = None
 
     @property
     def gpus(self) -> tuple[str, ...]:
         """The devices that are no CPU."""
-        return tuple(device for device in self.devices if device != "cpu")
+        return tuple(device for device in self.devices or () if device != "cpu")
+
+
+class _Stopped(Exception):
+    """Nobody waits for the answer any more."""
 
 
 def examine_all(
@@ -61,8 +71,14 @@ def examine_all(
     """
     known = registry.entries()
     entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
+    stop = threading.Event()
     with ThreadPoolExecutor(max_workers=max(len(entries), 1)) as threads:
-        return tuple(threads.map(lambda entry: _examine(interpreter, entry, timeout), entries))
+        answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
+        try:
+            return tuple(answer.result() for answer in answers)
+        except BaseException:  # Ctrl-C: the processes don't hear it, being in sessions of their own
+            stop.set()
+            raise
 
 
 def _asked(entry: registry.Entry) -> bool:
@@ -70,43 +86,66 @@ def _asked(entry: registry.Entry) -> bool:
     return not entry.hidden and ":" not in entry.name
 
 
-def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float) -> Framework:
+def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, stop: threading.Event) -> Framework:
     if not entry.installed:
         return Framework(entry.name, installed=False, install=entry.install, install_gpu=entry.install_gpu)
-    heard: dict[str, Message] = {}
+    heard: list[Message] = []
+
+    def look(_: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+
     start = time.monotonic()
-    ending = converse(
-        interpreter.path,
-        lambda _: {"event": "examine", "backend": entry.name},
-        hear=lambda message: heard.update({message["event"]: message}),
-        timeout=timeout,
-    )
-    problem = ending.reason
-    if ending.status == "timeout":
-        problem = f"no answer within {timeout:g} s"
-    seen, examined = heard.get("seen"), heard.get("examined")
+    try:
+        ending = converse(
+            interpreter.path,
+            lambda _: {"event": "examine", "backend": entry.name},
+            hear=heard.append,
+            look=look,
+            timeout=timeout,
+        )
+    except (ProtocolError, OSError) as error:
+        ending = Ending("died", str(error), "")
+    problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason
+    said = {message["event"]: message for message in heard}
+    devices = tuple(said["seen"]["devices"]) if "seen" in said else None
+    products = [_product(message) for message in heard if message["event"] == "product"]
+    if problem and devices is not None and len(products) < len(devices):
+        products.append(Product(devices[len(products)], problem=problem))
     return Framework(
         entry.name,
         installed=True,
         install=entry.install,
         install_gpu=entry.install_gpu,
-        version=seen["version"] if seen else _version(entry),
-        devices=tuple(seen["devices"]) if seen else (),
-        examination=_examination(examined) if examined else None,
-        libraries=heard.get("loaded", {}).get("libraries", {}),
+        version=said["seen"]["version"] if "seen" in said else _version(entry),
+        devices=devices,
+        examination=_examination(said["examined"]) if "examined" in said else None,
+        products=tuple(products),
+        libraries=said.get("loaded", {}).get("libraries", {}),
         problem=problem,
+        printed=ending.tail,
         seconds=time.monotonic() - start,
     )
 
 
 def _examination(message: Message) -> Examination:
-    products = tuple(
-        Product(**{**each, "values": None if each["values"] is None else tuple(each["values"])})
-        for each in message["products"]
-    )
     architectures = message["architectures"]
     return Examination(
-        message["built_for"], None if architectures is None else tuple(architectures), message["blind"], products
+        message["built_for"],
+        None if architectures is None else tuple(architectures),
+        message["blind"],
+        message["hidden_by"],
+    )
+
+
+def _product(message: Message) -> Product:
+    values = message["values"]
+    return Product(
+        message["device"],
+        None if values is None else tuple(values),
+        message["placed_on"],
+        message["seconds"],
+        message["problem"],
     )
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
-from trainmark.backends.examination import Examinable
+from trainmark.backends.examination import Examinable, try_product
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
 from trainmark.execute import lifeline
@@ -295,11 +295,15 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
 def _examine(name: str, say: Callable[[Message], None]) -> None:
     """Several messages, so that what was learnt before a crash is kept."""
     backend = registry.load(name)
+    examinable = backend if isinstance(backend, Examinable) else None
+    if examinable is not None:
+        say({"event": "examined", **dataclasses.asdict(examinable.examine())})
     can = backend.capabilities()
-    say({"event": "seen", "version": can.version, "devices": [device.id for device in can.devices]})
-    if isinstance(backend, Examinable):
-        say({"event": "examined", **dataclasses.asdict(backend.examine())})
-    say({"event": "loaded", "libraries": loaded_libraries()})
+    devices = [device.id for device in can.devices]
+    say({"event": "seen", "version": can.version, "devices": devices})
+    for device in devices if examinable is not None else ():
+        say({"event": "product", **dataclasses.asdict(try_product(examinable, device))})
+        say({"event": "loaded", "libraries": loaded_libraries()})
     say({"event": "done"})
 
 

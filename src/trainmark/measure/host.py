@@ -11,28 +11,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from trainmark.measure.machine import usable_cores
 
 ROOT = Path("/")
 
-STEERING = (
-    "CUDA_VISIBLE_DEVICES",
-    "NVIDIA_VISIBLE_DEVICES",
-    "CUDA_DEVICE_ORDER",
-    "CUDA_LAUNCH_BLOCKING",
-    "JAX_PLATFORMS",
-    "XLA_FLAGS",
-    "XLA_PYTHON_CLIENT_PREALLOCATE",
-    "TF_ENABLE_ONEDNN_OPTS",
-    "KERAS_BACKEND",
-    "LD_LIBRARY_PATH",
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-)
-"""Variables of the environment that decide which device is used, or how quickly."""
+STEERING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
+"""Variables of the environment that decide which device is used, and with which libraries."""
 
 _NVIDIA_VENDOR, _DISPLAY_CLASS = "0x10de", "0x03"
+_NO_LIMIT_BYTES = 2**60  # version 1 writes its largest number for none
 
 
 @dataclass(frozen=True)
@@ -41,7 +30,6 @@ class Limits:
 
     memlock_bytes: float | None = None
     stack_bytes: float | None = None
-    open_files: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,31 +40,26 @@ class Host:
         container: the kind of container this runs in, None outside.
         wsl: whether the kernel is that of the Windows Subsystem for Linux.
         cpu_quota: cores that the control group may use at a time; None where it has no quota.
-        load: mean number of busy or waiting processes in the last minute.
         governors: of the CPU's frequency, one for every kind in use.
         turbo: whether the CPU may run above its base frequency.
         shared_memory_bytes: size of ``/dev/shm``.
+        memory_available_bytes: without swapping, and within the limit of the control group.
         swap_bytes: in use, and in all.
         clock_resolution_seconds: of the clock that runs are timed by.
         nvidia_on_bus: NVIDIA display devices on the PCI bus, whether a driver has them or not.
-        nvidia_device_files: such as ``/dev/nvidia0``; WSL has ``/dev/dxg`` in their stead.
+        nvidia_device_files: such as ``/dev/nvidia0``.
+        wsl_gpu: under WSL, whether a GPU of any maker is passed through.
         nvidia_smi: path of the command.
         nvidia_module: version of the driver's kernel module that is loaded.
         environment: those of :data:`STEERING` that are set.
     """
 
-    system: str
-    release: str
-    python: str
     container: str | None = None
     wsl: bool = False
-    logical_cores: int | None = None
     usable_cores: int | None = None
     cpu_quota: float | None = None
-    load: float | None = None
     governors: tuple[str, ...] = ()
     turbo: bool | None = None
-    numa_nodes: int | None = None
     limits: Limits = field(default_factory=Limits)
     shared_memory_bytes: int | None = None
     memory_available_bytes: int | None = None
@@ -84,6 +67,7 @@ class Host:
     clock_resolution_seconds: float | None = None
     nvidia_on_bus: int | None = None
     nvidia_device_files: tuple[str, ...] = ()
+    wsl_gpu: bool = False
     nvidia_smi: str | None = None
     nvidia_module: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
@@ -94,27 +78,24 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
     import psutil
 
     release = _read(root / "proc/sys/kernel/osrelease") or platform.release()
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    memory, swap = _try(psutil.virtual_memory), _try(psutil.swap_memory)
+    limit = memory_limit(root)
+    available = memory.available if memory else None
     return Host(
-        system=platform.system(),
-        release=release,
-        python=platform.python_version(),
         container=container(root, environment),
         wsl="microsoft" in release.lower(),
-        logical_cores=psutil.cpu_count(),
         usable_cores=usable_cores(),
         cpu_quota=cpu_quota(root),
-        load=_load(root),
         governors=governors(root),
         turbo=turbo(root),
-        numa_nodes=len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None,
         limits=read_limits(),
         shared_memory_bytes=_size_of(root / "dev/shm"),
-        memory_available_bytes=memory.available,
-        swap_bytes=(swap.used, swap.total),
+        memory_available_bytes=min((each for each in (available, limit) if each is not None), default=None),
+        swap_bytes=(swap.used, swap.total) if swap else None,
         clock_resolution_seconds=clock_resolution(),
         nvidia_on_bus=nvidia_on_bus(root),
         nvidia_device_files=_device_files(root),
+        wsl_gpu=(root / "dev/dxg").exists(),
         nvidia_smi=shutil.which("nvidia-smi", path=environment.get("PATH")),
         nvidia_module=_read(root / "sys/module/nvidia/version"),
         environment={name: environment[name] for name in STEERING if name in environment},
@@ -123,14 +104,25 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """Cores that this process's control group may use at a time, the least of it and all above it; None: no quota."""
-    quotas = [quota for quota in (*_quotas_v2(root), _quota_v1(root)) if quota is not None]
-    return min(quotas, default=None)
+    quotas = [_quota_in(_read(folder / "cpu.max")) for folder in _groups_v2(root)]
+    quotas += [_quota_v1(folder) for folder in _groups_v1(root, "cpu")]
+    return min((quota for quota in quotas if quota is not None), default=None)
+
+
+def memory_limit(root: Path = ROOT) -> int | None:
+    """Bytes that this process's control group may use, the least of it and all above it; None: no limit."""
+    written = [_read(folder / "memory.max") for folder in _groups_v2(root)]
+    written += [_read(folder / "memory.limit_in_bytes") for folder in _groups_v1(root, "memory")]
+    limits = [int(limit) for limit in written if limit and limit.isdigit()]
+    return min((limit for limit in limits if limit < _NO_LIMIT_BYTES), default=None)
 
 
 def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> str | None:
     """The kind of container, by the marks that each leaves; None where there is none."""
+    if "APPTAINER_CONTAINER" in environment or "SINGULARITY_CONTAINER" in environment:
+        return "apptainer"
     if (root / ".dockerenv").exists():
-        return "docker"
+        return "kubernetes" if "KUBERNETES_SERVICE_HOST" in environment else "docker"
     marked = _read(root / "run/systemd/container") or environment.get("container")
     if marked:
         return marked
@@ -160,12 +152,12 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 def nvidia_on_bus(root: Path = ROOT) -> int | None:
     """Number of NVIDIA display devices on the PCI bus; None where the bus can't be seen."""
-    devices = root / "sys/bus/pci/devices"
-    if not devices.is_dir():
+    devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
+    if devices is None:
         return None
     return sum(
         _read(device / "vendor") == _NVIDIA_VENDOR and (_read(device / "class") or "").startswith(_DISPLAY_CLASS)
-        for device in devices.iterdir()
+        for device in devices
     )
 
 
@@ -191,17 +183,25 @@ def read_limits() -> Limits:
         limit = resource.getrlimit(what)[0]
         return float("inf") if limit == resource.RLIM_INFINITY else float(limit)
 
-    return Limits(soft(resource.RLIMIT_MEMLOCK), soft(resource.RLIMIT_STACK), soft(resource.RLIMIT_NOFILE))
+    return Limits(soft(resource.RLIMIT_MEMLOCK), soft(resource.RLIMIT_STACK))
 
 
-def _quotas_v2(root: Path) -> list[float | None]:
-    groups = re.search(r"^0::(/.*)$", _read(root / "proc/self/cgroup") or "", re.MULTILINE)
-    if groups is None:
-        return []
-    top = root / "sys/fs/cgroup"
-    group = top / groups[1].lstrip("/")
-    folders = [group, *(parent for parent in group.parents if parent == top or top in parent.parents)]
-    return [_quota_in(_read(folder / "cpu.max")) for folder in folders]
+def _groups_v2(root: Path) -> list[Path]:
+    """The folder of this process's control group, and those above it."""
+    found = re.search(r"^0::(/.*)$", _read(root / "proc/self/cgroup") or "", re.MULTILINE)
+    return _up_to(root / "sys/fs/cgroup", found[1]) if found else []
+
+
+def _groups_v1(root: Path, controller: str) -> list[Path]:
+    """The same of a controller of version 1. Inside a container the path is the host's, and only the top is there."""
+    pattern = rf"^\d+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:(/.*)$"
+    found = re.search(pattern, _read(root / "proc/self/cgroup") or "", re.MULTILINE)
+    return _up_to(root / "sys/fs/cgroup" / controller, found[1] if found else "/")
+
+
+def _up_to(top: Path, group: str) -> list[Path]:
+    folder = top / group.lstrip("/")
+    return [folder, *(parent for parent in folder.parents if parent == top or top in parent.parents)]
 
 
 def _quota_in(written: str | None) -> float | None:
@@ -210,8 +210,7 @@ def _quota_in(written: str | None) -> float | None:
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
-def _quota_v1(root: Path) -> float | None:
-    folder = root / "sys/fs/cgroup/cpu"
+def _quota_v1(folder: Path) -> float | None:
     quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
     if quota is None or period is None or int(quota) <= 0:
         return None
@@ -219,13 +218,15 @@ def _quota_v1(root: Path) -> float | None:
 
 
 def _device_files(root: Path) -> tuple[str, ...]:
-    found = [path for pattern in ("nvidia[0-9]*", "dxg") for path in (root / "dev").glob(pattern)]
-    return tuple(sorted(f"/dev/{path.name}" for path in found))
+    return tuple(sorted(f"/dev/{path.name}" for path in (root / "dev").glob("nvidia[0-9]*")))
 
 
-def _load(root: Path) -> float | None:
-    written = _read(root / "proc/loadavg")
-    return float(written.split()[0]) if written else None
+def _try(read: Callable[[], Any]) -> Any:
+    """What ``read`` gives; None where this system lacks what it reads."""
+    try:
+        return read()
+    except (OSError, RuntimeError, ValueError, NotImplementedError):
+        return None
 
 
 def _size_of(folder: Path) -> int | None:

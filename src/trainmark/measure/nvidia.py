@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 _MILLI = 1e-3
@@ -35,16 +36,16 @@ class Gpu:
         throttle_reasons: why its clocks are lower than they could be, now.
         ecc_errors: uncorrected, since the driver was loaded.
         mig: whether it is divided into parts (MIG).
-        numa_node: where it is attached.
+        numa_node: the one that its PCI slot belongs to.
         peers: indices of the GPUs whose memory it can read directly.
         processes: ids of the processes that compute on it.
+        problem: why the driver gives no access to it; then all else is None.
     """
 
     index: int
     name: str | None = None
     uuid: str | None = None
     compute_capability: tuple[int, int] | None = None
-    memory_bytes: int | None = None
     pci_width: tuple[int, int] | None = None
     pci_generation: tuple[int, int] | None = None
     persistence: bool | None = None
@@ -58,6 +59,7 @@ class Gpu:
     numa_node: int | None = None
     peers: tuple[int, ...] | None = None
     processes: tuple[int, ...] | None = None
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Driver:
 
     Args:
         version: of the driver.
-        cuda: the newest CUDA that it serves, ``(major, minor)``.
+        cuda: the newest CUDA that it serves, ``(major, minor)``; None where libcuda is not there.
     """
 
     version: str | None = None
@@ -95,14 +97,21 @@ class Nvml:
         except self._library.NVMLError:
             return None
 
-    def handles(self) -> list[Any]:
-        """A handle a GPU, None for one that has fallen off its bus."""
-        count = self.ask("nvmlDeviceGetCount") or 0
-        return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
+    def handle(self, index: int) -> tuple[Any, str | None]:
+        """The handle of a GPU, or why there is none: it has fallen off its bus, or belongs to somebody else."""
+        try:
+            return self._library.nvmlDeviceGetHandleByIndex(index), None
+        except self._library.NVMLError as error:
+            return None, str(error)
 
 
-def read_driver(library: Any = None) -> Driver:
-    """The driver and its GPUs as they are now."""
+def read_driver(library: Any = None, root: Path = Path("/")) -> Driver:
+    """The driver and its GPUs as they are now.
+
+    Args:
+        library: ``pynvml`` by default.
+        root: of the file system.
+    """
     if library is None:
         library = importlib.import_module("pynvml")
     try:
@@ -111,24 +120,24 @@ def read_driver(library: Any = None) -> Driver:
         return Driver(problem=str(error))
     try:
         nvml = Nvml(library)
-        handles = nvml.handles()
+        found = [nvml.handle(index) for index in range(nvml.ask("nvmlDeviceGetCount") or 0)]
+        handles = [handle for handle, _ in found]
         cuda = nvml.ask("nvmlSystemGetCudaDriverVersion_v2")
         return Driver(
             _text(nvml.ask("nvmlSystemGetDriverVersion")),
             None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
-            tuple(_gpu(nvml, library, index, handles) for index in range(len(handles))),
+            tuple(
+                Gpu(index, problem=problem) if problem else _gpu(nvml, library, index, handles, root)
+                for index, (_, problem) in enumerate(found)
+            ),
         )
     finally:
         library.nvmlShutdown()
 
 
-def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
-    handle = handles[index]
-    if handle is None:
-        return Gpu(index)
-
+def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -> Gpu:
     def ask(question: str, *more: Any) -> Any:
-        return nvml.ask(question, handle, *more)
+        return nvml.ask(question, handles[index], *more)
 
     reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
     if reasons is None:  # as it was called before driver 535
@@ -139,7 +148,6 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
         name=_text(ask("nvmlDeviceGetName")),
         uuid=_text(ask("nvmlDeviceGetUUID")),
         compute_capability=_map(ask("nvmlDeviceGetCudaComputeCapability"), tuple),
-        memory_bytes=_map(ask("nvmlDeviceGetMemoryInfo"), lambda memory: int(memory.total)),
         pci_width=_both(ask("nvmlDeviceGetCurrPcieLinkWidth"), ask("nvmlDeviceGetMaxPcieLinkWidth")),
         pci_generation=_both(ask("nvmlDeviceGetCurrPcieLinkGeneration"), ask("nvmlDeviceGetMaxPcieLinkGeneration")),
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
@@ -154,7 +162,7 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
         ),
         temperature_celsius=ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)),
         mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
-        numa_node=ask("nvmlDeviceGetNumaNodeId"),
+        numa_node=_map(ask("nvmlDeviceGetPciInfo"), lambda slot: _numa_node(_text(slot.busId), root)),
         peers=_peers(nvml, library, index, handles),
         processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
     )
@@ -177,6 +185,17 @@ def _peers(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> tuple[in
     if all(each is None for each in status.values()):
         return None
     return tuple(other for other, each in status.items() if each == getattr(library, "NVML_P2P_STATUS_OK", 0))
+
+
+def _numa_node(slot: str | None, root: Path) -> int | None:
+    """Of a slot such as ``00000000:17:00.0``, as Linux tells it; it says -1 where it does not know."""
+    if slot is None:
+        return None
+    try:
+        node = int((root / "sys/bus/pci/devices" / slot[-12:].lower() / "numa_node").read_text())
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
 
 
 def _map(answer: Any, change: Callable[[Any], Any]) -> Any:

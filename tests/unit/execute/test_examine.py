@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -14,10 +18,33 @@ from trainmark.execute.worker import loaded_libraries
 
 def test_numpy_and_the_fake() -> None:
     numpy, fake = examine_all(names=("numpy", "fake"))
-    assert numpy.installed and numpy.problem is None and numpy.examination is not None
-    assert [product.values for product in numpy.examination.products] == [EXPECTED]
+    assert numpy.installed and numpy.problem is None
+    assert [product.values for product in numpy.products] == [EXPECTED]
     assert fake.gpus == ("cuda:0",)
     assert fake.examination is not None and fake.examination.architectures == ("sm_90",)
+
+
+def test_what_was_learnt_before_a_crash_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINMARK_FAKE", json.dumps({"fail": "crash", "only_on": "cuda:0"}))
+    (fake,) = examine_all(names=("fake",))
+    assert fake.examination is not None and fake.examination.built_for == "CUDA 13.0"
+    on_cpu, on_gpu = fake.products
+    assert on_cpu.values == EXPECTED
+    assert on_gpu.values is None and "SIGSEGV" in (on_gpu.problem or "")
+
+
+def test_ctrl_c_ends_the_processes() -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    threading.Timer(0.5, signal.pthread_kill, [main, signal.SIGINT]).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        os.environ["TRAINMARK_FAKE"] = json.dumps({"fail": "hang", "only_on": "cuda:0"})
+        try:
+            examine_all(names=("fake",))
+        finally:
+            del os.environ["TRAINMARK_FAKE"]
+    assert time.monotonic() - start < 30
 
 
 def test_one_that_hangs_is_ended() -> None:

@@ -47,6 +47,14 @@ def tree(root: Path, **files: str) -> Path:
         ),
         (
             {
+                "proc__self__cgroup": "5:cpuset:/\n4:cpu,cpuacct:/docker/abc\n0::/\n",
+                "sys__fs__cgroup__cpu__docker__abc__cpuDOTcfs_quota_us": "300000\n",
+                "sys__fs__cgroup__cpu__docker__abc__cpuDOTcfs_period_us": "100000\n",
+            },
+            3.0,
+        ),
+        (
+            {
                 "sys__fs__cgroup__cpu__cpuDOTcfs_quota_us": "-1\n",
                 "sys__fs__cgroup__cpu__cpuDOTcfs_period_us": "100000\n",
             },
@@ -120,7 +128,7 @@ def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
         tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"), {"PATH": ""}
     )
     assert found.wsl
-    assert (found.nvidia_smi, found.load, found.cpu_quota, found.shared_memory_bytes) == (None, None, None, None)
+    assert (found.nvidia_smi, found.cpu_quota, found.shared_memory_bytes, found.nvidia_on_bus) == (None,) * 4
 
 
 def test_this_machine() -> None:
@@ -128,3 +136,17 @@ def test_this_machine() -> None:
     assert found.usable_cores and found.usable_cores >= 1
     assert found.clock_resolution_seconds is not None and 0 < found.clock_resolution_seconds < 1e-3
     assert found.memory_available_bytes and found.memory_available_bytes > 0
+
+
+@pytest.mark.parametrize(
+    ("files", "limit"),
+    [
+        ({}, None),
+        ({"proc__self__cgroup": "0::/a\n", "sys__fs__cgroup__a__memoryDOTmax": "max\n"}, None),
+        ({"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n"}, 2**31),
+        ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "9223372036854771712\n"}, None),
+        ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "1073741824\n"}, 2**30),
+    ],
+)
+def test_memory_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
+    assert host.memory_limit(tree(tmp_path, **files)) == limit

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,7 +22,6 @@ ANSWERS: dict[str, Any] = {
     "nvmlDeviceGetName": "NVIDIA H100 80GB HBM3",
     "nvmlDeviceGetUUID": b"GPU-5e1f",
     "nvmlDeviceGetCudaComputeCapability": [9, 0],
-    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=85520809984),
     "nvmlDeviceGetCurrPcieLinkWidth": 8,
     "nvmlDeviceGetMaxPcieLinkWidth": 16,
     "nvmlDeviceGetCurrPcieLinkGeneration": 1,
@@ -34,7 +34,7 @@ ANSWERS: dict[str, Any] = {
     "nvmlDeviceGetTotalEccErrors": 0,
     "nvmlDeviceGetTemperature": 41,
     "nvmlDeviceGetMigMode": [0, 0],
-    "nvmlDeviceGetNumaNodeId": 1,
+    "nvmlDeviceGetPciInfo": SimpleNamespace(busId=b"00000000:17:00.0"),
     "nvmlDeviceGetP2PStatus": 0,
     "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=4711)],
 }
@@ -57,15 +57,26 @@ def library(**changes: Any) -> Any:
     return SimpleNamespace(NVMLError=NVMLError, **functions)
 
 
-def test_every_answer() -> None:
-    driver = read_driver(library())
+def slot(root: Path, node: str = "1") -> Path:
+    """A root where the slot of the GPUs belongs to a NUMA node."""
+    folder = root / "sys/bus/pci/devices/0000:17:00.0"
+    folder.mkdir(parents=True)
+    (folder / "numa_node").write_text(f"{node}\n")
+    return root
+
+
+def test_a_slot_without_a_numa_node(tmp_path: Path) -> None:
+    assert read_driver(library(), slot(tmp_path, "-1")).gpus[0].numa_node is None
+
+
+def test_every_answer(tmp_path: Path) -> None:
+    driver = read_driver(library(), slot(tmp_path))
     assert (driver.version, driver.cuda, driver.problem) == ("580.65.06", (13, 0), None)
     assert driver.gpus[1] == Gpu(
         1,
         name="NVIDIA H100 80GB HBM3",
         uuid="GPU-5e1f",
         compute_capability=(9, 0),
-        memory_bytes=85520809984,
         pci_width=(8, 16),
         pci_generation=(1, 5),
         persistence=True,
@@ -86,8 +97,9 @@ def test_every_answer() -> None:
     "name", [name for name in ANSWERS if name.startswith("nvmlDeviceGet") and name != "nvmlDeviceGetCount"]
 )
 @pytest.mark.parametrize("absent", [NVMLError("Not Supported"), ...])
-def test_one_question_without_an_answer_leaves_the_others(name: str, absent: Any) -> None:
-    whole, driver = read_driver(library()), read_driver(library(**{name: absent}))
+def test_one_question_without_an_answer_leaves_the_others(tmp_path: Path, name: str, absent: Any) -> None:
+    root = slot(tmp_path)
+    whole, driver = read_driver(library(), root), read_driver(library(**{name: absent}), root)
     fields = {
         field for field in Gpu.__dataclass_fields__ if getattr(whole.gpus[0], field) != getattr(driver.gpus[0], field)
     }
@@ -102,7 +114,7 @@ def test_before_driver_535_the_reasons_have_another_name() -> None:
 
 def test_a_gpu_that_fell_off_its_bus() -> None:
     lost = library(nvmlDeviceGetHandleByIndex=NVMLError("GPU is lost"))
-    assert read_driver(lost).gpus == (Gpu(0), Gpu(1))
+    assert read_driver(lost).gpus == (Gpu(0, problem="GPU is lost"), Gpu(1, problem="GPU is lost"))
 
 
 def test_no_nvml() -> None:

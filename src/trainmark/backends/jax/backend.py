@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.extend
 import jaxlib
+from numpy.typing import NDArray
 
 from trainmark.backends.base import (
     ALL_KINDS,
@@ -52,8 +53,12 @@ class JaxBackend:
         return kind(workload, model, data, options, device)
 
     def examine(self) -> Examination:
-        """Its plug-in for GPUs, and a product on each device."""
-        return health.examine(tuple(device.id for device in _devices()))
+        """What it was built for."""
+        return health.examine()
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """A small product on one device."""
+        return health.multiply(device)
 
 
 def _devices() -> dict[Device, Any]:

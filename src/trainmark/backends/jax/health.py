@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.metadata import distributions
 from typing import Any
@@ -10,21 +11,25 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.examination import LEFT, RIGHT, Examination, try_products
+from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 
 _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
+_NAMES = {"cuda": "CUDA", "rocm": "ROCm"}
+_GPU_PLATFORMS = ("", "gpu", "cuda", "rocm")
 
 
-def examine(devices: tuple[str, ...]) -> Examination:
-    """Which plug-in JAX has for GPUs, and a product on each of ``devices``."""
-    built = built_for()
+def examine() -> Examination:
+    """Which plug-in JAX has for GPUs, and why it sees none."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read when the first device is looked at
+    platforms = os.environ.get("JAX_PLATFORMS", "")
+    hidden = not any(each.strip() in _GPU_PLATFORMS for each in platforms.split(","))
     blind = None
-    if built and not any(device.platform == "gpu" for device in jax.devices()):
+    if built_for() and not hidden:
         try:
             jax.devices("gpu")
         except RuntimeError as error:
-            blind = str(error).strip().splitlines()[0]
-    return Examination(built, None, blind, try_products(devices, _multiply))
+            blind = first_line(error)
+    return Examination(built_for(), None, blind, f"JAX_PLATFORMS={platforms}" if hidden else None)
 
 
 def built_for() -> str | None:
@@ -32,11 +37,12 @@ def built_for() -> str | None:
     for distribution in distributions():
         plugin = _PLUGIN.fullmatch(distribution.metadata["Name"] or "")
         if plugin:
-            return f"{ {'cuda': 'CUDA', 'rocm': 'ROCm'}[plugin[1].lower()] } {plugin[2]}"
+            return f"{_NAMES[plugin[1].lower()]} {plugin[2]}"
     return None
 
 
-def _multiply(device: str) -> tuple[NDArray[Any], str]:
+def multiply(device: str) -> tuple[NDArray[Any], str]:
+    """``LEFT @ RIGHT`` on ``device``, and where it lay."""
     kind, _, index = device.partition(":")
     place = jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
     left, right = (jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from numpy.typing import NDArray
 
 from trainmark.backends.base import ALL_KINDS, STYLES, Capabilities, Options, Trainer, is_untested, require_support
 from trainmark.backends.examination import Examination
@@ -74,10 +76,16 @@ class KerasOnTensorFlow(KerasBackend):
         super().__init__()
 
     def examine(self) -> Examination:
-        """What TensorFlow was built for, and a product on each device. The other engines are backends themselves."""
+        """What it was built for."""
         from trainmark.backends.keras import health
 
-        return health.examine(tuple(device.id for device in self._engine.devices()))
+        return health.examine()
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """A small product on one device."""
+        from trainmark.backends.keras import health
+
+        return health.multiply(device)
 
 
 class KerasOnTorch(KerasBackend):

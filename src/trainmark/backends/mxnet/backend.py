@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trainmark.backends.base import (
     ALL_KINDS,
@@ -64,10 +66,16 @@ class MxnetBackend:
         return IdiomaticTrainer(workload, model, data, options)
 
     def examine(self) -> Examination:
-        """What it was built for, and a product on each device."""
+        """What it was built for."""
         from trainmark.backends.mxnet import health
 
-        return health.examine(tuple(device.id for device in _devices()))
+        return health.examine()
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """A small product on one device."""
+        from trainmark.backends.mxnet import health
+
+        return health.multiply(device)
 
 
 def _devices() -> tuple[Device, ...]:

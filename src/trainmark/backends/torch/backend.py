@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from trainmark.backends.base import (
     ALL_KINDS,
@@ -48,8 +50,12 @@ class TorchBackend:
         return IdiomaticTrainer(workload, model, data, options)
 
     def examine(self) -> Examination:
-        """What it was built for, and a product on each device."""
-        return health.examine(tuple(device.id for device in _devices()))
+        """What it was built for."""
+        return health.examine()
+
+    def multiply(self, device: str) -> tuple[NDArray[Any], str]:
+        """A small product on one device."""
+        return health.multiply(device)
 
 
 def _devices() -> tuple[Device, ...]:

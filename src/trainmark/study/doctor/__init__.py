@@ -61,7 +61,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.cpu_quota(facts.host)
     yield host.governor(facts.host)
     yield host.turbo(facts.host)
-    yield host.load(facts.host, facts.busy)
+    yield host.load(facts.busy)
     yield host.memory(facts.host)
     yield host.memlock(facts.host, facts.driver)
     yield host.stack(facts.host)
@@ -69,6 +69,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.wsl(facts.host)
     yield gpu.driver(facts.host, facts.driver)
     yield gpu.visible(facts.host, facts.driver)
+    yield from gpu.lost(facts.driver)
     yield from gpu.each(facts.driver)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
@@ -88,8 +89,8 @@ def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> 
 
 def _free(place: Path) -> int | None:
     """Bytes free where ``place`` is, or will be."""
-    there = next((folder for folder in (place, *place.parents) if folder.exists()), None)
     try:
-        return shutil.disk_usage(there).free if there else None
-    except OSError:
+        there = next(folder for folder in (place, *place.parents) if folder.exists())
+        return shutil.disk_usage(there).free
+    except (OSError, StopIteration):
         return None

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from trainmark import units
 from trainmark.data.locate import Located
-from trainmark.errors import DamagedData, DataError, TrainmarkError
-from trainmark.study.doctor.check import Check, failed, passed, warned
+from trainmark.errors import DamagedData, DataError
+from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
 NEEDED_BYTES = 2**30
 """Both datasets packed and unpacked, with room for records."""
@@ -20,6 +20,9 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Check:
     Args:
         name: of the catalogue.
         locate: finds it without asking a mirror.
+
+    Raises:
+        UsageError: a folder that was named does not exist.
     """
     id_ = f"data.{name}"
     try:
@@ -28,8 +31,6 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Check:
         return failed(id_, str(error).splitlines()[0], error.fix or f"trainmark data fetch {name}")
     except DataError:
         return warned(id_, "not at hand, so it is fetched when it is first needed", f"trainmark data fetch {name}")
-    except TrainmarkError as error:
-        return failed(id_, error.problem, error.fix)
     size = f"{found.train_examples:,} training and {found.test_examples:,} test examples in {found.directory}"
     if not found.complete:
         return warned(id_, f"only a part of it is at hand: {size}", f"trainmark data fetch {name}")
@@ -47,5 +48,7 @@ def disk(free_bytes: Sequence[tuple[Path, int | None]]) -> list[Check]:
     if short:
         listed = ", ".join(f"{units.bytes_(free)} at {place}" for place, free in short)
         return [warned(id_, f"little room: {listed}", f"Free some: df -h {short[0][0]}")]
-    listed = ", ".join(f"{units.bytes_(free)} free at {place}" for place, free in free_bytes)
-    return [passed(id_, listed)]
+    known = [(place, free) for place, free in free_bytes if free is not None]
+    if not known:
+        return [skipped(id_, "what is free is not told")]
+    return [passed(id_, ", ".join(f"{units.bytes_(free)} free at {place}" for place, free in known))]

@@ -10,6 +10,7 @@ from trainmark.backends.examination import EXPECTED, Examination, Product
 from trainmark.execute.examine import Framework
 from trainmark.measure.host import Host
 from trainmark.measure.nvidia import Driver
+from trainmark.study.doctor import gpu as gpu_checks
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
 _LONG_FIRST_USE_SECONDS = 30.0
@@ -19,77 +20,85 @@ _MISSING_LIBRARY = re.compile(
     r"lib[\w-]+\.so[.\d]*(?=: cannot open shared object)|(?<=Could not load library )lib[\w.-]+"
 )
 _AFRESH = "Reinstall it, in a fresh environment: {}"
-_NEWER_DRIVER = "Install a newer driver, or a build of {name} for CUDA {cuda}"
+_AGAIN = "See what it says by itself; then, in a fresh environment: {}"
+_NEWER_DRIVER = "Install a newer driver: sudo ubuntu-drivers install (elsewhere your distribution's package)"
+_JETSON = ((7, 2), (8, 7))  # these run no code of their generation but their own
 
 
 def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
     """All that is asked of every framework, and whether they agree."""
     for framework in frameworks:
         yield imports(framework)
-        examination = framework.examination
-        if examination is None:
+        if not framework.installed:
             continue
-        yield cuda(framework, examination, driver)
-        yield sees_gpu(framework, examination, host, driver)
-        yield architecture(framework, examination, driver)
-        yield libraries(framework, examination)
-        yield from products(framework, examination)
+        if framework.examination is not None:
+            yield cuda(framework, framework.examination, driver)
+            yield sees_gpu(framework, framework.examination, host, driver)
+            yield architecture(framework, framework.examination, host, driver)
+        yield libraries(framework, host)
+        for product in framework.products:
+            yield _product(framework, product)
     yield agree(frameworks)
 
 
 def imports(framework: Framework) -> Check:
-    """Whether it can be imported, and comes to an end."""
+    """Whether it can be imported and asked."""
     id_ = f"{framework.name}.import"
     if not framework.installed:
         return skipped(id_, "not installed", framework.install)
-    took = f" in {units.seconds(framework.seconds)}" if framework.seconds is not None else ""
-    if framework.problem:
+    if framework.devices is None:
         version = f" {framework.version}" if framework.version else ""
-        found = f"{framework.name}{version} failed{took}: {framework.problem}"
-        return failed(id_, found, f"Reinstall it: {framework.install}")
-    return passed(id_, f"{framework.name} {framework.version}{took}")
+        found = f"{framework.name}{version} failed: {framework.problem or 'it said nothing'}"
+        return failed(id_, found, _AGAIN.format(framework.install))
+    return passed(
+        id_, f"{framework.name} {framework.version} (importing and trying it: {units.seconds(framework.seconds)})"
+    )
 
 
 def cuda(framework: Framework, examination: Examination, driver: Driver) -> Check:
     """Whether the driver is new enough for the CUDA that it was built with."""
-    id_ = f"{framework.name}.cuda-driver"
-    built = re.fullmatch(r"CUDA (\d+)(?:\.(\d+))?.*", examination.built_for or "")
+    id_, built = f"{framework.name}.cuda-driver", _cuda_of(examination)
     if built is None:
         return skipped(id_, f"built for {examination.built_for or 'the CPU alone'}")
     if driver.cuda is None:
         return skipped(id_, f"built for {examination.built_for}; there is no driver to hold that against")
     serves = f"{driver.cuda[0]}.{driver.cuda[1]}"
     found = f"built for {examination.built_for}; driver {driver.version} serves CUDA up to {serves}"
-    if int(built[1]) > driver.cuda[0]:
-        return failed(id_, found, _NEWER_DRIVER.format(name=framework.name, cuda=serves))
-    return passed(id_, found)  # a newer minor version runs on the older driver of the same major one
+    if built[0] > driver.cuda[0]:
+        return failed(id_, found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
+    return passed(id_, found)  # machine code of a newer minor version runs on a driver of the same major one
 
 
 def sees_gpu(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
-    """Whether it uses the GPUs that the driver has."""
-    id_, there, seen = f"{framework.name}.gpu", len(driver.gpus), len(framework.gpus)
-    if not there:
-        if seen:
-            return passed(id_, f"sees {', '.join(framework.gpus)}")
-        return skipped(id_, "there is no GPU to see")
-    has = f"the driver has {units.many(there, 'GPU')}"
-    if seen >= there or (any(gpu.mig for gpu in driver.gpus) and seen):
-        return passed(id_, f"sees {', '.join(framework.gpus)}")
+    """Whether it uses the GPUs that it should see."""
+    id_, seen = f"{framework.name}.gpu", framework.gpus
+    expected = gpu_checks.shown(host, driver)
+    if not expected and not seen:
+        return skipped(id_, "there is no GPU to see, or all are hidden")
+    if framework.devices is None:
+        return skipped(id_, "it did not get so far")
+    if len(seen) >= len(expected):
+        return passed(id_, f"sees {', '.join(seen)}")
+    lacking = f"sees {len(seen)} of {units.many(len(expected), 'GPU')}"
     if examination.built_for is None:
-        return failed(id_, f"{has}, but this {framework.name} was built for the CPU alone", framework.install_gpu)
-    hidden = host.environment.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None:
-        return warned(
-            id_, f"{has}, {framework.name} sees {seen}: CUDA_VISIBLE_DEVICES={hidden!r}", "unset CUDA_VISIBLE_DEVICES"
+        fix = _for_driver(framework.install_gpu, driver)
+        return failed(id_, f"{lacking}: this {framework.name} was built for the CPU alone", fix)
+    if examination.hidden_by is not None:
+        return warned(id_, f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
+    if not seen and any(gpu.mig for gpu in expected):
+        return failed(
+            id_,
+            f"{lacking}: they are divided (MIG), and perhaps no part was made",
+            "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or undivided: sudo nvidia-smi -mig 0",
         )
     reason = f": {examination.blind}" if examination.blind else ""
-    return failed(id_, f"{has}, {framework.name} sees {seen}{reason}", _AFRESH.format(framework.install_gpu))
+    return failed(id_, f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
 
 
-def architecture(framework: Framework, examination: Examination, driver: Driver) -> Check:
+def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
     """Whether its GPU code fits the GPUs, or must be compiled at first use, or is not there at all."""
     id_, names = f"{framework.name}.architecture", examination.architectures
-    gpus = [gpu for gpu in driver.gpus if gpu.compute_capability is not None]
+    gpus = [gpu for gpu in gpu_checks.shown(host, driver) if gpu.compute_capability is not None]
     if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
         return skipped(id_, "for which GPUs it was compiled is not told, or there is none")
     built = f"{framework.name} was compiled for {', '.join(names)}"
@@ -104,43 +113,52 @@ def architecture(framework: Framework, examination: Examination, driver: Driver)
             return failed(
                 id_,
                 f"{needs}, but {built}: 'no kernel image is available for execution on the device'",
-                f"Install a build that has it (newer for a new GPU, older for an old one): {framework.install_gpu}",
+                f"For a GPU newer than that: {_for_driver(framework.install_gpu, driver)}; for an older one: a build "
+                "for an older CUDA, from the framework's own page of earlier versions",
+            )
+        cuda_built = _cuda_of(examination)
+        if cuda_built and driver.cuda and cuda_built > driver.cuda:
+            return failed(
+                id_,
+                f"{needs}, but {built}; the driver compiles the rest, and is older than {examination.built_for}",
+                _NEWER_DRIVER,
             )
         slow = f"{needs}, but {built}: its code is compiled at first use, which takes minutes once"
     if slow:
-        return warned(id_, slow, f"A newer build may have it: {framework.install_gpu}; and keep ~/.nv/ComputeCache")
+        fix = f"A newer build may have it: {_for_driver(framework.install_gpu, driver)}; and keep ~/.nv/ComputeCache"
+        return warned(id_, slow, fix)
     return passed(id_, f"{built}, which fits")
 
 
-def libraries(framework: Framework, examination: Examination) -> Check:
+def libraries(framework: Framework, host: Host) -> Check:
     """Whether NVIDIA's libraries are there, and once."""
     id_ = f"{framework.name}.libraries"
-    said = " ".join(filter(None, (examination.blind, *(product.problem for product in examination.products))))
-    missing = _MISSING_LIBRARY.search(said)
+    blind = framework.examination.blind if framework.examination else None
+    said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
+    missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
     if missing:
-        return failed(id_, f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu))
+        return failed(id_, f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}
     if twice:
         listed = "; ".join(f"{name}: {', '.join(files)}" for name, files in twice.items())
-        fix = "unset LD_LIBRARY_PATH, so that it takes the ones it came with"
+        steered = "LD_LIBRARY_PATH" in host.environment
+        fix = (
+            "unset LD_LIBRARY_PATH, so that it takes the ones it came with"
+            if steered
+            else _AFRESH.format(framework.install)
+        )
         return warned(id_, f"loaded from two places at once: {listed}", fix)
     if not framework.libraries:
         return skipped(id_, "it loaded none of NVIDIA's libraries")
     return passed(id_, f"{', '.join(framework.libraries)}: each once")
 
 
-def products(framework: Framework, examination: Examination) -> Iterator[Check]:
-    """Whether each device multiplies 2 × 3 by 3 × 2 numbers, rightly, and is the one that was asked."""
-    for product in examination.products:
-        yield _product(framework, product)
-
-
 def agree(frameworks: Sequence[Framework]) -> Check:
     """Whether all see the same number of GPUs, among those that could see any."""
     id_ = "frameworks.agree"
     seen = {each.name: len(each.gpus) for each in frameworks if each.examination and each.examination.built_for}
-    if len(seen) < 2:
-        return skipped(id_, "fewer than two frameworks that were built for GPUs")
+    if len(seen) < 2 or not any(seen.values()):
+        return skipped(id_, "fewer than two frameworks that were built for GPUs, or none sees one")
     if len(set(seen.values())) > 1:
         listed = ", ".join(f"{name} {number}" for name, number in seen.items())
         fix = "See what the checks above say of the one with fewer"
@@ -155,7 +173,8 @@ def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
         code = _MACHINE_CODE.fullmatch(name)
         if code is None or int(code[1]) != capability[0]:
             continue
-        if int(code[2]) == capability[1] or (int(code[2]) < capability[1] and code[3] != "a"):
+        earlier = int(code[2]) < capability[1] and code[3] != "a" and capability not in _JETSON
+        if int(code[2]) == capability[1] or earlier:
             return True
     return False
 
@@ -164,6 +183,17 @@ def compiles_for(architectures: Sequence[str], capability: tuple[int, int]) -> b
     """Whether one of ``architectures`` can be compiled for a GPU of ``capability`` by the driver."""
     found = (_TO_BE_COMPILED.fullmatch(name) for name in architectures)
     return any((int(code[1]), int(code[2])) <= capability for code in found if code)
+
+
+def _cuda_of(examination: Examination) -> tuple[int, int] | None:
+    """The CUDA that it was built with; a minor version that is not told counts as 0."""
+    built = re.match(r"CUDA (\d+)(?:\.(\d+))?", examination.built_for or "")
+    return (int(built[1]), int(built[2] or 0)) if built else None
+
+
+def _for_driver(install: str, driver: Driver) -> str:
+    """The command for the CUDA that the driver serves: ``jax[cuda13]`` needs a driver for CUDA 13."""
+    return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
 
 
 def _product(framework: Framework, product: Product) -> Check:

@@ -12,32 +12,35 @@ from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 _HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 _LARGEST_IDLE_P_STATE = 8
-_INSTALL_DRIVER = "sudo apt install nvidia-driver-580 (or what your distribution calls it), then restart"
+_INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
+_PASS_IN = {
+    "docker": "docker run --gpus all, with the NVIDIA Container Toolkit on the host",
+    "podman": "podman run --device nvidia.com/gpu=all, with the NVIDIA Container Toolkit on the host",
+    "kubernetes": "resources: limits: nvidia.com/gpu: 1 in the pod's specification",
+    "apptainer": "apptainer exec --nv",
+}
 
 
 def driver(host: Host, found: Driver) -> Check:
     """Whether NVIDIA's driver is there and answers."""
     id_ = "gpu.driver"
-    there = bool(host.nvidia_on_bus) or bool(host.nvidia_device_files) or host.nvidia_module is not None
     if found.problem is None and found.gpus:
-        cuda = f", serves CUDA up to {found.cuda[0]}.{found.cuda[1]}" if found.cuda else ""
-        return passed(id_, f"driver {found.version}{cuda}, {units.many(len(found.gpus), 'GPU')}")
+        return _answering(id_, host, found)
     problem = found.problem or "it lists no GPU"
-    if not there and host.nvidia_smi is None:
+    if host.wsl:
+        return _under_wsl(id_, host, problem)
+    if not _has_gpu(host):
         return skipped(
             id_, f"no NVIDIA GPU on this machine (NVML: {problem})", "If there should be one: lspci | grep -i nvidia"
         )
     if "mismatch" in problem.lower():
-        return failed(
-            id_,
-            f"{problem}: the kernel still runs another driver ({host.nvidia_module or 'unknown'}) than is installed",
-            "sudo reboot",
-        )
+        running = host.nvidia_module or "another version"
+        return failed(id_, f"{problem}: the kernel still runs {running}, not what is installed", "sudo reboot")
     if host.container:
         return failed(
             id_,
-            f"a GPU is on this machine, but its driver is not passed into the {host.container} container ({problem})",
-            "docker run --gpus all, with the NVIDIA Container Toolkit installed on the host",
+            f"a GPU is on this machine, but its driver is not passed into the container ({host.container}): {problem}",
+            _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
     if host.nvidia_smi:
         return failed(
@@ -49,81 +52,124 @@ def driver(host: Host, found: Driver) -> Check:
     return failed(id_, f"an NVIDIA GPU is on the bus, but no driver answers: {problem}", _INSTALL_DRIVER)
 
 
+def lost(found: Driver) -> Iterator[Check]:
+    """GPUs that are there, and don't answer."""
+    for gpu in found.gpus:
+        if gpu.problem is None:
+            continue
+        id_ = f"gpu.answers.{gpu.index}"
+        if "permission" in gpu.problem.lower():
+            yield skipped(id_, f"GPU {gpu.index} belongs to somebody else: {gpu.problem}")
+        else:
+            fix = f"sudo nvidia-smi -i {gpu.index} -r, or reboot; if it comes back: dmesg | grep -i xid"
+            yield failed(id_, f"GPU {gpu.index} does not answer: {gpu.problem}", fix)
+
+
 def visible(host: Host, found: Driver) -> Check:
     """Whether the environment hides GPUs from the frameworks."""
     id_, value = "gpu.visible-devices", host.environment.get(_VISIBLE)
     passed_in = host.environment.get("NVIDIA_VISIBLE_DEVICES")
-    if passed_in in ("void", "none", "") and host.container and not found.gpus:
+    if passed_in in ("void", "none", "") and host.container and not found.gpus and _has_gpu(host):
         return failed(
             id_,
             f"NVIDIA_VISIBLE_DEVICES={passed_in!r}, so the container runtime passes no GPU in",
-            "docker run --gpus all, or -e NVIDIA_VISIBLE_DEVICES=all",
+            _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
-    if value is None and not found.gpus:
-        return skipped(id_, f"{_VISIBLE} is not set, and there is no GPU")
+    if not found.gpus:
+        return skipped(id_, "there is no GPU that could be hidden")
     if value is None:
         return passed(id_, f"{_VISIBLE} is not set, so every GPU is visible")
-    hint = f"unset {_VISIBLE}"
-    if value.strip() in _HIDE_ALL:
-        return warned(id_, f"{_VISIBLE}={value!r} hides every GPU from the frameworks", hint)
-    if value.strip() == "all":
-        return failed(id_, f"{_VISIBLE}='all' is no device, so CUDA sees none ('all' is a word of containers)", hint)
-    shown, unknown = _devices_of(value, found)
-    if unknown is not None:
-        return warned(
-            id_,
-            f"{_VISIBLE}={value!r}: {unknown!r} is no GPU of this machine, so CUDA sees only the {shown} before it",
-            f"{hint}, or name GPUs as in: nvidia-smi -L",
-        )
-    return passed(id_, f"{_VISIBLE}={value!r}: {units.many(shown, 'GPU')}")
+    shown, problem = shown_by(value, found)
+    if problem is None:
+        return passed(id_, f"{_VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
+    say = warned if shown or value.strip() in _HIDE_ALL else failed
+    return say(id_, f"{_VISIBLE}={value!r}: {problem}", f"unset {_VISIBLE}, or name GPUs as in: nvidia-smi -L")
 
 
-def each(found: Driver, own: frozenset[int] = frozenset()) -> Iterator[Check]:
-    """All that is asked of every GPU.
+def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
+    """The GPUs that CUDA shows for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
 
-    Args:
-        found: the GPUs.
-        own: process ids that are not foreign.
+    CUDA takes the words in turn and stops at the first that means no GPU; a word twice means none at all; of the parts
+    of divided GPUs it shows the first alone. Numbers are those of the driver, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
     """
-    several = len(found.gpus) > 1
-    for gpu in found.gpus:
-        for check in (*_PER_GPU, *(_AMONG_GPUS if several else ())):
-            yield _of(gpu, check(gpu), several)
-        yield _of(gpu, foreign(gpu, own), several)
+    words = [word.strip() for word in value.split(",")]
+    if value.strip() in _HIDE_ALL:
+        return (), "it hides every GPU from the frameworks"
+    if len(set(words)) < len(words):
+        return (), "a GPU is named twice, so CUDA shows none"
+    shown: list[Gpu] = []
+    for word in words:
+        gpu = _named(word, found)
+        if gpu is None:
+            left = units.many(len(shown), "GPU") if shown else "none"
+            return tuple(shown), f"{word!r} is no GPU of this machine, so CUDA shows {left} before it"
+        shown.append(gpu)
+        if word.startswith("MIG-"):
+            break
+    return tuple(shown), None
 
 
-def foreign(gpu: Gpu, own: frozenset[int]) -> Check:
-    """Whether somebody else computes on it."""
+def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
+    """The GPUs that a framework should see."""
+    value = host.environment.get(_VISIBLE)
+    there = tuple(gpu for gpu in found.gpus if gpu.problem is None)
+    return there if value is None else shown_by(value, found)[0]
+
+
+def each(found: Driver) -> Iterator[Check]:
+    """All that is asked of every GPU; the id ends in its number."""
+    answering = [gpu for gpu in found.gpus if gpu.problem is None]
+    for gpu in answering:
+        for check in (*_PER_GPU, *(_AMONG_GPUS if len(answering) > 1 else ())):
+            result = check(gpu)
+            yield Check(f"{result.id}.{gpu.index}", result.status, result.found, result.fix)
+
+
+def _answering(id_: str, host: Host, found: Driver) -> Check:
+    if found.cuda is None:
+        return failed(
+            id_,
+            f"driver {found.version} answers, but its CUDA library (libcuda.so.1) is not there",
+            "In a container: -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; else reinstall the driver"
+            if host.container
+            else "Reinstall the driver with its compute libraries (libnvidia-compute or cuda-drivers)",
+        )
+    cuda = f"{found.cuda[0]}.{found.cuda[1]}"
+    return passed(id_, f"driver {found.version}, serves CUDA up to {cuda}, {units.many(len(found.gpus), 'GPU')}")
+
+
+def _under_wsl(id_: str, host: Host, problem: str) -> Check:
+    if not host.wsl_gpu:
+        return skipped(id_, f"no GPU is passed into WSL (NVML: {problem})")
+    return skipped(
+        id_,
+        f"a GPU is passed into WSL, but no NVIDIA driver answers (NVML: {problem})",
+        "If it is an NVIDIA GPU: install its Windows driver (none inside WSL), and LD_LIBRARY_PATH=/usr/lib/wsl/lib",
+    )
+
+
+def _has_gpu(host: Host) -> bool:
+    """Whether anything but NVML says that there is an NVIDIA GPU; a command or a package alone does not."""
+    return bool(host.nvidia_on_bus) or bool(host.nvidia_device_files)
+
+
+def _named(word: str, found: Driver) -> Gpu | None:
+    """The GPU that a word of ``CUDA_VISIBLE_DEVICES`` means."""
+    if word.startswith("MIG-"):
+        return next((gpu for gpu in found.gpus if gpu.mig), None)
+    if word.isdecimal():
+        return next((gpu for gpu in found.gpus if gpu.index == int(word) and gpu.problem is None), None)
+    return next((gpu for gpu in found.gpus if gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word)), None)
+
+
+def _foreign(gpu: Gpu) -> Check:
     id_ = "gpu.processes"
     if gpu.processes is None:
         return skipped(id_, "its processes are not visible")
-    others = sorted(set(gpu.processes) - own)
-    if others:
-        return warned(
-            id_,
-            f"others compute on it, by process id: {', '.join(map(str, others))}",
-            "Wait, or end what runs: nvidia-smi",
-        )
-    return passed(id_, "nobody else computes on it")
-
-
-def _of(gpu: Gpu, check: Check, several: bool) -> Check:
-    if not several:
-        return check
-    return Check(f"{check.id}.{gpu.index}", check.status, f"GPU {gpu.index}: {check.found}", check.fix)
-
-
-def _devices_of(value: str, found: Driver) -> tuple[int, str | None]:
-    """How many GPUs ``CUDA_VISIBLE_DEVICES`` shows, and its first word that means none."""
-    for shown, word in enumerate(part.strip() for part in value.split(",")):
-        known = (
-            (word.isdecimal() and int(word) < len(found.gpus))
-            or word.startswith("MIG-")
-            or any(gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word) for gpu in found.gpus)
-        )
-        if not known:
-            return shown, word
-    return len(value.split(",")), None
+    if gpu.processes:
+        listed = ", ".join(map(str, gpu.processes))
+        return warned(id_, f"others compute on it, by process id: {listed}", "Wait, or end what runs: nvidia-smi")
+    return passed(id_, "nobody computes on it")
 
 
 def _link(gpu: Gpu) -> Check:
@@ -132,7 +178,7 @@ def _link(gpu: Gpu) -> Check:
         return skipped(id_, "the width of its PCI link is not told")
     now, most = gpu.pci_width
     generation = f", generation {gpu.pci_generation[0]} of {gpu.pci_generation[1]}" if gpu.pci_generation else ""
-    if now < most:
+    if 0 < now < most:
         return warned(
             id_,
             f"{now} of {most} lanes{generation}: copies from the host are up to {most / now:.0f} times slower",
@@ -179,7 +225,7 @@ def _throttling(gpu: Gpu) -> Check:
         return warned(
             id_,
             f"its clocks are held back{hot}: {', '.join(gpu.throttle_reasons)}",
-            "See to its cooling and power supply: nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",
+            "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER; then see to its cooling, its power limit or its supply",
         )
     return passed(id_, "not held back")
 
@@ -225,10 +271,10 @@ def _peers(gpu: Gpu) -> Check:
 
 def _numa(gpu: Gpu) -> Check:
     id_ = "gpu.numa"
-    if gpu.numa_node is None or gpu.numa_node < 0:
+    if gpu.numa_node is None:
         return skipped(id_, "which memory it is near to is not told")
     return passed(id_, f"near NUMA node {gpu.numa_node}")
 
 
-_PER_GPU = (_link, _persistence, _power_cap, _p_state, _throttling, _ecc, _mig)
+_PER_GPU = (_link, _persistence, _power_cap, _p_state, _throttling, _ecc, _mig, _foreign)
 _AMONG_GPUS = (_peers, _numa)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 from trainmark import units
 from trainmark.measure.host import Host
@@ -70,17 +71,16 @@ def turbo(host: Host) -> Check:
     return passed(id_, "on: fast, but the speed of one core depends on what the others do" if host.turbo else "off")
 
 
-def load(host: Host, busy: float | None) -> Check:
+def load(busy: float | None) -> Check:
     """Whether something else is using the CPU.
 
     Args:
-        host: for its number of cores.
         busy: share of all cores in use just now, 0 to 1.
     """
     id_ = "host.load"
     if busy is None:
         return skipped(id_, "the load was not read")
-    found = f"{busy:.0%} of {units.many(host.usable_cores or 1, 'core')} in use"
+    found = f"{busy:.0%} of the machine's cores in use"
     if busy > BUSY_SHARE:
         return warned(id_, found, "Wait, or end what runs: top")
     return passed(id_, found)
@@ -96,7 +96,7 @@ def memory(host: Host) -> Check:
     found = f"{units.bytes_(host.memory_available_bytes)} available, {swap}"
     if host.memory_available_bytes < _LITTLE_MEMORY:
         return warned(id_, found, "End what needs the memory: ps aux --sort=-rss | head")
-    if total and used > total / 2:
+    if sys.platform == "linux" and total and used > total / 2:  # elsewhere swap grows as it is used
         return warned(id_, found, "sudo swapoff -a && sudo swapon -a, once there is memory for what lies there")
     return passed(id_, found)
 
@@ -104,8 +104,8 @@ def memory(host: Host) -> Check:
 def memlock(host: Host, driver: Driver) -> Check:
     """Whether enough memory can be locked for copies between GPUs and machines."""
     id_ = "host.memlock"
-    if not driver.gpus:
-        return skipped(id_, "there is no GPU that would need locked memory")
+    if len(driver.gpus) < 2:
+        return skipped(id_, "there are no several GPUs that would need locked memory")
     return _limit(
         id_,
         host.limits.memlock_bytes,
@@ -141,12 +141,12 @@ def shared_memory(host: Host) -> Check:
 
 
 def wsl(host: Host) -> Check:
-    """Under Windows, whether the GPU is passed through."""
+    """Under Windows, whether a GPU is passed through."""
     id_ = "host.wsl"
     if not host.wsl:
         return skipped(id_, "not under WSL")
-    if "/dev/dxg" in host.nvidia_device_files:
-        return passed(id_, "the GPU is passed through (/dev/dxg)")
+    if host.wsl_gpu:
+        return passed(id_, "a GPU is passed through (/dev/dxg)")
     return warned(
         id_,
         "under WSL without /dev/dxg, so no GPU can be seen",

@@ -15,16 +15,10 @@ from trainmark.study.doctor.check import Check
 GIB = 2**30
 
 HOST = Host(
-    system="Linux",
-    release="6.8.0-60-generic",
-    python="3.12.3",
-    logical_cores=16,
     usable_cores=16,
-    load=0.1,
     governors=("performance",),
     turbo=False,
-    numa_nodes=1,
-    limits=Limits(float("inf"), 8.0 * 2**20, 65536.0),
+    limits=Limits(float("inf"), 8.0 * 2**20),
     shared_memory_bytes=64 * GIB,
     memory_available_bytes=100 * GIB,
     swap_bytes=(0, 0),
@@ -39,7 +33,6 @@ GPU = Gpu(
     name="NVIDIA H100 80GB HBM3",
     uuid="GPU-5e1f3c9a-7f4e-4a2b-9f0e-0d6a1b2c3d4e",
     compute_capability=(9, 0),
-    memory_bytes=80 * GIB,
     pci_width=(16, 16),
     pci_generation=(5, 5),
     persistence=True,
@@ -71,12 +64,8 @@ TORCH = Framework(
     install_gpu="pip install --force-reinstall torch",
     version="2.11.0+cu130",
     devices=("cpu", "cuda:0"),
-    examination=Examination(
-        "CUDA 13.0",
-        ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120"),
-        None,
-        (product("cpu"), product("cuda:0")),
-    ),
+    examination=Examination("CUDA 13.0", ("sm_75", "sm_80", "sm_90", "sm_100", "sm_120", "compute_120")),
+    products=(product("cpu"), product("cuda:0")),
     libraries={"cudnn": ["/venv/nvidia/cudnn/lib/libcudnn.so.9"]},
     seconds=3.0,
 )
@@ -87,7 +76,8 @@ JAX = Framework(
     install_gpu="pip install 'jax[cuda13]'",
     version="0.10.2",
     devices=("cpu", "cuda:0"),
-    examination=Examination("CUDA 13", None, None, (product("cpu"), product("cuda:0"))),
+    examination=Examination("CUDA 13"),
+    products=(product("cpu"), product("cuda:0")),
     seconds=4.0,
 )
 GOOD = Facts(HOST, DRIVER, 0.02, (TORCH, JAX))
@@ -104,10 +94,10 @@ def on(facts: Facts = GOOD, **changes: Any) -> Facts:
 
 
 def examined(**changes: Any) -> Framework:
-    """``TORCH`` with another examination."""
+    """``TORCH`` with other devices, products or libraries, or another examination."""
     assert TORCH.examination is not None
-    devices = changes.pop("devices", TORCH.devices)
-    return dataclasses.replace(TORCH, devices=devices, examination=dataclasses.replace(TORCH.examination, **changes))
+    own = {name: changes.pop(name) for name in ("devices", "products", "problem", "printed") if name in changes}
+    return dataclasses.replace(TORCH, **own, examination=dataclasses.replace(TORCH.examination, **changes))
 
 
 def named(facts: Facts, id_: str) -> Check:

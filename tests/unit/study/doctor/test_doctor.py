@@ -6,12 +6,15 @@ import dataclasses
 
 import pytest
 
+from trainmark.backends.examination import Examination
 from trainmark.execute.examine import Framework
 from trainmark.measure.host import Limits
-from trainmark.measure.nvidia import Driver
+from trainmark.measure.nvidia import Driver, Gpu
 from trainmark.study.doctor import Facts, diagnose, gather
 
 from .facts import DRIVER, GOOD, GPU, HOST, JAX, NO_GPU, TORCH, examined, named, on, product
+
+TWO_GPUS = dataclasses.replace(DRIVER, gpus=(GPU, dataclasses.replace(GPU, index=1, uuid="GPU-2")))
 
 BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     # what is broken: facts, check, status, found, fix
@@ -27,7 +30,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "gpu.driver",
         "FAIL",
         "on the bus",
-        "nvidia-driver",
+        "ubuntu-drivers",
     ),
     "driver updated under a running kernel": (
         on(driver=Driver(problem="Driver/library version mismatch"), host={"nvidia_module": "570.86.15"}),
@@ -40,7 +43,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         on(driver=NO_GPU["driver"], host={"container": "docker", "nvidia_smi": None, "nvidia_device_files": ()}),
         "gpu.driver",
         "FAIL",
-        "docker container",
+        "container (docker)",
         "docker run --gpus all",
     ),
     "container told to have none": (
@@ -71,7 +74,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         on(host={"environment": {"CUDA_VISIBLE_DEVICES": "all"}}),
         "gpu.visible-devices",
         "FAIL",
-        "no device",
+        "'all' is no GPU",
         "unset CUDA_VISIBLE_DEVICES",
     ),
     "a GPU that is not there": (
@@ -84,8 +87,8 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "another machine's UUID": (
         on(host={"environment": {"CUDA_VISIBLE_DEVICES": "GPU-00000000"}}),
         "gpu.visible-devices",
-        "WARN",
-        "only the 0 before it",
+        "FAIL",
+        "shows none before it",
         "nvidia-smi -L",
     ),
     "GPU too new for the build": (
@@ -100,7 +103,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "torch.architecture",
         "FAIL",
         "GTX 1080) is sm_61",
-        "older for an old one",
+        "a build for an older CUDA",
     ),
     "compiled at first use": (
         on(torch=examined(architectures=("sm_80", "compute_80"))),
@@ -157,9 +160,10 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     ),
     "a library twice": (
         on(
+            host={"environment": {"LD_LIBRARY_PATH": "/usr/lib"}},
             torch=dataclasses.replace(
                 TORCH, libraries={"cudnn": ["/usr/lib/libcudnn.so.8", "/venv/cudnn/lib/libcudnn.so.9"]}
-            )
+            ),
         ),
         "torch.libraries",
         "WARN",
@@ -191,31 +195,109 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "SIGSEGV",
         "pip install torch",
     ),
+    "a crash at the first use of the GPU": (
+        on(
+            torch=examined(
+                products=(product("cpu"), product("cuda:0", values=None, problem="the process was killed by SIGABRT")),
+                problem="the process was killed by SIGABRT",
+            )
+        ),
+        "torch.product.cuda:0",
+        "FAIL",
+        "SIGABRT",
+        "torch.libraries",
+    ),
+    "a library that only the log names": (
+        on(
+            torch=examined(
+                devices=("cpu",), printed="Could not load library libcudnn_cnn.so.9. Error: no such file", problem="x"
+            )
+        ),
+        "torch.libraries",
+        "FAIL",
+        "libcudnn_cnn.so.9",
+        "Reinstall",
+    ),
+    "blind although nothing is hidden": (
+        on(
+            torch=examined(blind="CUDA unknown error", devices=("cpu",)),
+            host={"environment": {"CUDA_VISIBLE_DEVICES": "0"}},
+        ),
+        "torch.gpu",
+        "FAIL",
+        "sees 0 of 1 GPU: CUDA unknown error",
+        "Reinstall",
+    ),
+    "hidden by its own setting": (
+        on(torch=examined(hidden_by="JAX_PLATFORMS=cpu", devices=("cpu",))),
+        "torch.gpu",
+        "WARN",
+        "JAX_PLATFORMS=cpu",
+        "unset JAX_PLATFORMS",
+    ),
+    "divided without a part": (
+        on(gpu={"mig": True}, torch=examined(devices=("cpu",))),
+        "torch.gpu",
+        "FAIL",
+        "no part was made",
+        "nvidia-smi mig",
+    ),
+    "a driver too old to compile": (
+        on(
+            driver=dataclasses.replace(DRIVER, version="535.183.01", cuda=(12, 2)),
+            torch=examined(built_for="CUDA 12.5", architectures=("sm_80", "sm_89", "compute_80")),
+        ),
+        "torch.architecture",
+        "FAIL",
+        "older than CUDA 12.5",
+        "newer driver",
+    ),
+    "a lost GPU": (
+        on(driver=dataclasses.replace(DRIVER, gpus=(GPU, Gpu(1, problem="GPU is lost")))),
+        "gpu.answers.1",
+        "FAIL",
+        "GPU is lost",
+        "reboot",
+    ),
+    "a driver without CUDA": (
+        on(driver=dataclasses.replace(DRIVER, cuda=None), host={"container": "docker"}),
+        "gpu.driver",
+        "FAIL",
+        "libcuda.so.1",
+        "compute,utility",
+    ),
+    "apptainer without --nv": (
+        on(driver=NO_GPU["driver"], host={"container": "apptainer", "nvidia_device_files": ()}),
+        "gpu.driver",
+        "FAIL",
+        "container (apptainer)",
+        "--nv",
+    ),
     "half the lanes": (
         on(gpu={"pci_width": (4, 16)}),
-        "gpu.pci-link",
+        "gpu.pci-link.0",
         "WARN",
         "4 of 16 lanes",
         "slot",
     ),
     "a power cap": (
         on(gpu={"power_limit_watts": 350.0}),
-        "gpu.power-cap",
+        "gpu.power-cap.0",
         "WARN",
         "350 W of 700 W",
         "nvidia-smi -i 0 -pl 700",
     ),
     "too hot": (
         on(gpu={"throttle_reasons": ("thermal slowdown by hardware",), "temperature_celsius": 92}),
-        "gpu.throttling",
+        "gpu.throttling.0",
         "WARN",
         "at 92 °C: thermal",
         "cooling",
     ),
-    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc", "FAIL", "3 memory errors", "-r"),
-    "no persistence": (on(gpu={"persistence": False}), "gpu.persistence", "WARN", "off", "sudo nvidia-smi -pm 1"),
-    "divided": (on(gpu={"mig": True}), "gpu.mig", "WARN", "divided (MIG)", "-mig 0"),
-    "somebody else's GPU": (on(gpu={"processes": (4711, 4712)}), "gpu.processes", "WARN", "4711, 4712", "nvidia-smi"),
+    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc.0", "FAIL", "3 memory errors", "-r"),
+    "no persistence": (on(gpu={"persistence": False}), "gpu.persistence.0", "WARN", "off", "sudo nvidia-smi -pm 1"),
+    "divided": (on(gpu={"mig": True}), "gpu.mig.0", "WARN", "divided (MIG)", "-mig 0"),
+    "somebody else's GPU": (on(gpu={"processes": (4711, 4712)}), "gpu.processes.0", "WARN", "4711, 4712", "nvidia-smi"),
     "a quota": (
         on(host={"cpu_quota": 1.5}),
         "host.cpu-quota",
@@ -224,7 +306,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "trainmark run --threads 1",
     ),
     "powersave": (on(host={"governors": ("powersave",)}), "host.cpu-governor", "WARN", "powersave", "cpupower"),
-    "busy": (on(busy=0.7), "host.load", "WARN", "70% of 16 cores", "top"),
+    "busy": (on(busy=0.7), "host.load", "WARN", "70% of the machine", "top"),
     "docker's shared memory": (
         on(host={"shared_memory_bytes": 64 * 2**20}),
         "host.shared-memory",
@@ -233,14 +315,14 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "--shm-size",
     ),
     "locked memory": (
-        on(host={"limits": Limits(65536.0, 8.0 * 2**20, 1024.0)}),
+        on(driver=TWO_GPUS, host={"limits": Limits(65536.0, 8.0 * 2**20)}),
         "host.memlock",
         "WARN",
         "64.0 KiB",
         "memlock=-1",
     ),
     "a small stack": (
-        on(host={"limits": Limits(float("inf"), 2.0 * 2**20, 1024.0)}),
+        on(host={"limits": Limits(float("inf"), 2.0 * 2**20)}),
         "host.stack",
         "WARN",
         "2.00 MiB",
@@ -288,25 +370,62 @@ def test_a_good_machine_has_nothing_to_mend() -> None:
     }
 
 
-def test_a_machine_without_a_gpu_is_not_scolded_for_it() -> None:
+def without_gpu(**host: object) -> Facts:
     cpu_torch = examined(built_for=None, architectures=None, devices=("cpu",), products=(product("cpu"),))
-    host = dataclasses.replace(HOST, **NO_GPU["host"])
-    checks = list(diagnose(Facts(host, NO_GPU["driver"], 0.0, (cpu_torch,))))
+    cpu_torch = dataclasses.replace(cpu_torch, libraries={})
+    return Facts(dataclasses.replace(HOST, **NO_GPU["host"] | host), NO_GPU["driver"], 0.0, (cpu_torch,))
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        {},
+        {"nvidia_smi": "/usr/bin/nvidia-smi"},  # an image for GPUs on a machine without
+        {"environment": {"CUDA_VISIBLE_DEVICES": "all"}},
+        {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}, "container": "kubernetes"},
+        {"wsl": True, "wsl_gpu": True},  # of another maker
+    ],
+)
+def test_a_machine_without_a_gpu_is_not_scolded_for_it(host: dict[str, object]) -> None:
+    checks = list(diagnose(without_gpu(**host)))
     assert [check for check in checks if check.status in ("WARN", "FAIL")] == []
-    assert named(Facts(host, NO_GPU["driver"], 0.0, None), "gpu.driver").status == "SKIP"
+    assert named(without_gpu(**host), "gpu.driver").status == "SKIP"
 
 
 def test_nothing_that_was_not_read_passes() -> None:
-    nothing = Facts(dataclasses.replace(HOST, **NO_GPU["host"], governors=(), turbo=None, limits=Limits(),
-                    shared_memory_bytes=None, memory_available_bytes=None, clock_resolution_seconds=None),
-                    Driver("580", None, (type(GPU)(0),)), None, None)  # fmt: skip
-    checks = {check.id: check.status for check in diagnose(nothing)}
     unread = {
-        id_: status
-        for id_, status in checks.items()
-        if id_ not in ("gpu.driver", "gpu.visible-devices", "host.cpu-quota")
+        "governors": (),
+        "turbo": None,
+        "limits": Limits(),
+        "shared_memory_bytes": None,
+        "memory_available_bytes": None,
+        "clock_resolution_seconds": None,
     }
-    assert set(unread.values()) == {"SKIP"}, unread
+    host = dataclasses.replace(HOST, **NO_GPU["host"] | unread)
+    checks = {check.id: check.status for check in diagnose(Facts(host, Driver("580", (13, 0), (Gpu(0),)), None, None))}
+    known = {"gpu.driver", "gpu.visible-devices", "host.cpu-quota"}
+    assert {status for id_, status in checks.items() if id_ not in known} == {"SKIP"}, checks
+
+
+def test_a_gpu_of_somebody_else_is_not_missed() -> None:
+    driver = dataclasses.replace(DRIVER, gpus=(GPU, Gpu(1, problem="Insufficient Permissions")))
+    assert named(on(driver=driver), "gpu.answers.1").status == "SKIP"
+    assert named(on(driver=driver), "torch.gpu").status == "PASS"
+
+
+def test_only_gpus_that_are_shown_must_fit() -> None:
+    old = dataclasses.replace(GPU, index=1, uuid="GPU-old", compute_capability=(6, 1), name="GT 1030")
+    driver = dataclasses.replace(DRIVER, gpus=(GPU, old))
+    shown = on(driver=driver, host={"environment": {"CUDA_VISIBLE_DEVICES": "0"}})
+    assert named(shown, "torch.architecture").status == named(shown, "torch.gpu").status == "PASS"
+    assert named(on(driver=driver), "torch.architecture").status == "FAIL"
+
+
+def test_a_build_for_the_cuda_that_the_driver_serves() -> None:
+    driver = dataclasses.replace(DRIVER, cuda=(12, 8))
+    blind = dataclasses.replace(JAX, devices=("cpu",), examination=Examination())
+    facts = Facts(HOST, driver, 0.0, (blind,))
+    assert named(facts, "jax.gpu").fix == "pip install 'jax[cuda12]'"
 
 
 def test_ids_are_unique_with_two_gpus() -> None:
@@ -326,10 +445,12 @@ def test_ids_are_unique_with_two_gpus() -> None:
         ("0", "PASS"),
         (GPU.uuid, "PASS"),
         ("GPU-5e1f", "PASS"),
-        ("MIG-1234", "PASS"),
         ("", "WARN"),
         ("void", "WARN"),
-        ("1", "WARN"),
+        ("0,7", "WARN"),
+        ("1", "FAIL"),
+        ("0,0", "FAIL"),
+        ("MIG-1234", "FAIL"),  # it is not divided
     ],
 )
 def test_visible_devices(value: str, status: str) -> None:
