@@ -295,15 +295,15 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
 def _examine(name: str, say: Callable[[Message], None]) -> None:
     """Several messages, so that what was learnt before a crash is kept."""
     backend = registry.load(name)
-    examinable = backend if isinstance(backend, Examinable) else None
-    if examinable is not None:
-        say({"event": "examined", **dataclasses.asdict(examinable.examine())})
+    if isinstance(backend, Examinable):
+        say({"event": "examined", **dataclasses.asdict(backend.examine())})
     can = backend.capabilities()
     devices = [device.id for device in can.devices]
     say({"event": "seen", "version": can.version, "devices": devices})
-    for device in devices if examinable is not None else ():
-        say({"event": "product", **dataclasses.asdict(try_product(examinable, device))})
-        say({"event": "loaded", "libraries": loaded_libraries()})
+    if isinstance(backend, Examinable):
+        for device in devices:
+            say({"event": "product", **dataclasses.asdict(try_product(backend, device))})
+            say({"event": "loaded", "libraries": loaded_libraries()})
     say({"event": "done"})
 
 
