@@ -29,10 +29,12 @@ def printed(keep):
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc can be told to keep freed memory")
 def test_kept_memory_is_not_faulted_in_again():
+    _, faults_without = printed(False)
+    if faults_without < 1_000:
+        pytest.skip(f"pages are so large here that only {faults_without} are faulted in without it")
     told, faults = printed(True)
     assert told
-    assert faults < 100
-    assert printed(False)[1] > 10_000  # else this test shows nothing
+    assert faults < faults_without / 10
 
 
 def test_without_glibc_nothing_is_promised(monkeypatch):

@@ -64,7 +64,7 @@ class Chain:
         """Give the parameters the gradients of the mean loss over ``x``, ``[batch, ...]``; they must have none before.
 
         Returns:
-            the mean loss, and the outputs ``[batch, classes]``, which the next call may write over.
+            the mean loss, and the outputs ``[batch, classes]``.
         """
         x = x.contiguous(memory_format=self._layout)
         for each in self._links:

@@ -129,7 +129,7 @@ class FastTrainer(TorchTrainer):
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches, how gradients are computed, and how many steps are captured."""
         gradients = self._chain.settings() if self._chain else {"gradients": "autograd"}
-        own = {"denormals_flushed": self._flushes, "freed_memory_kept": self._keeps_memory}
+        own = {"denormals_flushed": self._flushes, "told_to_keep_freed_memory": self._keeps_memory}
         return {**super().settings(), **gradients, **own, "cuda_graphs": len(self._graphs)}
 
     def _drawn(self, plan: EpochPlan) -> Tensor:

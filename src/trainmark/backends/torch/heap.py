@@ -14,7 +14,7 @@ def keep_freed_memory() -> bool:
     (docs/performance.md).
 
     Returns:
-        whether there was a heap to tell: that of glibc.
+        whether glibc was told. An allocator that was put in its place (jemalloc, tcmalloc) goes by its own rules.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     return mallopt is not None and bool(mallopt(_MMAP_MAX, 0)) and bool(mallopt(_TRIM_THRESHOLD, -1))
