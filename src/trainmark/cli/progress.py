@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -13,10 +14,13 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
 from trainmark import units
+from trainmark.cli.sparkline import Sparkline
+from trainmark.measure.sampler import tree_percent
 
 if TYPE_CHECKING:
     from trainmark.execute.plan import Run, Task
     from trainmark.execute.wire import Message
+    from trainmark.measure.sampler import Row
     from trainmark.record.record import Record
 
 
@@ -88,6 +92,7 @@ class RunProgress:
         self._left = TimeLeft(tasks)
         self._pace = Pace()
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
+        self._use = Use()
         # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
             TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=10)),
@@ -111,6 +116,7 @@ class RunProgress:
     def task_started(self, task: Task) -> None:
         """A process begins."""
         self._started = time.monotonic()
+        self._use = Use()
         self._runs_of_task = len(task.runs)
         self._steps = 0
         self._facts = "starting, reading the data"
@@ -157,7 +163,7 @@ class RunProgress:
         """Where the process is, read from outside."""
         left = self._left.estimate(time.monotonic() - self._started, steps / self._steps if self._steps else 0.0)
         rate = self._pace.rate(steps)
-        facts = (self._facts, units.rate(rate, "samples/s") if rate else "")
+        facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use.drawn())
         self._progress.update(
             self._bar,
             total=self._steps or None,
@@ -165,6 +171,10 @@ class RunProgress:
             facts=" · ".join(fact for fact in facts if fact),
             left="" if left is None else f"~{units.seconds(float(max(round(left), 1)))} left",
         )
+
+    def sampled(self, rows: Sequence[Row]) -> None:
+        """What is seen of the process from outside."""
+        self._use.add(rows)
 
     def recorded(self, record: Record) -> None:
         """One line that stays."""
@@ -182,6 +192,38 @@ class RunProgress:
             soft_wrap=True,
             markup=False,
         )
+
+
+class Use:
+    """How busy the process keeps the cores, and itself the GPUs, drawn as bars."""
+
+    def __init__(self) -> None:
+        self._cpu, self._gpu = Sparkline(), Sparkline()
+        self._seen, self._cores, self._words = 0.0, 1, ("", "")
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """The newest rows; the same ones twice count once."""
+        if len(rows) < 2 or rows[-1].time == self._seen:
+            return
+        self._seen = rows[-1].time
+        self._cores = len(rows[-1].cores or ()) or self._cores
+        cpu, gpu = tree_percent(rows[-2], rows[-1]), [each.percent for each in rows[-1].gpus]
+        known = [percent for percent in gpu if percent is not None]
+        self._words = (
+            _use("cpu", self._cpu, cpu, 100 * self._cores),
+            _use("gpu", self._gpu, max(known, default=None), 100),
+        )
+
+    def drawn(self) -> str:
+        """Such as ``cpu ▁▃▇ 198 %``, nothing for what is not known; of several GPUs the busiest."""
+        return " · ".join(filter(None, self._words))
+
+
+def _use(name: str, bars: Sparkline, percent: float | None, highest: float) -> str:
+    if percent is None:
+        return ""
+    bars.add(percent)
+    return f"{name} {bars.drawn(highest)} {percent:.0f} %"
 
 
 class Pace:

@@ -21,7 +21,7 @@ from trainmark.execute.wire import POSITION_BYTES, Channel, Message, position
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
 TAIL_BYTES = 8_192
-_LOOK_EVERY_SECONDS = 0.2
+LOOK_EVERY_SECONDS = 0.1
 _GRACE_SECONDS = 5.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
@@ -46,6 +46,7 @@ def converse(
     request: Callable[[float], Message],
     *,
     hear: Callable[[Message], None],
+    born: Callable[[int], None] = lambda _: None,
     look: Callable[[int], None] = lambda _: None,
     threads: int | None = None,
     timeout: float | None = None,
@@ -55,7 +56,8 @@ def converse(
     Args:
         request: makes the request, given the reading of ``time.perf_counter`` at the start.
         hear: called with every message.
-        look: called a few times a second with the number of steps counted so far.
+        born: called with the process's id.
+        look: called at a steady pace, a few times a second, with the number of steps counted so far.
         threads: of the libraries that can only be told by the environment.
         timeout: seconds after which the process is ended.
 
@@ -83,6 +85,7 @@ def converse(
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
             channel.send(request(origin))
         counted = position(shared.fileno())
+        born(process.pid)
         return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
 
 
@@ -109,6 +112,7 @@ def _listen(
         selector.register(process.stdout, selectors.EVENT_READ)
         done_at: float | None = None
         gone_at: float | None = None
+        look_at = 0.0
         while selector.get_map():
             now = time.perf_counter()
             if deadline is not None and now > deadline:
@@ -117,7 +121,11 @@ def _listen(
                 break  # it has said all, and hangs on its way out
             if gone_at is None and process.poll() is not None:
                 gone_at = now
-            ready = selector.select(_LOOK_EVERY_SECONDS if gone_at is None else 0)
+            if now >= look_at:
+                look()
+                look_at = max(look_at + LOOK_EVERY_SECONDS, now)
+                now = time.perf_counter()
+            ready = selector.select(max(look_at - now, 0.0) if gone_at is None else 0)
             # A grandchild may hold the pipe open, or print, for ever; but what the process said has been heard.
             if gone_at is not None and (not ready or now > gone_at + _GRACE_SECONDS):
                 break
@@ -137,7 +145,6 @@ def _listen(
                     if not printed:
                         selector.unregister(process.stdout)
                     tail = (tail + printed)[-TAIL_BYTES:]
-            look()
     if done_at is not None:
         return Ending("done", None, _text(tail))
     try:

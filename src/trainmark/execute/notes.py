@@ -6,26 +6,32 @@ import datetime
 import math
 from pathlib import Path
 
+from msgspec import structs
+
+from trainmark.execute.here import Here
 from trainmark.execute.plan import Run
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
+from trainmark.measure.energy import energy
 from trainmark.measure.machine import BUSY_SHARE
+from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     BackendRef,
     DatasetRef,
     DeviceRef,
+    Energy,
     Epoch,
     Final,
     Group,
     LogLine,
-    Machine,
     Memory,
     MetricsRef,
     ModelRef,
     Outcome,
     Python,
     Record,
+    Samples,
     WorkloadRef,
 )
 from trainmark.record.store import safe_name
@@ -40,13 +46,13 @@ class Notes:
     Args:
         run: what is being run.
         seen: what its backend said of itself.
-        machine: the machine as it was before the run.
+        here: the machine as it was before the run.
         replayed: whether earlier repeats of its process are trained again without a record.
         token: makes the id of the record unlike any other.
     """
 
-    def __init__(self, run: Run, seen: Seen, machine: Machine, replayed: bool, token: str) -> None:
-        self.run, self.seen, self.machine, self.replayed = run, seen, machine, replayed
+    def __init__(self, run: Run, seen: Seen, here: Here, replayed: bool, token: str) -> None:
+        self.run, self.seen, self.here, self.replayed = run, seen, here, replayed
         self.id = _id(run, token)
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
@@ -75,15 +81,32 @@ class Notes:
         elif message["event"] == "finished":
             self._finished = message
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether the process is now at work that nobody times: behind the epoch just heard of, it evaluates."""
+        return self.run.course.workload.schedule.evaluate == "every-epoch" or len(self.epochs) == self._ready["epochs"]
+
+    def hold_memory(self, tree_pss_bytes: int | None) -> None:
+        """Memory at the end of the epoch just heard of."""
+        self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
+
     def go_on_from(self, before: Notes) -> None:
         """Take over what a continued training said once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
-    def record(self, outcome: Outcome) -> Record:
-        """The record of what was heard."""
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+        """The record of what was heard.
+
+        Args:
+            outcome: how the run ended.
+            samples: what was seen of it from outside.
+        """
         run, side, workload = self.run, self.run.side, self.run.course.workload
         model, dataset = run.course.model, run.course.dataset
         device = self.seen.device(side.device)
+        accelerator = device is not None and device.kind == "accelerator"
+        gpu = self.here.gpu(side.device)
+        used = energy(self.epochs, samples, gpu) if gpu is not None or not accelerator else None
         return Record(
             id=self.id,
             created=self.created,
@@ -103,11 +126,12 @@ class Notes:
             ),
             device=DeviceRef(
                 id=side.device,
-                name=device.name if device and device.kind == "accelerator" else self.machine.cpu,
-                kind="accelerator" if device and device.kind == "accelerator" else "cpu",
+                name=device.name if device and accelerator else self.here.machine.cpu,
+                kind="accelerator" if accelerator else "cpu",
                 memory_bytes=device.memory_bytes if device else None,
+                gpu=gpu,
             ),
-            machine=self.machine,
+            machine=self.here.machine,
             python=Python(
                 label=side.interpreter.label,
                 version=self.seen.python,
@@ -133,9 +157,11 @@ class Notes:
             log=self._log,
             metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
             final=self._final(),
+            samples=samples,
+            energy=used,
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
             group=Group(run.group_id, run.session, run.settings.kind, trial=run.nudge),
-            caveats=self._caveats(outcome),
+            caveats=self._caveats(outcome, samples, used),
         )
 
     def _hear_epoch(self, message: Message) -> None:
@@ -158,12 +184,8 @@ class Notes:
 
     def _hear_evaluation(self, message: Message) -> None:
         epoch = self.epochs[message["index"]]
-        self.epochs[message["index"]] = Epoch(
-            index=epoch.index,
-            start_seconds=epoch.start_seconds,
-            seconds=epoch.seconds,
-            steps=epoch.steps,
-            examples=epoch.examples,
+        self.epochs[message["index"]] = structs.replace(
+            epoch,
             train_loss=message.get("train_loss", epoch.train_loss),
             train_accuracy=message.get("train_accuracy", epoch.train_accuracy),
             test_loss=message["test_loss"],
@@ -183,13 +205,15 @@ class Notes:
             training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
         )
 
-    def _caveats(self, outcome: Outcome) -> list[Caveat]:
+    def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
         settings, course = self.run.settings, self.run.course
-        load = self.machine.load_before
+        gpu, load = self.here.gpu(self.run.side.device), self.here.machine.load_before
         holds = {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
             Caveat.BUSY_MACHINE: load is not None and load > BUSY_SHARE,
+            Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
+            Caveat.SHORT_ENERGY_WINDOW: used is not None and used.joules is None,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
@@ -197,7 +221,8 @@ class Notes:
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
-        return [caveat for caveat, applies in holds.items() if applies]
+        found = noise(self.epochs, samples, gpu) | {caveat for caveat, applies in holds.items() if applies}
+        return [caveat for caveat in Caveat if caveat in found]
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import contextlib
 import secrets
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from trainmark.errors import ProtocolError
 from trainmark.execute.child import Ending, converse
+from trainmark.execute.here import Here, look_around
 from trainmark.execute.notes import Notes
 from trainmark.execute.plan import Run, Task
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
-from trainmark.measure import machine
-from trainmark.record.record import Machine, Outcome, Record, Status
+from trainmark.measure.sampler import Row, Sampler
+from trainmark.record.record import Outcome, Record, Status
 from trainmark.record.store import Store
 
 
@@ -35,6 +36,9 @@ class Observer(Protocol):
     def counted(self, steps: int) -> None:
         """So many steps of the process are done, called a few times a second."""
 
+    def sampled(self, rows: Sequence[Row]) -> None:
+        """What is seen of the process from outside: the newest rows, the last one now."""
+
     def recorded(self, record: Record) -> None:
         """A record was written."""
 
@@ -47,7 +51,8 @@ def execute(
     seen: Mapping[tuple[str, str], Seen],
     store: Store,
     observer: Observer,
-    describe: Callable[[], Machine] = lambda: machine.describe(machine.cpu_load()),
+    here: Callable[[], Here] = look_around,
+    sampler: Sampler | None = None,
 ) -> list[Record]:
     """Carry out ``tasks`` in order.
 
@@ -55,16 +60,19 @@ def execute(
         seen: what each backend said of itself, by (backend, interpreter label).
         store: where records go.
         observer: told of everything.
-        describe: reads the machine before each process.
+        here: reads the machine before each process.
+        sampler: watches every process; reads this machine by default.
 
     Returns:
         The records, in the order of the runs. After KeyboardInterrupt the run at hand is recorded as interrupted
         before the exception goes on.
     """
     records: list[Record] = []
+    sampler = sampler or Sampler()
     for task in tasks:
         side = task.first.side
-        _Conversation(task, seen[side.backend, side.interpreter.label], describe(), store, observer, records).hold()
+        seen_of_side = seen[side.backend, side.interpreter.label]
+        _Conversation(task, seen_of_side, here(), store, observer, sampler, records).hold()
     return records
 
 
@@ -72,9 +80,17 @@ class _Conversation:
     """One task: its process, and the notes of the runs in it."""
 
     def __init__(
-        self, task: Task, seen: Seen, here: Machine, store: Store, observer: Observer, records: list[Record]
+        self,
+        task: Task,
+        seen: Seen,
+        here: Here,
+        store: Store,
+        observer: Observer,
+        sampler: Sampler,
+        records: list[Record],
     ) -> None:
         self._task, self._store, self._observer, self._records = task, store, observer, records
+        self._sampler, self._origin = sampler, 0.0
         token = secrets.token_hex(4)
         replayed = bool(task.done)
         self._notes = [Notes(run, seen, here, replayed, token) for run in task.runs]
@@ -100,8 +116,9 @@ class _Conversation:
         try:
             ending = converse(
                 self._task.first.side.interpreter.path,
-                lambda origin: self._task.request(origin, files),
+                lambda origin: self._request(origin, files),
                 hear=self._hear,
+                born=self._sampler.watch,
                 look=self._look,
                 threads=settings.threads,
                 timeout=settings.timeout,
@@ -117,8 +134,14 @@ class _Conversation:
             self._break_off(_outcome(ending, self._end))
         self._observer.task_ended(self._task)
 
+    def _request(self, origin: float, weight_files: list[Path | None]) -> Message:
+        self._origin = origin
+        return self._task.request(origin, weight_files)
+
     def _look(self, steps: int) -> None:
+        self._sampler.look()
         if not self._all_written:
+            self._observer.sampled(self._sampler.latest)
             self._observer.counted(steps)
 
     def _hear(self, message: Message) -> None:
@@ -128,6 +151,8 @@ class _Conversation:
         if self._all_written:
             return
         self._current.hear(message)
+        if event == "epoch" and self._current.at_rest:
+            self._current.hold_memory(self._sampler.proportional_bytes())
         if event in ("ready", "epoch", "evaluated"):
             self._observer.heard(message)
         if event == "finished":
@@ -142,8 +167,9 @@ class _Conversation:
         """Record the run at hand, unless its record exists, and go on to the next."""
         notes = self._current
         with _undisturbed():
+            samples = self._sampler.take(self._origin)
             if self._index not in self._task.done:
-                record = notes.record(outcome)
+                record = notes.record(outcome, samples)
                 self._store.write(record)
                 self._records.append(record)
                 self._observer.recorded(record)

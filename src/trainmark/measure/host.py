@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.measure.machine import usable_cores
-
 ROOT = Path("/")
 
 STEERING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
@@ -100,6 +98,12 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         nvidia_module=_read(root / "sys/module/nvidia/version"),
         environment={name: environment[name] for name in STEERING if name in environment},
     )
+
+
+def usable_cores() -> int | None:
+    """Logical cores this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count()
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:

@@ -1,29 +1,30 @@
-"""What machine this is, and how busy it was. Every reader is passed in, so that tests need no such machine."""
+"""What machine this is, and how busy it was: what a record keeps of it."""
 
 from __future__ import annotations
 
-import os
 import platform
 import re
-from collections.abc import Callable
 from pathlib import Path
 
+from trainmark.measure.host import cpu_quota, governors, turbo, usable_cores
+from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.record.record import Machine
 
 BUSY_SHARE = 0.2
 """Share of all cores in use before a run from which on the machine counts as busy."""
 
 
-def describe(load: float | None = None, gpus: Callable[[], tuple[list[str], str | None]] | None = None) -> Machine:
+def describe(load: float | None = None, driver: Driver | None = None, host: Path = Path("/")) -> Machine:
     """This machine.
 
     Args:
         load: share of all cores busy before the run, 0 to 1.
-        gpus: names of the GPUs and their driver's version; reads NVML when not given.
+        driver: of its GPUs; asked when not given.
+        host: root of the file system.
     """
     import psutil
 
-    names, driver = (gpus or read_gpus)()
+    driver = driver or read_driver()
     return Machine(
         name=platform.node(),
         os=f"{platform.system()} {platform.release()}",
@@ -33,9 +34,13 @@ def describe(load: float | None = None, gpus: Callable[[], tuple[list[str], str 
         logical_cores=psutil.cpu_count(),
         usable_cores=usable_cores(),
         memory_bytes=psutil.virtual_memory().total,
-        gpus=names,
-        gpu_driver=driver,
+        gpus=[gpu.name or f"GPU {gpu.index}" for gpu in driver.gpus],
+        gpu_driver=driver.version,
         load_before=load,
+        cpu_quota=cpu_quota(host),
+        cpu_governors=list(governors(host)),
+        cpu_turbo=turbo(host),
+        cuda=None if driver.cuda is None else f"{driver.cuda[0]}.{driver.cuda[1]}",
     )
 
 
@@ -47,32 +52,9 @@ def cpu_load(seconds: float = 0.2) -> float:
     return busy / 100
 
 
-def usable_cores() -> int | None:
-    """Logical cores this process may run on."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count()
-
-
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """The CPU's name as the system tells it; None where it does not."""
     if cpuinfo.is_file():
         found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
         return found[1].strip() if found else None
     return platform.processor() or None
-
-
-def read_gpus() -> tuple[list[str], str | None]:
-    """Names of NVIDIA GPUs and the driver's version through NVML; none where NVML is absent or fails."""
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return [], None
-    try:
-        handles = [pynvml.nvmlDeviceGetHandleByIndex(index) for index in range(pynvml.nvmlDeviceGetCount())]
-        return [pynvml.nvmlDeviceGetName(handle) for handle in handles], pynvml.nvmlSystemGetDriverVersion()
-    except pynvml.NVMLError:
-        return [], None
-    finally:
-        pynvml.nvmlShutdown()

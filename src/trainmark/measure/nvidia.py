@@ -23,6 +23,10 @@ THROTTLE_REASONS = {
     0x0000000000000080: "power brake",
 }
 
+POWER_CAP_BIT = 0x0000000000000004
+SLOWDOWN_BITS = sum(THROTTLE_REASONS) & ~POWER_CAP_BIT
+"""All but the power cap, which is how a large GPU works under full load, and no defect."""
+
 
 @dataclass(frozen=True)
 class Gpu:

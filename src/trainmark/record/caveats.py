@@ -19,7 +19,12 @@ class Caveat(str, Enum):
     # about one run
     SUBSTITUTED_DATASET = "substituted-dataset", "synthetic digits stood in for the workload's own dataset"
     PARTIAL_DATASET = "partial-dataset", "only a part of the dataset was there"
-    BUSY_MACHINE = "busy-machine", "other processes were using the CPU when the run started"
+    BUSY_MACHINE = "busy-machine", "other processes were using the CPU when the run started, or while it trained"
+    STOLEN_TIME = "stolen-time", "the host of this virtual machine gave more than 2 % of the cores' time to others"
+    SHARED_DEVICE = "shared-device", "somebody else was computing on the device when the run started"
+    THROTTLED = "throttled", "the device slowed its clocks down, for heat or a lack of power, while it trained"
+    CLOCK_DRIFT = "clock-drift", "the device's clock fell by more than 5 % while it trained"
+    SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
     ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
     CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"

@@ -62,16 +62,26 @@ class BackendRef(Struct, frozen=True):
 
 
 class DeviceRef(Struct, frozen=True):
-    """On what, as the backend reports it."""
+    """On what, as the backend reports it; ``gpu`` is its column in the samples, null for a CPU or where unknown."""
 
     id: str
     name: str | None
     kind: Literal["cpu", "accelerator"]
     memory_bytes: int | None = None
+    gpu: int | None = None
 
 
 class Machine(Struct, frozen=True):
-    """Where. ``load_before`` is the share of all cores that others kept busy just before the run, 0 to 1."""
+    """Where.
+
+    Args:
+        gpus: names, in the driver's order.
+        load_before: share of all cores that others kept busy just before the run, 0 to 1.
+        cpu_quota: cores that the control group may use at a time; null where there is no quota.
+        cpu_governors: of the frequency; empty where that is not told, as in a virtual machine.
+        cpu_turbo: whether cores may run above their base frequency.
+        cuda: the newest that the driver serves.
+    """
 
     name: str
     os: str
@@ -84,6 +94,10 @@ class Machine(Struct, frozen=True):
     gpus: list[str]
     gpu_driver: str | None
     load_before: float | None
+    cpu_quota: float | None = None
+    cpu_governors: list[str] = field(default_factory=list)
+    cpu_turbo: bool | None = None
+    cuda: str | None = None
 
 
 class Python(Struct, frozen=True):
@@ -105,7 +119,11 @@ class ModelRef(Struct, frozen=True):
 
 
 class Epoch(Struct, frozen=True):
-    """One epoch, timed between synchronised edges. ``start_seconds`` counts from the child's start."""
+    """One epoch, timed between synchronised edges. ``start_seconds`` counts from the child's start.
+
+    ``tree_pss_bytes`` is the memory of the process and all it started at the end of the epoch, shared pages divided
+    among those who share them; null where the system does not tell, or reading it would have cost too much.
+    """
 
     index: int
     start_seconds: float
@@ -117,6 +135,7 @@ class Epoch(Struct, frozen=True):
     test_loss: float | None = None
     test_accuracy: float | None = None
     evaluation_seconds: float | None = None
+    tree_pss_bytes: int | None = None
 
 
 class LogLine(Struct, frozen=True):
@@ -147,15 +166,40 @@ class Final(Struct, frozen=True):
 
 
 class Samples(Struct, frozen=True):
-    """What an observer outside the run saw, at most 1,000 rows; ``t`` shares the epochs' clock."""
+    """What an observer outside the run saw, at most 1,000 rows; ``t`` shares the epochs' clock.
+
+    ``[time]`` unless said: a column that nothing could be read of is null, and so is each value that was not read.
+    Shares are of the time since the row before, 100 for one core or one GPU.
+
+    Args:
+        cpu_percent: of every core, ``[time][core]``; an empty line where the cores were not the same as before.
+        stolen_percent: of all cores, time that the host of a virtual machine gave to others.
+        tree_cpu_percent: of the measured process and all it started, 100 a core.
+        tree_resident_bytes: of the same; a page that two share counts twice.
+        cpu_hertz: mean frequency of some cores.
+        cpu_joules: of the CPU's packages, a counter from some moment on.
+        gpu_percent: ``[time][gpu]`` like all that follow; share in which any kernel ran, as the driver tells it.
+        gpu_joules: a counter from the driver's start on.
+        gpu_throttle_bits: why clocks were held back, as NVML numbers the reasons.
+    """
 
     interval_seconds: float
     t: list[float]
     cpu_percent: list[list[float | None]] | None = None
+    stolen_percent: list[float | None] | None = None
     tree_cpu_percent: list[float | None] | None = None
+    tree_resident_bytes: list[int | None] | None = None
+    cpu_hertz: list[float | None] | None = None
+    cpu_joules: list[float | None] | None = None
     gpu_percent: list[list[float | None]] | None = None
     gpu_memory_bytes: list[list[int | None]] | None = None
     gpu_watts: list[list[float | None]] | None = None
+    gpu_joules: list[list[float | None]] | None = None
+    gpu_sm_hertz: list[list[float | None]] | None = None
+    gpu_memory_hertz: list[list[float | None]] | None = None
+    gpu_celsius: list[list[float | None]] | None = None
+    gpu_fan_percent: list[list[float | None]] | None = None
+    gpu_throttle_bits: list[list[int | None]] | None = None
 
 
 class Peaks(Struct, frozen=True):

@@ -1,60 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
+from tests.unit.measure.nvml import ANSWERS, NVMLError, library
 from trainmark.measure.nvidia import Gpu, read_driver, throttle_reasons
-
-
-class NVMLError(Exception):
-    pass
-
-
-ANSWERS: dict[str, Any] = {
-    "nvmlInit": None,
-    "nvmlShutdown": None,
-    "nvmlSystemGetDriverVersion": b"580.65.06",
-    "nvmlSystemGetCudaDriverVersion_v2": 13000,
-    "nvmlDeviceGetCount": 2,
-    "nvmlDeviceGetName": "NVIDIA H100 80GB HBM3",
-    "nvmlDeviceGetUUID": b"GPU-5e1f",
-    "nvmlDeviceGetCudaComputeCapability": [9, 0],
-    "nvmlDeviceGetCurrPcieLinkWidth": 8,
-    "nvmlDeviceGetMaxPcieLinkWidth": 16,
-    "nvmlDeviceGetCurrPcieLinkGeneration": 1,
-    "nvmlDeviceGetMaxPcieLinkGeneration": 5,
-    "nvmlDeviceGetPersistenceMode": 1,
-    "nvmlDeviceGetEnforcedPowerLimit": 350_000,
-    "nvmlDeviceGetPowerManagementDefaultLimit": 700_000,
-    "nvmlDeviceGetPerformanceState": 0,
-    "nvmlDeviceGetCurrentClocksEventReasons": 0x44,
-    "nvmlDeviceGetTotalEccErrors": 0,
-    "nvmlDeviceGetTemperature": 41,
-    "nvmlDeviceGetMigMode": [0, 0],
-    "nvmlDeviceGetPciInfo": SimpleNamespace(busId=b"00000000:17:00.0"),
-    "nvmlDeviceGetP2PStatus": 0,
-    "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=4711)],
-}
-
-
-def library(**changes: Any) -> Any:
-    """An NVML that gives ``ANSWERS``; an exception among the changes is raised, ``...`` takes the function away."""
-
-    def answering(answer: Any) -> Any:
-        def function(*about: Any) -> Any:
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return function
-
-    answers = {name: answer for name, answer in (ANSWERS | changes).items() if answer is not ...}
-    functions = {name: answering(answer) for name, answer in answers.items()}
-    functions.setdefault("nvmlDeviceGetHandleByIndex", lambda index: f"handle {index}")
-    return SimpleNamespace(NVMLError=NVMLError, **functions)
 
 
 def slot(root: Path, node: str = "1") -> Path:

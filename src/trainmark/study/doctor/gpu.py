@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from trainmark import units
 from trainmark.measure.host import Host
 from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.measure.visible import HIDE_ALL, VISIBLE, shown_by
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
-_VISIBLE = "CUDA_VISIBLE_DEVICES"
-_HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 _LARGEST_IDLE_P_STATE = 8
 _INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
 _PASS_IN = {
@@ -67,7 +66,7 @@ def lost(found: Driver) -> Iterator[Check]:
 
 def visible(host: Host, found: Driver) -> Check:
     """Whether the environment hides GPUs from the frameworks."""
-    id_, value = "gpu.visible-devices", host.environment.get(_VISIBLE)
+    id_, value = "gpu.visible-devices", host.environment.get(VISIBLE)
     passed_in = host.environment.get("NVIDIA_VISIBLE_DEVICES")
     if passed_in in ("void", "none", "") and host.container and not found.gpus and _has_gpu(host):
         return failed(
@@ -78,40 +77,17 @@ def visible(host: Host, found: Driver) -> Check:
     if not found.gpus:
         return skipped(id_, "there is no GPU that could be hidden")
     if value is None:
-        return passed(id_, f"{_VISIBLE} is not set, so every GPU is visible")
+        return passed(id_, f"{VISIBLE} is not set, so every GPU is visible")
     shown, problem = shown_by(value, found)
     if problem is None:
-        return passed(id_, f"{_VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
-    say = warned if shown or value.strip() in _HIDE_ALL else failed
-    return say(id_, f"{_VISIBLE}={value!r}: {problem}", f"unset {_VISIBLE}, or name GPUs as in: nvidia-smi -L")
-
-
-def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
-    """The GPUs that CUDA shows for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
-
-    CUDA takes the words in turn and stops at the first that means no GPU; a word twice means none at all; of the parts
-    of divided GPUs it shows the first alone. Numbers are those of the driver, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
-    """
-    words = [word.strip() for word in value.split(",")]
-    if value.strip() in _HIDE_ALL:
-        return (), "it hides every GPU from the frameworks"
-    if len(set(words)) < len(words):
-        return (), "a GPU is named twice, so CUDA shows none"
-    shown: list[Gpu] = []
-    for word in words:
-        gpu = _named(word, found)
-        if gpu is None:
-            left = units.many(len(shown), "GPU") if shown else "none"
-            return tuple(shown), f"{word!r} is no GPU of this machine, so CUDA shows {left} before it"
-        shown.append(gpu)
-        if word.startswith("MIG-"):
-            break
-    return tuple(shown), None
+        return passed(id_, f"{VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
+    say = warned if shown or value.strip() in HIDE_ALL else failed
+    return say(id_, f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or name GPUs as in: nvidia-smi -L")
 
 
 def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
     """The GPUs that a framework should see."""
-    value = host.environment.get(_VISIBLE)
+    value = host.environment.get(VISIBLE)
     there = tuple(gpu for gpu in found.gpus if gpu.problem is None)
     return there if value is None else shown_by(value, found)[0]
 
@@ -151,15 +127,6 @@ def _under_wsl(id_: str, host: Host, problem: str) -> Check:
 def _has_gpu(host: Host) -> bool:
     """Whether anything but NVML says that there is an NVIDIA GPU; a command or a package alone does not."""
     return bool(host.nvidia_on_bus) or bool(host.nvidia_device_files)
-
-
-def _named(word: str, found: Driver) -> Gpu | None:
-    """The GPU that a word of ``CUDA_VISIBLE_DEVICES`` means."""
-    if word.startswith("MIG-"):
-        return next((gpu for gpu in found.gpus if gpu.mig), None)
-    if word.isdecimal():
-        return next((gpu for gpu in found.gpus if gpu.index == int(word) and gpu.problem is None), None)
-    return next((gpu for gpu in found.gpus if gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word)), None)
 
 
 def _foreign(gpu: Gpu) -> Check:

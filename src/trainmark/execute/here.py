@@ -1,0 +1,33 @@
+"""The machine as it is just before a process starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmark.measure.machine import cpu_load, describe
+from trainmark.measure.nvidia import Driver, read_driver
+from trainmark.measure.visible import number_of
+from trainmark.record.record import Machine
+
+
+@dataclass(frozen=True)
+class Here:
+    """The machine, and its GPUs as their driver sees them."""
+
+    machine: Machine
+    driver: Driver
+
+    def gpu(self, device: str) -> int | None:
+        """The driver's number of a device, None for a CPU or where it can't be told."""
+        return number_of(device, self.driver)
+
+    def is_shared(self, gpu: int | None) -> bool:
+        """Whether somebody computes on that GPU."""
+        return any(each.processes for each in self.driver.gpus if each.index == gpu)
+
+
+def look_around() -> Here:
+    """Read the machine; takes a moment, to see how busy it is."""
+    load = cpu_load()
+    driver = read_driver()
+    return Here(describe(load, driver), driver)

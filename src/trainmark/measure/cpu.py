@@ -1,0 +1,176 @@
+"""What the cores do, and what one process and all that it started take of them. Read from outside, costing it nothing.
+
+Counters only ever grow, so what happened between two readings is their difference, however many readings between
+were thrown away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import psutil
+
+_READING_COSTS = 100
+"""A map of memory is read again only after so many times what it took, so that it costs 1 % at most."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """Seconds since the machine started: ``busy`` with any work here, ``stolen`` by other guests of a virtual
+    machine's host, and all together."""
+
+    busy: float
+    stolen: float
+    total: float
+
+
+def read_cores() -> tuple[Core, ...] | None:
+    """Every core of the machine; None where the system does not tell."""
+    import psutil
+
+    try:
+        found = psutil.cpu_times(percpu=True)
+    except (OSError, RuntimeError, NotImplementedError):
+        return None
+    return tuple(_core(each._asdict()) for each in found)
+
+
+def _core(seconds: dict[str, float]) -> Core:
+    # Guests are counted in ``user`` and ``nice`` already.
+    parts = {name: value for name, value in seconds.items() if not name.startswith("guest")}
+    stolen = parts.get("steal", 0.0)
+    total = sum(parts.values())
+    return Core(total - parts["idle"] - parts.get("iowait", 0.0) - stolen, stolen, total)
+
+
+class Frequency:
+    """The clock of the CPU, from some of its cores: asking a core can wake it.
+
+    Args:
+        root: of the file system.
+        most_cores: that are asked.
+    """
+
+    def __init__(self, root: Path = Path("/"), most_cores: int = 8) -> None:
+        files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+        self._files = sorted(files)[:most_cores]
+
+    def hertz(self) -> float | None:
+        """Mean over these cores now; None where the system does not tell, as in most virtual machines."""
+        found = [kilohertz for file in self._files if (kilohertz := _number(file)) is not None]
+        return 1e3 * sum(found) / len(found) if found else None
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Of a process and all that it started: CPU seconds so far, and resident memory, shared pages counted each time."""
+
+    cpu_seconds: float
+    resident_bytes: int
+
+
+class ProcessTree:
+    """One process and its descendants.
+
+    Args:
+        pid: of the process at the top.
+        clock: tells what reading the memory's map costs.
+    """
+
+    def __init__(self, pid: int, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._pid, self._clock = pid, clock
+        self._known: dict[int, psutil.Process] = {}
+        self._map_due = 0.0
+
+    def usage(self) -> Usage | None:
+        """What it takes now; None when it is gone."""
+        import psutil
+
+        seconds, resident, found = 0.0, 0, False
+        for process in self._processes():
+            try:
+                times, memory = process.cpu_times(), process.memory_info()
+            except psutil.Error:
+                continue
+            # Of children that ended the system adds the time to who waited for them.
+            seconds += times.user + times.system + getattr(times, "children_user", 0.0)
+            seconds += getattr(times, "children_system", 0.0)
+            resident += memory.rss
+            found = True
+        return Usage(seconds, resident) if found else None
+
+    def proportional_bytes(self) -> int | None:
+        """Memory with shared pages divided among those who share them (PSS).
+
+        Reading it holds the process up where it maps or unmaps memory, so it is for moments that nobody times. None
+        where the system does not tell, and when it was read a moment ago.
+        """
+        import psutil
+
+        start = self._clock()
+        if start < self._map_due:
+            return None
+        total, found = 0, False
+        for process in self._processes():
+            try:
+                total += process.memory_full_info().pss
+            except (psutil.Error, AttributeError, OSError):  # only Linux knows it
+                continue
+            found = True
+        end = self._clock()
+        self._map_due = end + _READING_COSTS * (end - start)
+        return total if found else None
+
+    def _processes(self) -> list[psutil.Process]:
+        """Those that are there now. Objects are kept, since making one costs more than reading it."""
+        import psutil
+
+        there: dict[int, psutil.Process] = {}
+        for pid in (self._pid, *_descendants(self._pid)):
+            try:
+                there[pid] = self._known.get(pid) or psutil.Process(pid)
+            except psutil.Error:
+                continue
+        self._known = there
+        return list(there.values())
+
+
+def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
+    """Process ids of all that ``pid`` started and that still run."""
+    if (proc / str(pid) / "task" / str(pid) / "children").exists():
+        yield from _children_told_by_kernel(pid, proc)
+        return
+    import psutil
+
+    try:
+        yield from (child.pid for child in psutil.Process(pid).children(recursive=True))
+    except psutil.Error:
+        return
+
+
+def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
+    """Linux names the children of every thread; to look through all processes of the machine would cost far more."""
+    try:
+        threads = list((proc / str(pid) / "task").iterdir())
+    except OSError:
+        return
+    for thread in threads:
+        try:
+            children = (thread / "children").read_text().split()
+        except OSError:  # the thread has ended
+            continue
+        for child in map(int, children):
+            yield child
+            yield from _children_told_by_kernel(child, proc)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None

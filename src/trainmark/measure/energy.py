@@ -1,0 +1,99 @@
+"""Joules of the training epochs, from counters that were read beside them.
+
+Counters are read a few times a second, so the edges of an epoch lie between two readings and are interpolated. An
+edge can be wrong by what flows in one interval; windows must be so long that this is little.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from trainmark.record.record import Energy, Epoch, Samples
+
+LEAST_INTERVALS = 10
+"""A window of training must last so many intervals, so that its two edges are wrong by some percent at most."""
+
+NVML_COUNTER = "NVML energy counter"
+NVML_POWER = "NVML power, integrated"
+RAPL = "RAPL, CPU packages"
+
+Counter = Sequence[float | None]
+
+
+def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) -> Energy | None:
+    """Energy of the device during ``epochs``; None where it has no counter.
+
+    Its ``joules`` are None where there is a counter, and the training was too short for it.
+
+    Args:
+        epochs: of one run.
+        samples: seen beside it.
+        gpu: number of the GPU in the samples; None for the CPU.
+    """
+    if samples is None or not epochs:
+        return None
+    counter, source = _counter(samples, gpu)
+    if counter is None:
+        return None
+    windows = training_windows(epochs, samples.interval_seconds)
+    if any(end - start < LEAST_INTERVALS * samples.interval_seconds for start, end in windows):
+        return Energy(None, source)
+    used = [_between(samples.t, counter, *window) for window in windows]
+    known = [joules for joules in used if joules is not None]
+    return Energy(sum(known) if len(known) == len(used) else None, source)
+
+
+def training_windows(epochs: Sequence[Epoch], gap: float) -> list[tuple[float, float]]:
+    """Start and end of training without pauses; epochs less than ``gap`` seconds apart are one window."""
+    windows: list[tuple[float, float]] = []
+    for epoch in epochs:
+        start, end = epoch.start_seconds, epoch.start_seconds + epoch.seconds
+        if windows and start - windows[-1][1] < gap:
+            windows[-1] = (windows[-1][0], end)
+        else:
+            windows.append((start, end))
+    return windows
+
+
+def _counter(samples: Samples, gpu: int | None) -> tuple[Counter | None, str]:
+    """Joules over time and where they come from."""
+    if gpu is None:
+        return samples.cpu_joules, RAPL
+    joules = _column(samples.gpu_joules, gpu)
+    if joules is not None:
+        return joules, NVML_COUNTER
+    watts = _column(samples.gpu_watts, gpu)
+    return (None if watts is None else _integrated(samples.t, watts)), NVML_POWER
+
+
+def _column(table: list[list[float | None]] | None, gpu: int) -> list[float | None] | None:
+    column = [line[gpu] if gpu < len(line) else None for line in table or ()]
+    return column if any(value is not None for value in column) else None
+
+
+def _integrated(times: Sequence[float], watts: Counter) -> list[float | None]:
+    """Joules since the first reading; None from the first missing reading on."""
+    joules: list[float | None] = [0.0 if watts[0] is not None else None]
+    for (start, before), (end, now) in itertools.pairwise(zip(times, watts, strict=True)):
+        last = joules[-1]
+        lost = last is None or before is None or now is None
+        joules.append(None if lost else last + (end - start) * (before + now) / 2)  # type: ignore[operator]
+    return joules
+
+
+def _between(times: Sequence[float], counter: Counter, start: float, end: float) -> float | None:
+    """What the counter grew by; None where it was not read on both sides, or began anew."""
+    first, last = _at(times, counter, start), _at(times, counter, end)
+    if first is None or last is None or last < first:
+        return None
+    return last - first
+
+
+def _at(times: Sequence[float], counter: Counter, moment: float) -> float | None:
+    """The counter at a moment between two readings; None outside of them."""
+    known = [(time, value) for time, value in zip(times, counter, strict=True) if value is not None]
+    for (earlier, before), (later, after) in itertools.pairwise(known):
+        if earlier <= moment <= later:
+            return before + (after - before) * (moment - earlier) / (later - earlier)
+    return None

@@ -1,0 +1,86 @@
+"""What disturbed a run, as far as the samples beside its training tell."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+
+from trainmark.measure.energy import training_windows
+from trainmark.measure.machine import BUSY_SHARE
+from trainmark.measure.nvidia import SLOWDOWN_BITS
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Epoch, Samples
+
+STOLEN_PERCENT = 2.0
+"""Of the cores' time, from which on a virtual machine's host counts as busy with others."""
+
+DRIFT_SHARE = 0.05
+"""Of the frequency, lost between the first and the last quarter of the training."""
+
+_FEWEST_FOR_DRIFT = 8
+
+
+def noise(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) -> set[Caveat]:
+    """The caveats that the samples of a run call for.
+
+    Args:
+        epochs: of the run; only what was seen during them counts.
+        samples: seen beside it.
+        gpu: the column of its device; None for the CPU.
+    """
+    if samples is None:
+        return set()
+    during = _during(epochs, samples)
+    holds = {
+        Caveat.BUSY_MACHINE: _others_percent(samples, during) > 100 * BUSY_SHARE,
+        Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
+        Caveat.CLOCK_DRIFT: _drifts(samples.cpu_hertz if gpu is None else _column(samples.gpu_sm_hertz, gpu), during),
+        Caveat.THROTTLED: gpu is not None
+        and any(int(bits) & SLOWDOWN_BITS for bits in _known(_column(samples.gpu_throttle_bits, gpu), during)),
+    }
+    return {caveat for caveat, applies in holds.items() if applies}
+
+
+def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
+    """Rows whose time since the row before lies within the training."""
+    windows = training_windows(epochs, samples.interval_seconds)
+    return [
+        index
+        for index in range(1, len(samples.t))
+        if any(start <= samples.t[index - 1] and samples.t[index] <= end for start, end in windows)
+    ]
+
+
+def _others_percent(samples: Samples, during: Iterable[int]) -> float:
+    """Share of all cores that others kept busy, of 100; 0 where it was not seen."""
+    if samples.cpu_percent is None or samples.tree_cpu_percent is None:
+        return 0.0
+    others = []
+    for index in during:
+        cores, tree = samples.cpu_percent[index], samples.tree_cpu_percent[index]
+        busy = [percent for percent in cores if percent is not None]
+        if busy and tree is not None:
+            others.append((sum(busy) - tree) / len(busy))
+    return statistics.fmean(others) if others else 0.0
+
+
+def _drifts(hertz: Sequence[float | None] | None, during: Sequence[int]) -> bool:
+    known = _known(hertz, during)
+    quarter = len(known) // 4
+    if len(known) < _FEWEST_FOR_DRIFT:
+        return False
+    first, last = statistics.fmean(known[:quarter]), statistics.fmean(known[-quarter:])
+    return last < first * (1 - DRIFT_SHARE)
+
+
+def _mean(column: Sequence[float | None] | None, during: Iterable[int]) -> float:
+    known = _known(column, during)
+    return statistics.fmean(known) if known else 0.0
+
+
+def _known(column: Sequence[float | None] | None, during: Iterable[int]) -> list[float]:
+    return [value for index in during if column is not None and (value := column[index]) is not None]
+
+
+def _column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:
+    return None if table is None else [line[gpu] if gpu < len(line) else None for line in table]

@@ -1,0 +1,194 @@
+"""What is seen of a run from outside, a few times a second: what its processes, the machine and its GPUs do.
+
+The parent reads files of the system and NVML, nothing of the measured process. It keeps at most :data:`MOST_ROWS`
+rows: with more, every second one goes and the interval doubles. Rows hold counters that only grow, and shares are
+made of their differences at the end, so that throwing rows away loses no work done in between.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, read_cores
+from trainmark.measure.meter import GpuMeter, GpuReading
+from trainmark.measure.rapl import Rapl
+from trainmark.record.record import Samples
+
+MOST_ROWS = 1000
+INTERVAL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One look; ``time`` is the clock's, all else None where it was not read."""
+
+    time: float
+    cores: tuple[Core, ...] | None = None
+    tree: Usage | None = None
+    cpu_joules: float | None = None
+    cpu_hertz: float | None = None
+    gpus: tuple[GpuReading, ...] = ()
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Where rows come from. Each returns None for what can't be read, and raises nothing."""
+
+    cores: Callable[[], tuple[Core, ...] | None] = read_cores
+    tree: Callable[[int], ProcessTree] = ProcessTree
+    cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl().joules)
+    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency().hertz)
+    gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=lambda: GpuMeter().read)
+
+
+class Sampler:
+    """Watches one process after the other.
+
+    Args:
+        readers: asked for every row.
+        interval: seconds from row to row.
+        clock: the one that epochs are timed by.
+        most_rows: kept of one run.
+    """
+
+    def __init__(
+        self,
+        readers: Readers | None = None,
+        interval: float = INTERVAL_SECONDS,
+        clock: Callable[[], float] = time.perf_counter,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
+        self._readers = readers or Readers()
+        self._first_interval, self._clock, self._most_rows = interval, clock, most_rows
+        self._tree: ProcessTree | None = None
+        self._rows: list[Row] = []
+        self._interval, self._due = interval, 0.0
+
+    def watch(self, pid: int) -> None:
+        """Begin anew with the process ``pid``."""
+        self._tree = self._readers.tree(pid)
+        self._begin([])
+        self.look()
+
+    def look(self) -> None:
+        """Add a row if it is time for one. Called more often than the interval."""
+        now = self._clock()
+        if self._rows and now < self._rows[-1].time:
+            self._begin([])  # the clock went back, so nothing before can be held against what comes
+        if now >= self._due - self._interval / 4:  # a look that comes a little early is better than the next
+            self._add(now)
+            # Steady, and without a burst of rows after a pause.
+            self._due = max(self._due + self._interval, now + self._interval / 2)
+
+    def proportional_bytes(self) -> int | None:
+        """Memory of the process and all it started, for the edge of an epoch; see :class:`ProcessTree`."""
+        return self._tree.proportional_bytes() if self._tree else None
+
+    def take(self, origin: float) -> Samples | None:
+        """What was seen since the process began, or since the last call, up to now; None where that is nothing.
+
+        Args:
+            origin: reading of the clock that the record's times count from.
+        """
+        now = self._clock()
+        if self._rows and now > self._rows[-1].time:
+            self._add(now)
+        rows, interval = self._rows, self._interval
+        self._begin(rows[-1:])
+        return samples(rows, origin, interval)
+
+    @property
+    def latest(self) -> tuple[Row, ...]:
+        """The newest rows, at most two, for those who watch."""
+        return tuple(self._rows[-2:])
+
+    def _add(self, now: float) -> None:
+        readers = self._readers
+        usage = self._tree.usage() if self._tree else None
+        self._rows.append(Row(now, readers.cores(), usage, readers.cpu_joules(), readers.cpu_hertz(), readers.gpus()))
+        if len(self._rows) > self._most_rows:
+            self._rows = self._rows[::2]
+            self._interval *= 2
+
+    def _begin(self, rows: list[Row]) -> None:
+        self._rows = rows
+        self._interval = self._first_interval
+        self._due = rows[-1].time + self._interval if rows else self._clock()
+
+
+def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | None:
+    """Rows as a record keeps them; the first one has no shares, since those are of the time since the row before.
+
+    Columns of which nothing at all was read are left out.
+    """
+    if len(rows) < 2:
+        return None
+    pairs = list(itertools.pairwise(rows))
+    gpus = max(len(row.gpus) for row in rows)
+
+    def of_gpus(name: str) -> Any:
+        table = [[getattr(gpu, name) for gpu in row.gpus] + [None] * (gpus - len(row.gpus)) for row in rows]
+        return table if any(value is not None for line in table for value in line) else None
+
+    cores = [core_percent(*pair) for pair in pairs]
+    return Samples(
+        interval_seconds=interval,
+        t=[row.time - origin for row in rows],
+        cpu_percent=[[], *cores] if any(cores) else None,
+        stolen_percent=_known([None, *(stolen_percent(*pair) for pair in pairs)]),
+        tree_cpu_percent=_known([None, *(tree_percent(*pair) for pair in pairs)]),
+        tree_resident_bytes=_known([row.tree and row.tree.resident_bytes for row in rows]),
+        cpu_hertz=_known([row.cpu_hertz for row in rows]),
+        cpu_joules=_known([row.cpu_joules for row in rows]),
+        gpu_percent=of_gpus("percent"),
+        gpu_memory_bytes=of_gpus("memory_bytes"),
+        gpu_watts=of_gpus("watts"),
+        gpu_joules=of_gpus("joules"),
+        gpu_sm_hertz=of_gpus("sm_hertz"),
+        gpu_memory_hertz=of_gpus("memory_hertz"),
+        gpu_celsius=of_gpus("celsius"),
+        gpu_fan_percent=of_gpus("fan_percent"),
+        gpu_throttle_bits=of_gpus("throttle_bits"),
+    )
+
+
+def tree_percent(earlier: Row, later: Row) -> float | None:
+    """CPU of the process and all it started between two rows, 100 for one core; None when a part of it got lost.
+
+    A process that nobody waited for takes its time along when it ends, and then the sum falls.
+    """
+    seconds = later.time - earlier.time
+    if earlier.tree is None or later.tree is None or seconds <= 0:
+        return None
+    used = later.tree.cpu_seconds - earlier.tree.cpu_seconds
+    return 100 * used / seconds if used >= 0 else None
+
+
+def core_percent(earlier: Row, later: Row) -> list[float | None]:
+    """Of each core, the share of the time between two rows in which it worked here."""
+    if earlier.cores is None or later.cores is None or len(earlier.cores) != len(later.cores):
+        return []  # a core was switched on or off
+    return [_share(a, b, b.busy - a.busy) for a, b in zip(earlier.cores, later.cores, strict=True)]
+
+
+def stolen_percent(earlier: Row, later: Row) -> float | None:
+    """Share of the time of all cores that the host of this virtual machine gave to others."""
+    if earlier.cores is None or later.cores is None or len(earlier.cores) != len(later.cores):
+        return None
+    pairs = zip(earlier.cores, later.cores, strict=True)
+    shares = [share for a, b in pairs if (share := _share(a, b, b.stolen - a.stolen)) is not None]
+    return sum(shares) / len(shares) if shares else None
+
+
+def _share(earlier: Core, later: Core, part: float) -> float | None:
+    """Percent of the time between two readings; the counters of a core don't all move at once."""
+    passed = later.total - earlier.total
+    return min(max(100 * part / passed, 0.0), 100.0) if passed > 0 else None
+
+
+def _known(column: list[Any]) -> list[Any] | None:
+    return column if any(value is not None for value in column) else None

@@ -1,0 +1,61 @@
+"""Which of the driver's GPUs CUDA shows to a framework, and under which number."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from trainmark import units
+from trainmark.measure.nvidia import Driver, Gpu
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
+
+_ORDER, _BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+
+
+def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
+    """The GPUs that CUDA shows for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
+
+    CUDA takes the words in turn and stops at the first that means no GPU; a word twice means none at all; of the parts
+    of divided GPUs it shows the first alone. Numbers are those of the driver, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+    """
+    words = [word.strip() for word in value.split(",")]
+    if value.strip() in HIDE_ALL:
+        return (), "it hides every GPU from the frameworks"
+    if len(set(words)) < len(words):
+        return (), "a GPU is named twice, so CUDA shows none"
+    shown: list[Gpu] = []
+    for word in words:
+        gpu = _named(word, found)
+        if gpu is None:
+            left = units.many(len(shown), "GPU") if shown else "none"
+            return tuple(shown), f"{word!r} is no GPU of this machine, so CUDA shows {left} before it"
+        shown.append(gpu)
+        if word.startswith("MIG-"):
+            break
+    return tuple(shown), None
+
+
+def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.environ) -> int | None:
+    """The driver's number of a framework's ``cuda:N``; None for any other device, and where it can't be told.
+
+    CUDA counts the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so among unlike ones only CUDA knows.
+    """
+    kind, _, index = device.partition(":")
+    value = environment.get(VISIBLE)
+    shown = driver.gpus if value is None else shown_by(value, driver)[0]
+    if kind != "cuda" or not index.isdecimal() or int(index) >= len(shown):
+        return None
+    if environment.get(_ORDER) != _BY_BUS and len({gpu.name for gpu in driver.gpus}) > 1:
+        return None
+    return shown[int(index)].index
+
+
+def _named(word: str, found: Driver) -> Gpu | None:
+    """The GPU that a word of ``CUDA_VISIBLE_DEVICES`` means."""
+    if word.startswith("MIG-"):
+        return next((gpu for gpu in found.gpus if gpu.mig), None)
+    if word.isdecimal():
+        return next((gpu for gpu in found.gpus if gpu.index == int(word) and gpu.problem is None), None)
+    return next((gpu for gpu in found.gpus if gpu.uuid and len(word) > 4 and gpu.uuid.startswith(word)), None)

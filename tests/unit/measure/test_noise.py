@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from trainmark.measure.noise import noise
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Epoch, Samples
+
+ROWS = 41
+EPOCHS = [Epoch(index=0, start_seconds=2.0, seconds=36.0, steps=1, examples=1)]
+
+
+def seen(**columns: Any) -> Samples:
+    return Samples(interval_seconds=1.0, t=[float(index) for index in range(ROWS)], **columns)
+
+
+def test_a_quiet_run() -> None:
+    quiet = seen(
+        cpu_percent=[[95.0, 97.0]] * ROWS,
+        tree_cpu_percent=[190.0] * ROWS,
+        stolen_percent=[0.5] * ROWS,
+        cpu_hertz=[3e9] * ROWS,
+        gpu_sm_hertz=[[1.9e9]] * ROWS,
+        gpu_throttle_bits=[[0x4]] * ROWS,
+    )
+    assert noise(EPOCHS, quiet, None) == set()
+    assert noise(EPOCHS, quiet, 0) == set(), "the power cap is how a large GPU works"
+
+
+def test_nothing_seen_is_nothing_said() -> None:
+    assert noise(EPOCHS, None, 0) == set()
+    assert noise(EPOCHS, seen(), 0) == set()
+
+
+@pytest.mark.parametrize(
+    ("columns", "gpu", "caveat"),
+    [
+        ({"cpu_percent": [[95.0, 97.0]] * ROWS, "tree_cpu_percent": [100.0] * ROWS}, None, Caveat.BUSY_MACHINE),
+        ({"stolen_percent": [4.0] * ROWS}, None, Caveat.STOLEN_TIME),
+        ({"cpu_hertz": [3e9] * 20 + [2.5e9] * 21}, None, Caveat.CLOCK_DRIFT),
+        ({"gpu_sm_hertz": [[1.9e9, 1.9e9]] * 20 + [[1.9e9, 1.5e9]] * 21}, 1, Caveat.CLOCK_DRIFT),
+        ({"gpu_throttle_bits": [[0]] * 20 + [[0x40]] + [[0]] * 20}, 0, Caveat.THROTTLED),
+    ],
+)
+def test_each_disturbance_is_named(columns: dict[str, Any], gpu: int | None, caveat: Caveat) -> None:
+    assert noise(EPOCHS, seen(**columns), gpu) == {caveat}
+
+
+def test_what_happens_outside_of_training_does_not_count() -> None:
+    early = seen(stolen_percent=[90.0] * 3 + [0.0] * 38, gpu_throttle_bits=[[0x40]] * 3 + [[0]] * 38)
+    assert noise(EPOCHS, early, 0) == set()
+
+
+def test_another_gpu_does_not_count() -> None:
+    assert noise(EPOCHS, seen(gpu_throttle_bits=[[0, 0x40]] * ROWS), 0) == set()

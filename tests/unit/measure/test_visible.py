@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.measure.visible import number_of
+
+ALIKE = Driver(gpus=(Gpu(0, "H100", "GPU-aaaa1111"), Gpu(1, "H100", "GPU-bbbb2222")))
+UNLIKE = Driver(gpus=(Gpu(0, "T400", "GPU-aaaa1111"), Gpu(1, "H100", "GPU-bbbb2222")))
+
+
+@pytest.mark.parametrize(
+    ("device", "environment", "number"),
+    [
+        ("cuda:1", {}, 1),
+        ("cuda:0", {"CUDA_VISIBLE_DEVICES": "1"}, 1),
+        ("cuda:0", {"CUDA_VISIBLE_DEVICES": "GPU-bbbb"}, 1),
+        ("cuda:1", {"CUDA_VISIBLE_DEVICES": "1,0"}, 0),
+        ("cuda:1", {"CUDA_VISIBLE_DEVICES": "0"}, None),
+        ("cuda:2", {}, None),
+        ("cpu", {}, None),
+        ("mps", {}, None),
+    ],
+)
+def test_the_number_of_a_device(device: str, environment: dict[str, str], number: int | None) -> None:
+    assert number_of(device, ALIKE, environment) == number
+
+
+def test_the_order_of_unlike_gpus_is_known_to_cuda_alone() -> None:
+    assert number_of("cuda:0", UNLIKE, {}) is None
+    assert number_of("cuda:0", UNLIKE, {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) == 0
