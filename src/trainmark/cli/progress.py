@@ -57,6 +57,10 @@ class DataProgress:
         """A backend is asked what it can do."""
         self._progress.add_task(escape(f"asking {backend} for its devices"), total=None, done="")
 
+    def measuring(self, what: str) -> None:
+        """The limits of a device are measured."""
+        self._progress.add_task(escape(f"measuring how fast {what} can be"), total=None, done="")
+
 
 class TimeLeft:
     """Seconds until the last task is done, from how long the same side took before."""

@@ -26,8 +26,10 @@ from trainmark.cli.options import (
 from trainmark.cli.output import console, json_option, print_json
 
 if TYPE_CHECKING:
+    from trainmark.execute.peaks import Key
     from trainmark.execute.plan import Task
-    from trainmark.record.record import Record
+    from trainmark.execute.request import Prepared
+    from trainmark.record.record import Peaks, Record
     from trainmark.record.store import Store
 
 EPILOG = """\b
@@ -113,14 +115,26 @@ def command(**options: Any) -> int:
         left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
         if left:
             screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
+        peaks = _measure_limits(prepared) if left else {}
         with RunProgress(screen, prepared.tasks, log=options["log_every"] is not None) as progress:
             try:
-                records = execute(prepared.tasks, prepared.seen, store, progress)
+                records = execute(prepared.tasks, prepared.seen, store, progress, peaks=peaks)
             except KeyboardInterrupt:
                 progress.interrupted(store.folder)
                 raise
     _show(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
+
+
+def _measure_limits(prepared: Prepared) -> dict[Key, Peaks]:
+    """What the devices can give at most; from an earlier command where nothing changed since."""
+    from trainmark.cli.progress import DataProgress
+    from trainmark.execute.here import look_around
+    from trainmark.execute.peaks import Keep, find_peaks
+
+    with DataProgress(console(to_stderr=True)) as progress:
+        keep = Keep(cache_dir() / "limits")
+        return find_peaks(prepared.tasks, prepared.seen, keep, look_around(), progress.measuring)
 
 
 def _request(options: dict[str, Any]) -> Any:

@@ -29,6 +29,7 @@ from trainmark.record.record import (
     MetricsRef,
     ModelRef,
     Outcome,
+    Peaks,
     Python,
     Record,
     Samples,
@@ -47,12 +48,14 @@ class Notes:
         run: what is being run.
         seen: what its backend said of itself.
         here: the machine as it was before the run.
+        peaks: measured limits of its device.
         replayed: whether earlier repeats of its process are trained again without a record.
         token: makes the id of the record unlike any other.
     """
 
-    def __init__(self, run: Run, seen: Seen, here: Here, replayed: bool, token: str) -> None:
+    def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, replayed: bool, token: str) -> None:
         self.run, self.seen, self.here, self.replayed = run, seen, here, replayed
+        self.peaks = peaks
         self.id = _id(run, token)
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
@@ -159,6 +162,7 @@ class Notes:
             final=self._final(),
             samples=samples,
             energy=used,
+            peaks=self.peaks,
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
             group=Group(run.group_id, run.session, run.settings.kind, trial=run.nudge),
             caveats=self._caveats(outcome, samples, used),

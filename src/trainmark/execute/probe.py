@@ -27,13 +27,17 @@ THIS = Interpreter("default", Path(sys.executable))
 
 @dataclass(frozen=True)
 class Seen:
-    """What a backend said of itself in one interpreter; None and ``problem`` when it could not."""
+    """What a backend said of itself in one interpreter; None and ``problem`` when it could not.
+
+    ``limited`` is whether its devices' limits can be measured.
+    """
 
     backend: str
     interpreter: Interpreter
     can: Capabilities | None = None
     python: str | None = None
     problem: str | None = None
+    limited: bool = False
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -87,6 +91,7 @@ def _seen(interpreter: Interpreter, message: Message) -> Seen:
         tuple(message["styles"]),
         devices,
         frozenset(message["kinds"]),
-        untested=message["untested"],
+        message["packages"],
+        message["untested"],
     )
-    return Seen(message["backend"], interpreter, can, message["python"])
+    return Seen(message["backend"], interpreter, can, message["python"], limited=message["limited"])

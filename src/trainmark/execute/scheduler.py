@@ -13,11 +13,12 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.child import Ending, converse
 from trainmark.execute.here import Here, look_around
 from trainmark.execute.notes import Notes
+from trainmark.execute.peaks import Key
 from trainmark.execute.plan import Run, Task
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
 from trainmark.measure.sampler import Row, Sampler
-from trainmark.record.record import Outcome, Record, Status
+from trainmark.record.record import Outcome, Peaks, Record, Status
 from trainmark.record.store import Store
 
 
@@ -53,6 +54,7 @@ def execute(
     observer: Observer,
     here: Callable[[], Here] = look_around,
     sampler: Sampler | None = None,
+    peaks: Mapping[Key, Peaks] | None = None,
 ) -> list[Record]:
     """Carry out ``tasks`` in order.
 
@@ -62,6 +64,7 @@ def execute(
         observer: told of everything.
         here: reads the machine before each process.
         sampler: watches every process; reads this machine by default.
+        peaks: measured limits of the sides.
 
     Returns:
         The records, in the order of the runs. After KeyboardInterrupt the run at hand is recorded as interrupted
@@ -72,7 +75,8 @@ def execute(
     for task in tasks:
         side = task.first.side
         seen_of_side = seen[side.backend, side.interpreter.label]
-        _Conversation(task, seen_of_side, here(), store, observer, sampler, records).hold()
+        limits = (peaks or {}).get((side, task.first.settings.threads))
+        _Conversation(task, seen_of_side, here(), limits, store, observer, sampler, records).hold()
     return records
 
 
@@ -84,6 +88,7 @@ class _Conversation:
         task: Task,
         seen: Seen,
         here: Here,
+        peaks: Peaks | None,
         store: Store,
         observer: Observer,
         sampler: Sampler,
@@ -93,7 +98,7 @@ class _Conversation:
         self._sampler, self._origin = sampler, 0.0
         token = secrets.token_hex(4)
         replayed = bool(task.done)
-        self._notes = [Notes(run, seen, here, replayed, token) for run in task.runs]
+        self._notes = [Notes(run, seen, here, peaks, replayed, token) for run in task.runs]
         self._index = 0
         self._end: Message | None = None
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from trainmark.backends import registry
+from trainmark.backends import limits, registry
 from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.data.load import load as load_dataset
@@ -53,6 +53,8 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
     try:
         if request["event"] == "probe":
             _probe(request["backend"], channel.send)
+        elif request["event"] == "limits":
+            _measure_limits(request, channel.send)
         elif request["event"] == "examine":
             _examine(request["backend"], channel.send)
         else:
@@ -276,7 +278,8 @@ def _first_weights(request: Message, model: Model) -> Weights:
 
 
 def _probe(backend: str, say: Callable[[Message], None]) -> None:
-    can = registry.load(backend).capabilities()
+    loaded = registry.load(backend)
+    can = loaded.capabilities()
     say(
         {
             "event": "capabilities",
@@ -286,9 +289,20 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
             "devices": [_device(device) for device in can.devices],
             "kinds": sorted(can.kinds),
             "untested": can.untested,
+            "packages": can.packages,
+            "limited": isinstance(loaded, limits.Limited),
             "python": platform.python_version(),
         }
     )
+    say({"event": "done"})
+
+
+def _measure_limits(request: Message, say: Callable[[Message], None]) -> None:
+    backend, options = registry.load(request["backend"]), Options(**request["options"])
+    device = next(device for device in backend.capabilities().devices if device.id == options.device)
+    if isinstance(backend, limits.Limited):
+        peaks = limits.measure(backend.limits(options), device, time.perf_counter)
+        say({"event": "peaks", **dataclasses.asdict(peaks)})
     say({"event": "done"})
 
 

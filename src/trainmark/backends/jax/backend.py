@@ -25,6 +25,8 @@ from trainmark.backends.examination import Examination
 from trainmark.backends.jax import health
 from trainmark.backends.jax.fast import FastTrainer
 from trainmark.backends.jax.idiomatic import IdiomaticTrainer
+from trainmark.backends.jax.limits import JaxLimits
+from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
@@ -48,9 +50,13 @@ class JaxBackend:
             # JAX takes its share when it first sees the device, so it has to forget that it has seen it.
             os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(options.memory_fraction)
             jax.extend.backend.clear_backends()
-        device = _devices()[next(seen for seen in _devices() if seen.id == options.device)]
+        device = _object(options.device)
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
         return kind(workload, model, data, options, device)
+
+    def limits(self, options: Options) -> Limits:
+        """Products and copies on one device."""
+        return JaxLimits(options, _object(options.device))
 
     def examine(self) -> Examination:
         """What it was built for."""
@@ -70,6 +76,11 @@ def _devices() -> dict[Device, Any]:
             name = Device(f"cuda:{index}", device.device_kind, "accelerator", memory, ("fp32", "tf32", "bf16", "fp64"))
             found[name] = device
     return found
+
+
+def _object(device_id: str) -> Any:
+    """JAX's own object for a device."""
+    return next(object_ for device, object_ in _devices().items() if device.id == device_id)
 
 
 def _cpu() -> Any:

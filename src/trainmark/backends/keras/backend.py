@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import ALL_KINDS, STYLES, Capabilities, Options, Trainer, is_untested, require_support
 from trainmark.backends.examination import Examination
+from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -74,6 +75,13 @@ class KerasOnTensorFlow(KerasBackend):
         # Notes on how TensorFlow was built; its warnings and errors are left alone.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
+
+    def limits(self, options: Options) -> Limits:
+        """Products and copies on one device."""
+        from trainmark.backends.keras.limits import TensorFlowLimits
+
+        self._engine.prepare(options)
+        return TensorFlowLimits(options)
 
     def examine(self) -> Examination:
         """What it was built for."""

@@ -20,6 +20,7 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import Examination
+from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -64,6 +65,12 @@ class MxnetBackend:
         from trainmark.backends.mxnet.idiomatic import IdiomaticTrainer  # not above: MXNet 2 has not what it builds on
 
         return IdiomaticTrainer(workload, model, data, options)
+
+    def limits(self, options: Options) -> Limits:
+        """Products and copies on one device."""
+        from trainmark.backends.mxnet.limits import MxnetLimits
+
+        return MxnetLimits(options)
 
     def examine(self) -> Examination:
         """What it was built for."""

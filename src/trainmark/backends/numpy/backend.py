@@ -22,7 +22,9 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
+from trainmark.backends.limits import Limits
 from trainmark.backends.numpy import layers, losses, optimizers
+from trainmark.backends.numpy.limits import NumpyLimits
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
@@ -43,6 +45,10 @@ class NumpyBackend:
         """A trainer with the whole training set prepared in memory."""
         require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
+
+    def limits(self, options: Options) -> Limits:
+        """Products and copies of the CPU."""
+        return NumpyLimits(options)
 
     def examine(self) -> Examination:
         """It was built for the CPU alone."""

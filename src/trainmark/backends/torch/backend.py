@@ -20,9 +20,11 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import Examination
+from trainmark.backends.limits import Limits
 from trainmark.backends.torch import health
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.torch.limits import TorchLimits
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
@@ -48,6 +50,10 @@ class TorchBackend:
         if options.style == "fast":
             return FastTrainer(workload, model, data, options)
         return IdiomaticTrainer(workload, model, data, options)
+
+    def limits(self, options: Options) -> Limits:
+        """Products and copies on one device."""
+        return TorchLimits(options)
 
     def examine(self) -> Examination:
         """What it was built for."""

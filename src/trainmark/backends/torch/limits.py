@@ -1,0 +1,40 @@
+"""Matrix products and copies of PyTorch."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import torch
+
+from trainmark.backends.base import Options
+from trainmark.backends.limits import Work
+from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
+
+_SIXTEEN_BITS = {"bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class TorchLimits:
+    """One device in one precision."""
+
+    def __init__(self, options: Options) -> None:
+        set_arithmetic(options.precision)
+        if options.threads is not None:
+            torch.set_num_threads(options.threads)
+        self._device = torch.device(options.device)
+        self._dtype = _SIXTEEN_BITS.get(options.precision, parameter_dtype(options.precision))
+
+    def product(self, size: int) -> Work:
+        """A product into a matrix that is there."""
+        left, right, out = (torch.rand(size, size, device=self._device).to(self._dtype) for _ in range(3))
+        return Work(partial(torch.mm, left, right, out=out), self._wait)
+
+    def copy(self, size: int) -> Work:
+        """A copy into memory that is there."""
+        source, target = (torch.ones(size // 4, device=self._device) for _ in range(2))
+        return Work(partial(target.copy_, source), self._wait)
+
+    def _wait(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        elif self._device.type == "mps":
+            torch.mps.synchronize()
