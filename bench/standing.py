@@ -11,12 +11,12 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import bounds
 from rounds import Outcome
 
 from trainmark import units
 from trainmark.analysis.statistics import Estimate, median, paired_mean
 from trainmark.report.table import Cell, Column, Row, Table, span
+from trainmark.workload import traffic
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -203,7 +203,7 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
     peak, bandwidth = median(flops) or math.nan, median(copied) or math.nan
     model, optimizer = lay_out(course.workload), course.workload.optimizer
     least, unfused = (
-        bound(model, optimizer, course.batch) / bandwidth for bound in (bounds.compulsory, bounds.layer_by_layer)
+        bound(model, optimizer, course.batch) / bandwidth for bound in (traffic.compulsory, traffic.layer_by_layer)
     )
     arithmetic = model.training_flops * course.batch / peak
     return [

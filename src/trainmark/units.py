@@ -84,6 +84,11 @@ def bytes_(value: float | None) -> str:
     raise AssertionError("unreachable")
 
 
+def joules(value: float | None) -> str:
+    """An energy: ``41.2 kJ``."""
+    return MISSING if value is None else _scaled(value, "J", " kMGT", 1e3)
+
+
 def percent(value: float | None, digits: int = 2) -> str:
     """A fraction as a percentage: ``98.33 %``."""
     return MISSING if value is None else f"{100 * value:.{digits}f} %"

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from trainmark.analysis.cost import cost
+from trainmark.analysis.differences import differences
+from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Dimension, Group, group_records
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
-from trainmark.analysis.results import Comparison, GroupResult, Learning, Speedup, Spread
+from trainmark.analysis.results import Comparison, GroupResult, Learning, Reached, Speedup, Spread
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
     Estimate,
@@ -22,6 +25,7 @@ from trainmark.analysis.statistics import (
 from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
+from trainmark.workload.schedule import Target
 
 MARGIN = 0.03
 """Speed: what still counts as the same, ±3 %."""
@@ -74,12 +78,13 @@ def compare(
         UnknownName: no group has the baseline's value.
         UsageError: the baseline is not of the dimension ``by``.
     """
-    groups = group_records(records)
+    records = list(records)
+    groups, limits = group_records(records), limits_of(records)
     chosen = references(groups, by, baseline)
     sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
     results = []
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
-        alone = _alone(side, reference)
+        alone = _alone(side, reference, limits)
         if reference == position:
             quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
@@ -87,10 +92,11 @@ def compare(
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin)
         results.append(alone)
-    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN)
+    told = differences(records) if by == "machine" else ()
+    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN, told)
 
 
-def _alone(side: _Side, reference: int | None) -> GroupResult:
+def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """A group's own figures, not yet compared."""
 
     def middle(of: Reading) -> float | None:
@@ -102,6 +108,7 @@ def _alone(side: _Side, reference: int | None) -> GroupResult:
     if len(side.known(_epoch_seconds)) < FEWEST_FOR_INTERVAL:
         caveats.add(Caveat.FEW_ROUNDS)
     low, high = median_interval(side.known(_epoch_seconds)) or (None, None)
+    records, pace = side.group.records, middle(lambda run: run.samples_per_second)
     return GroupResult(
         key=side.group.key,
         runs=len(side.runs),
@@ -110,7 +117,7 @@ def _alone(side: _Side, reference: int | None) -> GroupResult:
         epochs=max((len(record.epochs) for record in side.group.records), default=0),
         steps=max((sum(epoch.steps for epoch in record.epochs) for record in side.group.records), default=0),
         epoch_seconds=Spread(middle(_epoch_seconds), low, high),
-        samples_per_second=middle(lambda run: run.samples_per_second),
+        samples_per_second=pace,
         training_seconds=middle(lambda run: run.training_seconds),
         compile_seconds=middle(lambda run: run.compile_seconds),
         train_accuracy=middle(_train_accuracy),
@@ -120,7 +127,18 @@ def _alone(side: _Side, reference: int | None) -> GroupResult:
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=_ordered(caveats),
+        efficiency=efficiency(records[0], pace, limits) if records else None,
+        cost=cost(records),
+        reached=_reached(records),
     )
+
+
+def _reached(records: Sequence[Record]) -> Reached | None:
+    until = records[0].workload.spec["schedule"].get("until") if records else None
+    if until is None:
+        return None
+    seconds = [each.final.time_to_target_seconds for each in records if each.final.time_to_target_seconds is not None]
+    return Reached(str(Target(until["quantity"], until["bound"])), len(seconds), median(seconds))
 
 
 def _held_against(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainmark.analysis.agreement import PublishedResult
+from trainmark.analysis.cost import Cost
+from trainmark.analysis.differences import Difference
+from trainmark.analysis.efficiency import Efficiency
 from trainmark.analysis.groups import Dimension, Key
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
 from trainmark.record.caveats import Caveat
@@ -46,6 +49,21 @@ class Learning:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """How the runs of a group came to their target.
+
+    Args:
+        target: such as ``test_accuracy>=0.98``.
+        runs: how many reached it.
+        seconds: the median of those; training alone, without compilation and evaluation.
+    """
+
+    target: str
+    runs: int
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class GroupResult:
     """One group beside its reference. Figures are medians over its runs.
 
@@ -55,6 +73,8 @@ class GroupResult:
         reference: position of the group it is compared with, its own for a reference, None without one.
         epochs: how many a run had, the longest.
         steps: how many it had in all.
+        efficiency: against the device's measured limit; None where none is known.
+        reached: None where the runs had no target.
     """
 
     key: Key
@@ -74,6 +94,9 @@ class GroupResult:
     speedup: Speedup
     learning: Learning
     caveats: tuple[Caveat, ...]
+    efficiency: Efficiency | None = None
+    cost: Cost = field(default_factory=Cost)
+    reached: Reached | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +106,7 @@ class Comparison:
     Args:
         margin: what still counts as the same speed, a fraction.
         learning_margin: what still counts as learning the same, a fraction of accuracy.
+        differences: between the machines, where those are compared.
     """
 
     groups: tuple[GroupResult, ...]
@@ -91,6 +115,7 @@ class Comparison:
     baseline: tuple[str, str] | None
     margin: float
     learning_margin: float
+    differences: tuple[Difference, ...] = ()
 
     def is_reference(self, position: int) -> bool:
         """Whether the group at ``position`` is what others are compared with."""

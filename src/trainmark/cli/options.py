@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -13,6 +15,7 @@ from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
     from trainmark.execute.probe import Interpreter
+    from trainmark.workload.schedule import Target
 
 DEFAULT_OUT = Path("trainmark-results")
 
@@ -66,6 +69,49 @@ def names_option(flag: str, text: str, metavar: str) -> Decorator:
 def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
     """What was given with --python; raises :class:`~trainmark.errors.UsageError`."""
     return tuple(_interpreter(text) for text in texts)
+
+
+def read_target(text: str | None) -> Target | None:
+    """What was given with --until; raises :class:`~trainmark.errors.UsageError`."""
+    from trainmark.errors import UnknownName
+    from trainmark.workload.decode import Misfit
+    from trainmark.workload.schedule import Quantity, Target
+
+    if text is None:
+        return None
+    written = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*", text)
+    quantities = get_args(Quantity)
+    if written and written[1] not in quantities:
+        raise UnknownName("quantity", written[1], quantities)
+    try:
+        target = Target(written[1], float(written[3])) if written else None  # type: ignore[arg-type]
+    except (ValueError, Misfit):
+        target = None
+    if target is None or written is None or (written[2] == ">=") != target.is_accuracy:
+        raise UsageError(
+            f"--until {text!r} can't be read",
+            expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as train_loss<=0.05",
+            fix="Quote it: the shell takes > and < for itself.",
+        )
+    return target
+
+
+def read_prices(texts: Iterable[str]) -> dict[str, float]:
+    """What was given with --price; raises :class:`~trainmark.errors.UsageError`."""
+    prices: dict[str, float] = {}
+    for text in texts:
+        device, _, price = text.partition("=")
+        try:
+            prices[device.strip()] = float(price)
+        except ValueError:
+            prices[device.strip()] = math.nan
+        if not device.strip() or not 0 <= prices[device.strip()] < math.inf:
+            raise UsageError(
+                f"--price {text!r} can't be read",
+                expected="DEVICE=PER_HOUR, such as cuda:0=2.49 or cpu=0.10, from 0",
+                found=repr(text),
+            )
+    return prices
 
 
 def environment_dir() -> Path | None:

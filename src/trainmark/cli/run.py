@@ -20,10 +20,13 @@ from trainmark.cli.options import (
     precision_option,
     python_option,
     read_interpreters,
+    read_prices,
+    read_target,
     threads_option,
     timeout_option,
 )
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
     from trainmark.execute.peaks import Key
@@ -57,8 +60,19 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
 @click.option("--repeats", type=click.IntRange(1), metavar="N", help="Rounds.  [default: 5; 1 with --published]")
+@click.option(
+    "--until-stable",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="More rounds until every interval is within ±PERCENT; 50 at most.",
+)
 @click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a run, instead of epochs.")
+@click.option(
+    "--until",
+    metavar="TARGET",
+    help="Stop after the first epoch with, say, 'test_accuracy>=0.98'; --epochs is then the most.  [default: 100]",
+)
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
@@ -84,6 +98,9 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
+@click.option(
+    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
+)
 @timeout_option
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
@@ -98,13 +115,20 @@ def command(**options: Any) -> int:
     from trainmark.cli.progress import DataProgress, RunProgress
     from trainmark.execute import request as requests
     from trainmark.execute.scheduler import execute
+    from trainmark.measure.sampler import Sampler
     from trainmark.record.store import Store
+    from trainmark.study.stable import rounds_until_stable
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     store = Store(options["out"])
+    for other in ("resume", "published"):
+        if options["until_stable"] is not None and options[other]:
+            raise UsageError(f"--until-stable does not go with --{other}", fix="Leave one of them out.")
     with DataProgress(screen) as data_progress:
         prepared = requests.prepare(_request(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
+    if options["until_stable"] is not None:
+        _require_rounds(prepared)
     for notice in prepared.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     with store.locked():
@@ -116,14 +140,38 @@ def command(**options: Any) -> int:
         if left:
             screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
         peaks = _measure_limits(prepared) if left else {}
-        with RunProgress(screen, prepared.tasks, log=options["log_every"] is not None) as progress:
-            try:
-                records = execute(prepared.tasks, prepared.seen, store, progress, peaks=peaks)
-            except KeyboardInterrupt:
-                progress.interrupted(store.folder)
-                raise
+        sampler = Sampler()
+
+        def carry_out(tasks: list[Task]) -> list[Record]:
+            with RunProgress(screen, tasks, log=options["log_every"] is not None) as progress:
+                try:
+                    return execute(tasks, prepared.seen, store, progress, sampler=sampler, peaks=peaks)
+                except KeyboardInterrupt:
+                    progress.interrupted(store.folder)
+                    raise
+
+        if options["until_stable"] is None:
+            records = carry_out(prepared.tasks)
+        else:
+            records = rounds_until_stable(
+                prepared.tasks,
+                carry_out,
+                options["until_stable"],
+                told=lambda text: screen.print(text, soft_wrap=True, markup=False, highlight=False),
+            )
     _show(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
+
+
+def _require_rounds(prepared: Prepared) -> None:
+    """Repeats that continue each other are no rounds, and more of them would be another training."""
+    for task in prepared.tasks:
+        workload = task.first.course.workload
+        if workload.schedule.protocol == "continued":
+            raise UsageError(
+                f"--until-stable needs rounds, and the repeats of {workload.name} continue each other",
+                fix="--protocol fresh",
+            )
 
 
 def _measure_limits(prepared: Prepared) -> dict[Key, Peaks]:
@@ -154,6 +202,7 @@ def _request(options: dict[str, Any]) -> Any:
         dataset_repeats=options["dataset_repeats"],
         protocol=options["protocol"],
         published=options["published"],
+        until=read_target(options["until"]),
         precision=options["precision"],
         weights_from=options["weights_from"],
         data_dir=options["data_dir"],
@@ -165,6 +214,7 @@ def _request(options: dict[str, Any]) -> Any:
             log_every=options["log_every"],
             save_weights=options["save_weights"],
             timeout=options["timeout"],
+            prices=read_prices(options["prices"]),
             command=shlex.join(["trainmark", *sys.argv[1:]]),
         ),
     )

@@ -147,6 +147,7 @@ class Notes:
             protocol=workload.schedule.protocol,
             threads=run.settings.threads,
             memory_fraction=run.settings.memory_fraction,
+            price_per_hour=run.settings.prices.get(side.device),
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
             published_run=run.course.published_run,
             model=ModelRef(
@@ -207,7 +208,18 @@ class Notes:
             test_loss=last.test_loss,
             test_accuracy=last.test_accuracy,
             training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
+            time_to_target_seconds=self._time_to_target(),
         )
+
+    def _time_to_target(self) -> float | None:
+        """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""
+        target = self.run.course.workload.schedule.until
+        if target is None:
+            return None
+        for number, epoch in enumerate(self.epochs, 1):
+            if target.met_by(getattr(epoch, target.quantity)):
+                return math.fsum(each.seconds for each in self.epochs[:number])
+        return None
 
     def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
         settings, course = self.run.settings, self.run.course
@@ -223,6 +235,7 @@ class Notes:
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
+            Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
         found = noise(self.epochs, samples, gpu) | {caveat for caveat, applies in holds.items() if applies}

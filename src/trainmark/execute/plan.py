@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import platform
 import secrets
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -61,6 +61,7 @@ class Settings:
         seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
         weights_from: file of the initial weights, and the record it belongs to.
         timeout: seconds a process may take; None is no limit.
+        prices: of an hour of a device, by its id, in whatever money was meant.
         kind: of the plan; in a ``parity`` every side takes the batches in the same order.
     """
 
@@ -74,6 +75,7 @@ class Settings:
     timeout: float | None = None
     command: str = "trainmark run"
     substituted: bool = False
+    prices: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,11 +21,14 @@ from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
 from trainmark.workload.published import PublishedRun
+from trainmark.workload.schedule import Target
 from trainmark.workload.spec import Workload
 
 MAIN_WORKLOAD = "mnist-mlp512"
 STAND_IN = "synthetic-digits"
 DEFAULT_REPEATS = 5
+MOST_EPOCHS_UNTIL = 100
+"""Of a run with a target, where nothing else is said."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Request:
     dataset_repeats: int | None = None
     protocol: str | None = None
     published: bool = False
+    until: Target | None = None
     precision: str = "fp32"
     weights_from: Path | None = None
     data_dir: Path | None = None
@@ -101,6 +105,7 @@ def prepare(
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     selection = select(request, asking)
+    _require_priced(request.settings.prices, selection)
     # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
     located, notices = locate_all(request, [workload for workload, _ in selection.able], cache, progress)
     settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
@@ -160,11 +165,23 @@ def _require_consistent(request: Request) -> None:
             ("--dataset-repeats", request.dataset_repeats),
             ("--protocol", request.protocol),
             ("--weights-from", request.weights_from),
+            ("--until", request.until),
         ):
             if value is not None:
                 raise UsageError(f"{option} does not go with --published", fix="A published protocol is run as it was.")
     if request.epochs is not None and request.steps is not None:
         raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
+
+
+def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
+    devices = list(dict.fromkeys(side.device for _, sides in selection.able for side in sides))
+    for device in prices:
+        if device not in devices:
+            raise UsageError(
+                f"--price names {device!r}, where nothing will run",
+                expected=f"one of {', '.join(devices)}",
+                found=device,
+            )
 
 
 def _scheduled(workload: Workload, request: Request) -> Workload:
@@ -193,6 +210,10 @@ def _scheduled(workload: Workload, request: Request) -> Workload:
         changes |= {"steps": request.steps, "steps_per_epoch": None}
     if request.dataset_repeats is not None:
         changes["dataset_repeats"] = request.dataset_repeats
+    if request.until is not None:
+        changes |= {"until": request.until, "evaluate": "every-epoch"}
+        if request.epochs is None and request.steps is None:
+            changes |= {"epochs": MOST_EPOCHS_UNTIL, "steps": None, "steps_per_epoch": None}
     if request.protocol is not None:
         changes["protocol"] = request.protocol
     return workload.with_schedule(**changes)

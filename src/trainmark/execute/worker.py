@@ -145,6 +145,7 @@ def _train_repeat(
     for index, plan in enumerate(course.plans()):
         edges, results = timed_epoch(trainer, plan, tick, clock, log_every=course.log_every, first_step=step)
         steps = _joined([trainer.read(result) for result in results])
+        running = _running(course.workload, steps, plan)
         log = _log_lines(edges, steps, plan, step, course.log_every) if course.log_every else []
         say(
             {
@@ -157,14 +158,18 @@ def _train_repeat(
                 "losses": steps.losses.tolist(),
                 "l2_losses": None if steps.l2_losses is None else steps.l2_losses.tolist(),
                 "log": log,
-                **_running(course.workload, steps, plan),
+                **running,
             }
         )
         _stop_if_diverged(steps, step, before)
         step += len(plan.sizes)
         before = float(steps.losses[-1])
         if course.workload.schedule.evaluate == "every-epoch" or index == last:
-            say(_evaluated(course, index, clock))
+            evaluated = _evaluated(course, index, clock)
+            say(evaluated)
+            until = course.workload.schedule.until
+            if until is not None and until.met_by({**running, **evaluated}.get(until.quantity)):
+                break
     if repeat["weights"]:
         weight_files.save(trainer.weights(), Path(repeat["weights"]))
     say(

@@ -31,6 +31,7 @@ class Caveat(str, Enum):
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"
     REPLAYED = "replayed", "earlier repeats were trained again, unrecorded, to resume a continued run"
     UNTESTED_VERSION = "untested-version", "the framework is newer than any that trainmark was tested with"
+    TARGET_MISSED = "target-missed", "the run ended before it reached what --until asks for"
     NOT_LEARNING = "not-learning", "the training loss did not fall, or is not finite"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"

@@ -82,6 +82,10 @@ def _columns(groups: Sequence[GroupResult], facts: Sequence[Fact], marks: dict[C
         _Shown(Column("epoch", "right"), lambda group, _: _epoch(group)),
         _Shown(Column("samples\nper s", "right", optional=True), lambda group, _: _rate(group.samples_per_second)),
         _Shown(Column("speed-up", "right"), _speedup),
+        _Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
+        _Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
+        _Shown(Column("energy", "right", optional=True), lambda group, _: Cell(units.joules(group.cost.joules))),
+        _Shown(Column("cost", "right"), lambda group, _: Cell(_money(group.cost.money))),
         _Shown(Column("test\nacc.", "right", optional=True), lambda group, _: Cell(units.percent(group.test_accuracy))),
         _Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: Cell(units.percent(g.train_accuracy))),
         _Shown(Column("learns", "right"), _learning),
@@ -113,6 +117,21 @@ def _epoch(group: GroupResult) -> Cell:
     if spread.low is None or spread.high is None:
         return Cell(units.seconds(spread.median))
     return Cell(units.seconds(spread.median), span(units.seconds(spread.low), units.seconds(spread.high)))
+
+
+def _to_target(group: GroupResult) -> Cell:
+    reached = group.reached
+    if reached is None:
+        return Cell(units.MISSING)
+    return Cell(units.seconds(reached.seconds), f"{reached.runs} of {group.runs}")
+
+
+def _of_peak(group: GroupResult) -> Cell:
+    return Cell(units.percent(group.efficiency.mfu, 1) if group.efficiency else units.MISSING)
+
+
+def _money(amount: float | None) -> str:
+    return units.MISSING if amount is None else units.significant(amount)
 
 
 def _speedup(group: GroupResult, is_reference: bool) -> Cell:
@@ -170,7 +189,54 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
         lines.append(f"No two of these differ in {comparison.by} alone, so nothing is compared.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have none with {'='.join(comparison.baseline)} to start from.")
+    lines += _of_targets(groups)
+    lines += _of_peaks(groups)
+    lines += _of_costs(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
         lines.append("A reference does not learn, so there is no verdict on speeds against it.")
     return tuple(lines)
+
+
+def _of_targets(groups: Sequence[GroupResult]) -> list[str]:
+    targets = dict.fromkeys(group.reached.target for group in groups if group.reached)
+    return [
+        f"to target: training until {target} at the end of an epoch, without compilation and evaluation; the median of "
+        "the runs that got there, and how many did."
+        for target in targets
+    ]
+
+
+def _of_peaks(groups: Sequence[GroupResult]) -> list[str]:
+    """What the share of the peak is a share of."""
+    lines: dict[str, None] = {}
+    for group in groups:
+        known = group.efficiency
+        if known is None:
+            continue
+        promised = known.datasheet_flops_per_second
+        sheet = f"; its maker promises {units.flops(promised)}/s" if promised else ""
+        lines[
+            f"of peak: of the {units.flops(known.peak_flops_per_second)}/s that matrix products of {known.measured_by} "
+            f"reach on {group.key.device_name or group.key.device} in {group.key.precision}, measured{sheet}."
+        ] = None
+    return list(lines)
+
+
+def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
+    lines = [f"energy: of the training epochs, {source}." for source in _sources(groups)]
+    priced = [group for group in groups if group.cost.money_per_million_samples is not None]
+    if priced:
+        lines.append("cost: of the training epochs alone, at the price that was given.")
+    able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
+    if len({group.key.device for group in able}) > 1:
+        best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)
+        lines.append(
+            f"cheapest: {best.key.backend} {best.key.style} on {best.key.device}, "
+            f"{_money(best.cost.money_per_million_samples)} for a million samples."
+        )
+    return lines
+
+
+def _sources(groups: Sequence[GroupResult]) -> list[str]:
+    return list(dict.fromkeys(group.cost.source for group in groups if group.cost.source and group.cost.joules))

@@ -6,11 +6,26 @@ import dataclasses
 from typing import Any
 
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
-from trainmark.analysis.results import GroupResult
+from trainmark.analysis.cost import Cost
+from trainmark.analysis.efficiency import Efficiency
+from trainmark.analysis.results import GroupResult, Learning, Reached, Speedup, Spread
 from trainmark.report.table import Scalar
 
 # A published figure has a field ``device`` of its own: the kind it was printed for.
 _WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine": "machine", "python": "python"}
+
+_NESTED = {
+    name: [field.name for field in dataclasses.fields(type_)]
+    for name, type_ in {
+        "epoch_seconds": Spread,
+        "speedup": Speedup,
+        "learning": Learning,
+        "efficiency": Efficiency,
+        "cost": Cost,
+        "reached": Reached,
+    }.items()
+}
+"""Parts of a group with their keys, so that a part that is unknown still has its columns."""
 
 
 def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
@@ -18,8 +33,9 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     data = dataclasses.asdict(group)
     flat: dict[str, Scalar] = {"position": position, **data.pop("key")}
     for name, value in data.items():
-        if isinstance(value, dict):
-            flat.update({f"{name}_{inner}": scalar for inner, scalar in value.items()})
+        if name in _NESTED:
+            inner = value or dict.fromkeys(_NESTED[name])
+            flat.update({f"{name}_{key}": scalar for key, scalar in inner.items()})
         elif name != "caveats":
             flat[name] = value
     flat["caveats"] = " ".join(caveat.value for caveat in group.caveats)

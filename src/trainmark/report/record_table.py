@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from trainmark import units
+from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.summary import summarize
-from trainmark.record.record import Epoch, Record
+from trainmark.record.record import Energy, Epoch, Record, Samples
 from trainmark.report.table import Cell, Column, Row, Table
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -46,7 +48,7 @@ def _epoch_cells(number: int, epoch: Epoch) -> tuple[Cell, ...]:
 
 
 def _final_table(record: Record) -> Table:
-    final, run = record.final, summarize(record)
+    final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     pairs = [
         ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
         ("epoch", units.seconds(run.epoch_seconds), "the median of the steady epochs"),
@@ -60,7 +62,9 @@ def _final_table(record: Record) -> Table:
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "highest"),
         ("device memory", units.bytes_(record.memory.device_peak_bytes), "highest"),
-        ("energy", _joules(record), (record.energy and record.energy.source) or ""),
+        *_seen(record.samples),
+        ("energy", units.joules(energy.joules), energy.source or ""),
+        *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
     ]
     return Table(
         title="In all",
@@ -114,7 +118,34 @@ def _shown(figure: str, value: float | None) -> str:
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
 
 
-def _joules(record: Record) -> str:
-    if record.energy is None or record.energy.joules is None:
-        return units.MISSING
-    return f"{units.significant(record.energy.joules)} J"
+def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
+    """What was seen from outside, over the whole run."""
+    if samples is None:
+        return
+    tree = [percent for percent in samples.tree_cpu_percent or () if percent is not None]
+    resident = [size for size in samples.tree_resident_bytes or () if size is not None]
+    note = f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"
+    if tree:
+        yield "CPU", f"{statistics.median(tree):.0f} %", f"median, 100 a core; {note}"
+    if resident:
+        yield "memory", units.bytes_(max(resident)), "highest resident memory of all its processes"
+    for number in range(max((len(line) for line in samples.gpu_percent or ()), default=0)):
+        shares = [line[number] for line in samples.gpu_percent or () if number < len(line)]
+        busy = [percent for percent in shares if percent is not None]
+        if busy:
+            yield f"GPU {number}", f"{statistics.median(busy):.0f} %", "median share of time with a kernel running"
+
+
+def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
+    if known is None:
+        return
+    peak = f"{units.flops(known.peak_flops_per_second)}/s"
+    yield "achieved", f"{units.flops(known.flops_per_second)}/s", "of the specification's products and convolutions"
+    yield "MFU", units.percent(known.mfu, 1), f"of {peak}, measured with products of {known.measured_by}"
+    if known.datasheet_flops_per_second:
+        promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
+        yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
+    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs for each byte a step must move at least"
+    if known.roofline_seconds is not None and known.gap is not None:
+        yield "roofline", units.seconds(known.roofline_seconds), "a step at the device's measured limits"
+        yield "gap", units.ratio(known.gap), "a step takes so many times longer"

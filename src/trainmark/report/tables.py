@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from trainmark.analysis.results import Comparison
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.csv_text import to_csv
+from trainmark.report.differences_table import differences_table
 from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
 from trainmark.report.table import Table
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """A table a workload, then those of the published figures, if any were asked for."""
-    return [*comparison_tables(comparison), *published_tables(comparison.published)]
+    """What differs between machines, a table a workload, then the published figures; the first and last if asked for."""
+    differing = [differences_table(comparison.differences)] if comparison.differences else []
+    return [*differing, *comparison_tables(comparison), *published_tables(comparison.published)]
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:
@@ -34,4 +36,4 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def comparison_csv(comparison: Comparison) -> str:
     """``comparison`` as CSV, unrounded."""
-    return to_csv(tables_of(comparison))
+    return to_csv([*comparison_tables(comparison), *published_tables(comparison.published)])

@@ -12,6 +12,35 @@ Evaluate = Literal["every-epoch", "end"]
 Shuffle = Literal["every-epoch", "once", "never"]
 
 
+Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, at the end of an epoch."""
+
+    quantity: Quantity
+    bound: float
+
+    def __post_init__(self) -> None:
+        if self.is_accuracy:
+            require(0 <= self.bound <= 1, "bound", "a fraction from 0 to 1", self.bound)
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether more is better."""
+        return self.quantity.endswith("accuracy")
+
+    def met_by(self, value: float | None) -> bool:
+        """Whether ``value`` reaches it; an unknown one does not, nor NaN."""
+        if value is None:
+            return False
+        return value >= self.bound if self.is_accuracy else value <= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.quantity}{'>=' if self.is_accuracy else '<='}{self.bound:g}"
+
+
 @dataclass(frozen=True)
 class Schedule:
     """One run's course.
@@ -25,6 +54,7 @@ class Schedule:
         evaluate: after every epoch, or once at the end of a run.
         protocol: ``fresh`` starts every repeat from new weights; ``continued`` carries them over and rebuilds the
             optimiser.
+        until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then the most.
     """
 
     epochs: int
@@ -34,11 +64,14 @@ class Schedule:
     dataset_repeats: int = 1
     evaluate: Evaluate = "every-epoch"
     protocol: Protocol = "fresh"
+    until: Target | None = None
 
     def __post_init__(self) -> None:
         for field in ("epochs", "steps", "steps_per_epoch", "dataset_repeats"):
             value = getattr(self, field)
             require(value is None or value > 0, field, "a whole number above 0", value)
+        looks = self.until is None or self.evaluate == "every-epoch"
+        require(looks, "evaluate", "'every-epoch', where a run goes on 'until' a target", self.evaluate)
 
 
 @dataclass(frozen=True)

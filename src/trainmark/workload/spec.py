@@ -62,7 +62,10 @@ class Workload:
     @property
     def schedule_fingerprint(self) -> str:
         """Names how many steps are made, in which order, and when is looked at them."""
-        return _digest(self.schedule, self.metrics.train)
+        schedule = dataclasses.asdict(self.schedule)
+        if self.schedule.until is None:
+            del schedule["until"]  # what older records were made without
+        return _digest(schedule, self.metrics.train)
 
     def deterministic(self) -> Workload:
         """The same workload with nothing left to chance but the weights: no dropout, no distortions."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import bounds
 import pytest
 from rounds import Outcome
 from standing import LIMIT, Course, least_accuracy, paired_ratio, reference_of, standings, table, verdicts
 
-from trainmark.workload import catalog
+from trainmark.workload import catalog, traffic
 from trainmark.workload.model import lay_out
 
 COURSE = Course(catalog.find("mnist-mlp128"), examples=1_000, epochs_a_turn=2, test_examples=10_000)
@@ -101,5 +100,5 @@ def test_the_table_says_who_was_left_out_and_why():
 def test_memory_bounds(name, batch, least, unfused):
     workload = catalog.find(name)
     model = lay_out(workload)
-    assert bounds.compulsory(model, workload.optimizer, batch) / 1e6 == pytest.approx(least, rel=0.01)
-    assert bounds.layer_by_layer(model, workload.optimizer, batch) / 1e6 == pytest.approx(unfused, rel=0.01)
+    assert traffic.compulsory(model, workload.optimizer, batch) / 1e6 == pytest.approx(least, rel=0.01)
+    assert traffic.layer_by_layer(model, workload.optimizer, batch) / 1e6 == pytest.approx(unfused, rel=0.01)

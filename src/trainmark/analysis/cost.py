@@ -1,0 +1,64 @@
+"""What training took of energy and money. Both are of the training epochs alone: no start, no compilation, no tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmark.analysis.statistics import median
+from trainmark.record.record import Record
+
+_SECONDS_AN_HOUR = 3600
+_MILLION = 1e6
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Medians over the runs of a group; None where it is not known.
+
+    Args:
+        joules: of a run.
+        source: of the joules.
+        joules_per_million_samples: of training examples, each as often as it was used.
+        money: for a run, in whatever the price was given in.
+        money_per_million_samples: the same.
+    """
+
+    joules: float | None = None
+    source: str | None = None
+    joules_per_million_samples: float | None = None
+    money: float | None = None
+    money_per_million_samples: float | None = None
+
+
+def cost(records: tuple[Record, ...]) -> Cost:
+    """Of runs that are repeats of each other."""
+    joules = [_joules(record) for record in records]
+    money = [_money(record) for record in records]
+    sources = {record.energy.source for record in records if record.energy is not None}
+    return Cost(
+        joules=_median(joules),
+        source=sources.pop() if len(sources) == 1 else None,
+        joules_per_million_samples=_median([_per_million(*pair) for pair in zip(joules, records, strict=True)]),
+        money=_median(money),
+        money_per_million_samples=_median([_per_million(*pair) for pair in zip(money, records, strict=True)]),
+    )
+
+
+def _joules(record: Record) -> float | None:
+    return None if record.energy is None else record.energy.joules
+
+
+def _money(record: Record) -> float | None:
+    seconds = record.final.training_seconds
+    if record.price_per_hour is None or seconds is None:
+        return None
+    return record.price_per_hour * seconds / _SECONDS_AN_HOUR
+
+
+def _per_million(amount: float | None, record: Record) -> float | None:
+    examples = sum(epoch.examples for epoch in record.epochs)
+    return None if amount is None or not examples else amount / examples * _MILLION
+
+
+def _median(values: list[float | None]) -> float | None:
+    return median([value for value in values if value is not None])

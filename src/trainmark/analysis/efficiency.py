@@ -1,0 +1,124 @@
+"""How far a run is from what its device can give.
+
+FLOPs and bytes come from the specification, the limits are measured on the device itself. Of several frameworks that
+measured the same device in the same precision the highest limit counts for all, since the device is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trainmark.analysis import datasheet
+from trainmark.record.record import Peaks, Record
+from trainmark.workload import traffic
+from trainmark.workload.model import lay_out
+from trainmark.workload.spec import Workload
+
+_VALUE_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 4, "fp16": 4}
+"""Of a stored value; below fp32 weights and their states stay float32, and only factors of products are shorter."""
+
+Place = tuple[str, "str | None", str, "str | None", str, "int | None"]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The highest measured limits of one device in one precision.
+
+    Args:
+        measured_by: the framework that reached the product's.
+    """
+
+    flops_per_second: float
+    bytes_per_second: float | None
+    measured_by: str
+    measured_at: str | None
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    """A steady epoch against its device's limit.
+
+    Args:
+        flops_per_second: achieved, of the matrix products and convolutions that the specification asks for.
+        mfu: share of the measured peak (model FLOP utilisation).
+        peak_flops_per_second: measured; ``measured_by`` names the framework.
+        datasheet_flops_per_second: as the maker promises; None where that is not known here.
+        intensity: FLOPs for each byte that a step has to move at least.
+        roofline_seconds: of a step that did nothing but what the device's limits dictate.
+        gap: how many times longer a step takes.
+    """
+
+    flops_per_second: float
+    mfu: float
+    peak_flops_per_second: float
+    measured_by: str
+    datasheet_flops_per_second: float | None
+    intensity: float
+    roofline_seconds: float | None
+    gap: float | None
+
+
+def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
+    """The highest limits of every place that any of the records knows."""
+    best: dict[Place, Limit] = {}
+    for record in records:
+        if record.peaks is None or record.peaks.matmul_flops_per_second is None:
+            continue
+        place = place_of(record)
+        limit = _limit(record.peaks, record.backend.name)
+        other = best.get(place)
+        if other is None:
+            best[place] = limit
+            continue
+        faster = max(limit, other, key=lambda each: each.flops_per_second)
+        copies = [each.bytes_per_second for each in (limit, other) if each.bytes_per_second is not None]
+        best[place] = Limit(faster.flops_per_second, max(copies, default=None), faster.measured_by, faster.measured_at)
+    return best
+
+
+def place_of(record: Record) -> Place:
+    """Equal for records whose device, precision and threads, and so limits, are the same."""
+    machine, device = record.machine, record.device
+    return machine.name, machine.cpu, device.id, device.name, record.backend.precision, record.threads
+
+
+def efficiency(record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]) -> Efficiency | None:
+    """Of runs like ``record`` at a pace; None where no limit is known, or no pace.
+
+    Args:
+        record: any of the runs.
+        samples_per_second: in a steady epoch.
+        limits: of :func:`limits_of`.
+    """
+    limit = limits.get(place_of(record))
+    if limit is None or samples_per_second is None or not record.epochs:
+        return None
+    workload = Workload.from_data(record.workload.spec)
+    batch = record.epochs[0].examples / record.epochs[0].steps
+    flops = batch * record.model.training_flops_per_example
+    moved = traffic.compulsory(
+        lay_out(workload), workload.optimizer, batch, _VALUE_BYTES.get(record.backend.precision, 4)
+    )
+    roofline = gap = None
+    if limit.bytes_per_second:
+        roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
+        gap = batch / samples_per_second / roofline
+    achieved = samples_per_second * record.model.training_flops_per_example
+    sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else None
+    return Efficiency(
+        flops_per_second=achieved,
+        mfu=achieved / limit.flops_per_second,
+        peak_flops_per_second=limit.flops_per_second,
+        measured_by=limit.measured_by,
+        datasheet_flops_per_second=sheet.flops_per_second.get(record.backend.precision) if sheet else None,
+        intensity=flops / moved,
+        roofline_seconds=roofline,
+        gap=gap,
+    )
+
+
+def _limit(peaks: Peaks, backend: str) -> Limit:
+    assert peaks.matmul_flops_per_second is not None
+    created = peaks.conditions.get("created")
+    return Limit(peaks.matmul_flops_per_second, peaks.copy_bytes_per_second, backend, created)

@@ -1,0 +1,83 @@
+"""Rounds until the intervals are narrow enough: ``trainmark run --until-stable PERCENT``.
+
+To stop when the interval has become narrow favours rounds that happened to agree, so the fewest rounds are not few,
+and the percentage is of the width alone: where the ratio lies decides nothing.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from trainmark.analysis.comparison import compare
+from trainmark.execute.plan import Run, Task
+from trainmark.record.record import Record
+
+MOST_ROUNDS = 50
+
+Execute = Callable[[list[Task]], list[Record]]
+
+
+def rounds_until_stable(
+    planned: Sequence[Task],
+    execute: Execute,
+    percent: float,
+    *,
+    most_rounds: int = MOST_ROUNDS,
+    told: Callable[[str], None] = lambda _: None,
+) -> list[Record]:
+    """Carry out ``planned``, and more rounds of it until every interval lies within ±``percent``.
+
+    Args:
+        planned: rounds of fresh runs.
+        execute: carries tasks out.
+        percent: half the width of the interval, of the ratio; of the seconds of an epoch where nothing is compared.
+        most_rounds: in all, the planned ones among them.
+        told: what is being done, in a sentence.
+
+    Returns:
+        The records of all rounds.
+    """
+    records = execute(list(planned))
+    rounds = 1 + max(task.first.round for task in planned)
+    while rounds < most_rounds:
+        wide = widest(records)
+        if wide is None or wide <= percent / 100:
+            return records
+        told(f"after {rounds} rounds the widest interval is ±{100 * wide:.1f} %: one more")
+        more = execute(list(_round(planned, rounds)))
+        records += more
+        rounds += 1
+        if any(record.outcome.status != "ok" for record in more):
+            return records
+    return records
+
+
+def widest(records: Iterable[Record]) -> float | None:
+    """Half the width of the widest interval, as a fraction; None where nothing has one."""
+    comparison = compare(records)
+    compared = {group.reference for position, group in enumerate(comparison.groups) if group.reference != position}
+    widths = []
+    for position, group in enumerate(comparison.groups):
+        if comparison.is_reference(position):
+            low, high = group.epoch_seconds.low, group.epoch_seconds.high
+            if position in compared:
+                continue  # its own spread is in the ratios of the others
+        else:
+            low, high = group.speedup.low, group.speedup.high
+        if low and high:
+            widths.append(math.sqrt(high / low) - 1)
+    return max(widths, default=None)
+
+
+def _round(planned: Sequence[Task], number: int) -> Iterator[Task]:
+    """One more round of every side: the last planned one with the next number."""
+    last = max(task.first.round for task in planned)
+    for task in planned:
+        if task.first.round == last:
+            yield dataclasses.replace(task, runs=tuple(_as_round(run, number) for run in task.runs), done=frozenset())
+
+
+def _as_round(run: Run, number: int) -> Run:
+    return dataclasses.replace(run, repeat=number, round=number)
