@@ -100,6 +100,29 @@ class GroupResult:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A group of runs beside a device that is known.
+
+    Args:
+        position: of the group in its comparison.
+        device: the known one.
+        same_model: whether the group ran on the same model.
+        samples_per_second: of the known one, with its fastest backend and style.
+        how: which those are.
+        source: who measured or published it.
+        ratio: the group's pace / that one.
+    """
+
+    position: int
+    device: str
+    same_model: bool
+    samples_per_second: float
+    how: str
+    source: str
+    ratio: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Groups in the order they were measured.
 
@@ -107,6 +130,7 @@ class Comparison:
         margin: what still counts as the same speed, a fraction.
         learning_margin: what still counts as learning the same, a fraction of accuracy.
         differences: between the machines, where those are compared.
+        references: the groups beside devices that are known, where that was asked for.
     """
 
     groups: tuple[GroupResult, ...]
@@ -116,6 +140,7 @@ class Comparison:
     margin: float
     learning_margin: float
     differences: tuple[Difference, ...] = ()
+    references: tuple[Beside, ...] = ()
 
     def is_reference(self, position: int) -> bool:
         """Whether the group at ``position`` is what others are compared with."""

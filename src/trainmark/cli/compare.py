@@ -56,6 +56,7 @@ def _split(_context: click.Context, param: click.Parameter, text: str | None) ->
 )
 @click.option("--baseline", metavar="KEY=VALUE", callback=_split, help="What the speed-ups start from.")
 @click.option("--published", is_flag=True, help="Put what was published beside it: agrees or differs?")
+@click.option("--reference", is_flag=True, help="Put devices beside it whose pace is known: your model, and others.")
 @click.option(
     "--margin",
     metavar="PERCENT",
@@ -86,6 +87,7 @@ def command(
     by: Dimension | None,
     baseline: tuple[str, str] | None,
     published: bool,
+    reference: bool,
     margin: float,
     form: Format,
     fail_below: float | None,
@@ -107,6 +109,12 @@ def command(
         comparison = dataclasses.replace(comparison, published=agree(records))
         if not comparison.published:
             click.echo("trainmark: nothing was published about these workloads", err=True)
+    if reference:
+        from trainmark.analysis.yardstick import beside
+
+        comparison = dataclasses.replace(comparison, references=beside(comparison))
+        if not comparison.references:
+            click.echo("trainmark: no device is known that trained the same steps", err=True)
     _show(comparison, "json" if as_json else form)
     return OK if fail_below is None else _hold_against(comparison, fail_below)
 

@@ -40,10 +40,13 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
     Each framework is asked in a process of its own, all at once, since importing one may crash or hang.
     """
     from trainmark.data.locate import locate
+    from trainmark.execute.peaks import Keep
     from trainmark.study import doctor
+    from trainmark.study.doctor import pace
 
     with console(to_stderr=True).status("looking at this machine" + ("" if quick else " and its frameworks")):
-        checks = list(doctor.diagnose(doctor.gather(quick=quick)))
+        facts = doctor.gather(quick=quick, measure=lambda found: pace.measure(found, Keep(cache_dir() / "limits")))
+        checks = list(doctor.diagnose(facts))
         checks += doctor.look_at_data(
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
             (cache_dir(), Path.cwd()),

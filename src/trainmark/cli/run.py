@@ -182,7 +182,8 @@ def _measure_limits(prepared: Prepared) -> dict[Key, Peaks]:
 
     with DataProgress(console(to_stderr=True)) as progress:
         keep = Keep(cache_dir() / "limits")
-        return find_peaks(prepared.tasks, prepared.seen, keep, look_around(), progress.measuring)
+        places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
+        return find_peaks(places, prepared.seen, keep, look_around(), progress.measuring)
 
 
 def _request(options: dict[str, Any]) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainmark.measure.machine import cpu_load, describe
+from trainmark.measure.machine import BUSY_SHARE, cpu_load, describe
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
 from trainmark.record.record import Machine
@@ -20,6 +20,11 @@ class Here:
     def gpu(self, device: str) -> int | None:
         """The driver's number of a device, None for a CPU or where it can't be told."""
         return number_of(device, self.driver)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether others use the CPU."""
+        return (self.machine.load_before or 0.0) > BUSY_SHARE
 
     def is_shared(self, gpu: int | None) -> bool:
         """Whether somebody computes on that GPU."""

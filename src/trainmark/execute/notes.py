@@ -13,7 +13,6 @@ from trainmark.execute.plan import Run
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
 from trainmark.measure.energy import energy
-from trainmark.measure.machine import BUSY_SHARE
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
@@ -223,11 +222,11 @@ class Notes:
 
     def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
         settings, course = self.run.settings, self.run.course
-        gpu, load = self.here.gpu(self.run.side.device), self.here.machine.load_before
+        gpu = self.here.gpu(self.run.side.device)
         holds = {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
-            Caveat.BUSY_MACHINE: load is not None and load > BUSY_SHARE,
+            Caveat.BUSY_MACHINE: self.here.is_busy,
             Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and used.joules is None,
             Caveat.LOGGED_STEPS: settings.log_every is not None,

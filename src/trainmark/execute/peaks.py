@@ -17,10 +17,9 @@ from trainmark.backends.limits import METHOD
 from trainmark.errors import ProtocolError
 from trainmark.execute.child import converse
 from trainmark.execute.here import Here
-from trainmark.execute.plan import Side, Task
+from trainmark.execute.plan import Side
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
-from trainmark.measure.machine import BUSY_SHARE
 from trainmark.record.record import Peaks
 from trainmark.record.store import write_atomically
 
@@ -59,13 +58,13 @@ class Keep:
 
 
 def find_peaks(
-    tasks: Iterable[Task],
+    places: Iterable[Key],
     seen: Mapping[tuple[str, str], Seen],
     keep: Keep,
     here: Here,
     measuring: Callable[[str], None] = lambda _: None,
 ) -> dict[Key, Peaks]:
-    """The limits of every side of ``tasks``, those that no backend can measure left out.
+    """The limits of every side, those that no backend can measure left out.
 
     Limits found while the machine is busy are used, and not kept.
 
@@ -74,10 +73,7 @@ def find_peaks(
     """
     found: dict[Key, Peaks] = {}
     measured: dict[str, Peaks | None] = {}
-    for task in tasks:
-        side, threads = task.first.side, task.first.settings.threads
-        if (side, threads) in found:
-            continue
+    for side, threads in dict.fromkeys(places):
         said = seen[side.backend, side.interpreter.label]
         if not said.limited:
             continue
@@ -88,17 +84,13 @@ def find_peaks(
             if kept is None:
                 measuring(f"{side.device} with {side.backend}, {side.precision}")
                 kept = _measure(side, threads, conditions, here)
-                if kept is not None and not _is_busy(here):
+                if kept is not None and not here.is_busy:
                     keep.put(conditions, kept)
             measured[place] = kept
         peaks = measured[place]
         if peaks is not None:
             found[side, threads] = peaks
     return found
-
-
-def _is_busy(here: Here) -> bool:
-    return (here.machine.load_before or 0.0) > BUSY_SHARE
 
 
 def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:

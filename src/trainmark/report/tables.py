@@ -11,15 +11,17 @@ from trainmark.report.differences_table import differences_table
 from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
 from trainmark.report.table import Table
+from trainmark.report.yardstick_table import yardstick_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """What differs between machines, a table a workload, then the published figures; the first and last if asked for."""
+    """A table a workload; above them what differs between machines, below what was published, if asked for."""
     differing = [differences_table(comparison.differences)] if comparison.differences else []
-    return [*differing, *comparison_tables(comparison), *published_tables(comparison.published)]
+    known = [yardstick_table(comparison, comparison.references)] if comparison.references else []
+    return [*differing, *comparison_tables(comparison), *published_tables(comparison.published), *known]
 
 
 def print_comparison(console: Console, comparison: Comparison) -> None:

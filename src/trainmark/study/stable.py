@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from trainmark.analysis.comparison import compare
 from trainmark.execute.plan import Run, Task
 from trainmark.record.record import Record
+from trainmark.units import many
 
 MOST_ROUNDS = 50
 
@@ -43,9 +44,10 @@ def rounds_until_stable(
     rounds = 1 + max(task.first.round for task in planned)
     while rounds < most_rounds:
         wide = widest(records)
-        if wide is None or wide <= percent / 100:
+        if wide is not None and wide <= percent / 100:
             return records
-        told(f"after {rounds} rounds the widest interval is ±{100 * wide:.1f} %: one more")
+        width = "there is no interval yet" if wide is None else f"the widest interval is ±{100 * wide:.1f} %"
+        told(f"after {many(rounds, 'round')} {width}: one more")
         more = execute(list(_round(planned, rounds)))
         records += more
         rounds += 1

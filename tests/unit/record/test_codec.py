@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trainmark.errors import ForeignRecord, NewerRecord
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import SCHEMA_VERSION, Energy, Epoch, Final, LogLine, Outcome, Record, Samples
+from trainmark.record.record import SCHEMA_VERSION, Energy, Epoch, Final, LogLine, Outcome, Peaks, Record, Samples
 
 from .samples import a_record
 
@@ -39,7 +39,15 @@ def test_a_record_with_everything_in_it_comes_back_as_it_was() -> None:
         step_losses=[2.3, 2.2],
         step_l2_losses=[0.1, 0.2],
         log=[LogLine(10, 2.2, 594.4, 0.215)],
-        samples=Samples(0.1, [0.0, 0.1], [[1.0, None], [2.0, 3.0]], [50.0, None], None, [[None], [1 << 30]], None),
+        samples=Samples(
+            interval_seconds=0.1,
+            t=[0.0, 0.1],
+            cpu_percent=[[], [2.0, None]],
+            tree_cpu_percent=[None, 50.0],
+            gpu_memory_bytes=[[None], [1 << 30]],
+            gpu_throttle_bits=[[0], [None]],
+        ),
+        peaks=Peaks(2e11, None, {"cores": 2, "cpu_quota": None}),
         energy=Energy(None, None),
         price_per_hour=0.9,
         weights_from="another",
@@ -270,7 +278,7 @@ def test_the_schema_uses_only_what_this_test_understands() -> None:
         a_record(
             step_losses=[1.0, math.nan, math.inf, -math.inf],
             final=Final(train_loss=math.nan),
-            samples=Samples(0.1, [0.0], [[None]], [None]),
+            samples=Samples(0.1, [0.0], cpu_percent=[[None]], tree_cpu_percent=[None]),
         ),
     ],
 )

@@ -11,13 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.analysis import yardstick
 from trainmark.data.locate import Located
 from trainmark.execute.examine import Framework, examine_all
 from trainmark.measure.host import Host, read_host
 from trainmark.measure.machine import cpu_load
 from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.study.doctor import data, frameworks, gpu, host
+from trainmark.study.doctor import data, frameworks, gpu, host, pace
 from trainmark.study.doctor.check import Check
+from trainmark.study.doctor.pace import Pace
 
 DATASETS = ("mnist", "cifar10")
 _LOOK_AT_LOAD_SECONDS = 0.5
@@ -30,12 +32,14 @@ class Facts:
     Args:
         busy: share of all cores in use, 0 to 1.
         frameworks: None where they were not asked.
+        paces: limits of the devices, where they were measured.
     """
 
     host: Host
     driver: Driver
     busy: float | None = None
     frameworks: tuple[Framework, ...] | None = None
+    paces: tuple[Pace, ...] = ()
 
 
 def gather(
@@ -45,14 +49,20 @@ def gather(
     read_driver: Callable[[], Driver] = read_driver,
     busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
     examine: Callable[[], tuple[Framework, ...]] = examine_all,
+    measure: Callable[[tuple[Framework, ...]], tuple[Pace, ...]] = lambda _: (),
 ) -> Facts:
     """The facts as they are now.
 
     Args:
-        quick: leave the frameworks unasked.
+        quick: leave the frameworks unasked, and the devices unmeasured.
+        measure: takes the limits of the devices that these frameworks see.
     """
     share = busy()  # first, before this very program makes the machine busy
-    return Facts(read_host(), read_driver(), share, None if quick else examine())
+    host, driver = read_host(), read_driver()
+    if quick:
+        return Facts(host, driver, share)
+    frameworks = examine()
+    return Facts(host, driver, share, frameworks, measure(frameworks))
 
 
 def diagnose(facts: Facts) -> Iterator[Check]:
@@ -73,6 +83,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield from gpu.each(facts.driver)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
+    yield from pace.against(facts.paces, yardstick.measured())
 
 
 def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> Iterator[Check]:

@@ -1,0 +1,125 @@
+"""How a device does beside others of its model, and beside models that one doesn't own.
+
+A small set of measured machines ships with the package (``yardsticks.json``, made by ``bench/yardsticks.py`` from the
+records below ``docs/results``), and what was published with its hardware named (the catalogue's workloads).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trainmark.analysis.results import Beside, Comparison, GroupResult
+from trainmark.workload import catalog
+
+_FILE = Path(__file__).with_name("yardsticks.json")
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """A pace that was measured: the median of ``runs``, in a steady epoch."""
+
+    workload: str
+    step_fingerprint: str
+    backend: str
+    version: str | None
+    style: str
+    precision: str
+    samples_per_second: float
+    runs: int
+
+
+class Yardstick(msgspec.Struct, frozen=True):
+    """One device that was measured.
+
+    Args:
+        device: its name, as records tell it.
+        kind: ``cpu`` or ``accelerator``.
+        cores: that a CPU's runs could use; None for an accelerator.
+        source: who measured it, when, and with what.
+        matmul_flops_per_second: the highest, by precision.
+        copy_bytes_per_second: the highest.
+    """
+
+    device: str
+    kind: str
+    cores: int | None
+    source: str
+    matmul_flops_per_second: dict[str, float]
+    copy_bytes_per_second: float | None
+    rates: list[Rate]
+
+    def is_model_of(self, device: str | None, kind: str, cores: int | None) -> bool:
+        """Whether a device is the same model; of CPUs, with as many cores."""
+        return self.device == device and self.kind == kind and (kind != "cpu" or self.cores == cores)
+
+
+@functools.cache
+def measured() -> tuple[Yardstick, ...]:
+    """The machines that ship with the package."""
+    return msgspec.json.decode(_FILE.read_bytes(), type=tuple[Yardstick, ...])
+
+
+def beside(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> tuple[Beside, ...]:
+    """Every group beside all that is known of its workload: its own model first, then the fastest."""
+    known = measured() if known is None else tuple(known)
+    found: list[Beside] = []
+    for position, group in enumerate(comparison.groups):
+        if group.samples_per_second is None:
+            continue
+        rows = [*_measured(position, group, known), *_published(position, group)]
+        found += sorted(rows, key=lambda row: (not row.same_model, -row.samples_per_second))
+    return tuple(found)
+
+
+def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> Iterator[Beside]:
+    key = group.key
+    pace = group.samples_per_second or 0.0
+    kind = "accelerator" if key.device_name is not None else "cpu"
+    for yardstick in known:
+        rates = [
+            rate
+            for rate in yardstick.rates
+            if (rate.step_fingerprint, rate.precision) == (key.step_fingerprint, key.precision)
+        ]
+        same_model = yardstick.is_model_of(key.device_name or key.cpu, kind, key.cores)
+        if same_model:  # like with like
+            rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
+        if rates:
+            best = max(rates, key=lambda rate: rate.samples_per_second)
+            yield Beside(
+                position,
+                yardstick.device if yardstick.cores is None else f"{yardstick.device}, {yardstick.cores} cores",
+                same_model,
+                best.samples_per_second,
+                f"{best.backend} {best.version or ''} {best.style}",
+                yardstick.source,
+                pace / best.samples_per_second,
+            )
+
+
+def _published(position: int, group: GroupResult) -> Iterator[Beside]:
+    """What was published of the same steps, with its hardware named; epochs are of the whole dataset."""
+    key = group.key
+    workload = next((found for found in map(catalog.find, _plain_names()) if _fits(found, group)), None)
+    if workload is None or workload.published is None:
+        return
+    for run in workload.published.runs:
+        for timing in run.timings:
+            if timing.quantity != "epoch_seconds" or "not named" in timing.hardware:
+                continue
+            pace = key.train_examples / timing.value
+            how = f"published, {timing.includes}"
+            source = workload.published.source
+            yield Beside(position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace)
+
+
+def _fits(workload: Any, group: GroupResult) -> bool:
+    return bool(workload.step_fingerprint == group.key.step_fingerprint)
+
+
+def _plain_names() -> list[str]:
+    return [name for name in catalog.names() if ":" not in name]

@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from msgspec import structs
+
+from tests.records import a_record
+from trainmark.analysis.comparison import compare
+from trainmark.record.record import Record
+from trainmark.report.tables import comparison_markdown
+
+
+def on(machine: str, **changes: object) -> Record:
+    record = a_record(machine=machine)
+    return structs.replace(record, machine=structs.replace(record.machine, **changes))
+
+
+def test_only_what_differs_is_told_above_the_numbers() -> None:
+    old = on("old", gpus=["NVIDIA H100"], gpu_driver="550.54", cpu_governors=["powersave"])
+    new = on("new", gpus=["NVIDIA H100"], gpu_driver="580.65", cpu_governors=["performance"])
+    comparison = compare([old, new], by="machine")
+    assert {each.what: each.values for each in comparison.differences} == {
+        "CPU governor": {"old": "powersave", "new": "performance"},
+        "GPU driver": {"old": "550.54", "new": "580.65"},
+    }
+    text = comparison_markdown(comparison)
+    assert text.index("580.65") < text.index("mnist-mlp512 ·")
+
+
+def test_what_is_not_known_is_said_to_be_so() -> None:
+    comparison = compare([on("a", cpu_turbo=True), on("b", cpu_turbo=None)], by="machine")
+    assert [each.values for each in comparison.differences] == [{"a": "on", "b": "not known"}]
+
+
+def test_packages_count() -> None:
+    a, b = a_record(machine="a"), a_record(machine="b")
+    b = structs.replace(b, python=structs.replace(b.python, packages={"cudnn": "9.1"}))
+    (difference,) = compare([a, b], by="machine").differences
+    assert (difference.what, difference.values) == ("cudnn", {"a": "not known", "b": "9.1"})
+
+
+def test_along_another_dimension_machines_are_not_told_apart() -> None:
+    assert compare([on("a", cpu="x"), on("b", cpu="y")]).differences == ()

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.records import a_record, rounds
+from trainmark.analysis import datasheet
+from trainmark.analysis.comparison import compare
+from trainmark.analysis.efficiency import efficiency, limits_of
+from trainmark.record.record import Energy, Peaks
+from trainmark.report.tables import comparison_csv, comparison_markdown
+
+PEAKS = Peaks(2e11, 2e10, {"created": "2026-11-21T10:00:00+00:00"})
+
+
+def test_a_share_of_the_measured_peak() -> None:
+    record = a_record(seconds=(4.0, 2.0, 2.0), peaks=PEAKS)
+    found = efficiency(record, 30_000.0, limits_of([record]))
+    assert found is not None
+    flops = record.model.training_flops_per_example
+    assert found.flops_per_second == 30_000 * flops
+    assert found.mfu == pytest.approx(30_000 * flops / 2e11)
+    assert found.measured_by == "numpy"
+    assert found.datasheet_flops_per_second is None
+
+
+def test_the_roofline_is_the_slower_of_products_and_traffic() -> None:
+    record = a_record(seconds=(4.0, 2.0, 2.0), peaks=PEAKS)
+    batch = 60_000 / 469
+    found = efficiency(record, 30_000.0, limits_of([record]))
+    memory = a_record(seconds=(4.0, 2.0, 2.0), peaks=Peaks(2e11, 1e9))
+    bound = efficiency(memory, 30_000.0, limits_of([memory]))
+    assert found is not None
+    assert bound is not None
+    assert found.roofline_seconds == pytest.approx(batch * record.model.training_flops_per_example / 2e11)
+    assert bound.roofline_seconds == pytest.approx(
+        batch * record.model.training_flops_per_example / bound.intensity / 1e9
+    )
+    assert bound.gap == pytest.approx(batch / 30_000 / bound.roofline_seconds)
+
+
+def test_no_peak_no_share() -> None:
+    record = a_record()
+    assert efficiency(record, 30_000.0, limits_of([record])) is None
+    assert compare([record]).groups[0].efficiency is None
+
+
+def test_the_highest_limit_of_a_device_counts_for_every_framework() -> None:
+    records = [
+        *rounds([2.0] * 3, backend="numpy", peaks=Peaks(1e11, 3e10)),
+        *rounds([1.0] * 3, backend="torch", peaks=Peaks(2e11, 1e10)),
+    ]
+    groups = compare(records).groups
+    assert [group.efficiency.peak_flops_per_second for group in groups if group.efficiency] == [2e11, 2e11]
+    assert {group.efficiency.measured_by for group in groups if group.efficiency} == {"torch"}
+
+
+@pytest.mark.parametrize("changes", [{"precision": "fp64"}, {"device": "cuda:0"}, {"machine": "other"}, {"threads": 1}])
+def test_limits_of_another_place_do_not_count(changes: dict[str, Any]) -> None:
+    groups = compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", **changes)]).groups
+    assert [group.efficiency is None for group in groups] == [False, True]
+
+
+def test_the_denominator_is_printed() -> None:
+    comparison = compare(rounds([2.0] * 3, peaks=PEAKS))
+    assert "200 GFLOP/s that matrix products of numpy reach on cpu in fp32" in comparison_markdown(comparison)
+
+
+def test_the_promise_of_the_maker_stands_beside_it() -> None:
+    comparison = compare(rounds([2.0] * 3, device="cuda:0", peaks=Peaks(5e13, 4e12)))
+    found = comparison.groups[0].efficiency
+    assert found is not None
+    assert found.datasheet_flops_per_second == 67e12
+    assert "its maker promises 67.0 TFLOP/s" in comparison_markdown(comparison)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"),
+    [
+        ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA H100 80GB HBM3", "H100 SXM"),
+        ("NVIDIA H100 PCIe", "H100 PCIe"),
+        ("NVIDIA A100-SXM4-40GB", "A100 40 GB"),
+        ("NVIDIA A100-SXM4-80GB", "A100 SXM 80 GB"),
+        ("Tesla T4", "T4"),
+        ("NVIDIA L4", "L4"),
+        ("NVIDIA L40S", "L40S"),
+        ("NVIDIA GeForce RTX 4090", "RTX 4090"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", None),
+        ("NVIDIA A10G", None),
+        (None, None),
+    ],
+)
+def test_datasheets_are_of_exactly_that_model(name: str | None, model: str | None) -> None:
+    found = datasheet.find(name)
+    assert (found.model if found else None) == model
+
+
+def test_money_and_energy() -> None:
+    cheap = rounds([10.0] * 3, device="cpu", price_per_hour=0.1, energy=Energy(500.0, "RAPL, CPU packages"))
+    dear = rounds([1.0] * 3, device="cuda:0", price_per_hour=3.6, energy=Energy(None, "NVML energy counter"))
+    comparison = compare([*cheap, *dear])
+    cpu, gpu = comparison.groups
+    assert cpu.cost.money == pytest.approx(24 * 0.1 / 3600)
+    assert gpu.cost.money == pytest.approx(6 * 3.6 / 3600)
+    assert cpu.cost.money_per_million_samples == pytest.approx(24 * 0.1 / 3600 / 0.18)
+    assert (cpu.cost.joules, gpu.cost.joules) == (500.0, None)
+    assert cpu.cost.joules_per_million_samples == pytest.approx(500 / 0.18)
+    text = comparison_markdown(comparison)
+    assert "cheapest: numpy fast on cpu" in text
+    assert "500 J" in text
+
+
+def test_without_a_price_nothing_is_cheap() -> None:
+    comparison = compare([*rounds([2.0] * 3), *rounds([1.0] * 3, device="cuda:0")])
+    assert {group.cost.money for group in comparison.groups} == {None}
+    assert "cheapest" not in comparison_markdown(comparison)
+
+
+def test_every_row_of_csv_has_the_same_columns() -> None:
+    text = comparison_csv(compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", threads=1)]))
+    header, first, second = text.splitlines()
+    assert "efficiency_mfu" in header
+    assert header.count(",") == first.count(",") == second.count(",")
