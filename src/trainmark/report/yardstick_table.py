@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark import units
-from trainmark.analysis.results import Comparison
-from trainmark.analysis.yardstick import Beside
+from trainmark.analysis.results import Beside, Comparison
 from trainmark.report.table import Cell, Column, Row, Table
 
 

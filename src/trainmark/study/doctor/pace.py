@@ -88,10 +88,8 @@ def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     share = reached / of_same
     found = f"{rate}: {share:.0%} of the reference of the same model ({same.source})"
     if share < SLOW_SHARE:
-        busy = (
-            "the machine is busy, so wait and try again"
-            if pace.busy
-            else "see host.load, host.cpu-quota, gpu.throttling"
+        fix = (
+            "The machine is busy: wait, and try again" if pace.busy else "See host.load, host.cpu-quota, gpu.throttling"
         )
-        return warned(id_, found, busy[0].upper() + busy[1:])
+        return warned(id_, found, fix)
     return passed(id_, found)

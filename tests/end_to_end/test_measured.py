@@ -1,0 +1,168 @@
+"""What is seen of a run from outside, and what can be asked of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from trainmark.record.caveats import Caveat
+
+SLOW = {"step_seconds": 0.05}
+
+
+def test_samples_cover_the_run_without_a_gap(command: CommandLine) -> None:
+    code, *_ = command.train("--repeats", "1", "--device", "cpu", fake=SLOW)
+    assert code == 0
+    (record,) = command.records()
+    samples, (epoch,) = record.samples, record.epochs
+    assert samples is not None
+    assert samples.t[0] < epoch.start_seconds
+    assert samples.t[-1] >= epoch.start_seconds + epoch.seconds
+    assert max(later - earlier for earlier, later in pairwise(samples.t)) < 3 * samples.interval_seconds
+    assert samples.tree_cpu_percent is not None
+    assert samples.tree_resident_bytes is not None
+    assert max(size or 0 for size in samples.tree_resident_bytes) > 10_000_000
+    assert samples.cpu_percent is not None
+    assert len(samples.cpu_percent[1]) == os.cpu_count()
+    assert epoch.tree_pss_bytes is None or epoch.tree_pss_bytes > 5_000_000
+
+
+def test_what_a_killed_run_was_seen_to_do_is_kept(command: CommandLine) -> None:
+    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake=SLOW)
+    us = psutil.Process(process.pid)
+    wait_until(lambda: _trains(us, 1.0))
+    for child in us.children(recursive=True):
+        if any(found.pid == child.pid for found in measured_processes()):
+            child.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    (record,) = command.records()
+    assert record.outcome.status == "failed"
+    assert record.samples is not None
+    assert len(record.samples.t) > 2
+
+
+def _trains(us: psutil.Process, seconds: float) -> bool:
+    """Whether a measured process of ours has been there for so long."""
+    ours = {child.pid for child in us.children(recursive=True)}
+    return any(found.pid in ours and time.time() - found.create_time() > seconds for found in measured_processes())
+
+
+def test_limits_are_measured_once_and_kept_in_every_record(command: CommandLine) -> None:
+    train = ["run", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--out", str(command.out)]
+    code, _, err = command.run(*train, "--steps", "20", "--repeats", "1")
+    assert code == 0, err
+    (record,) = command.records()
+    assert record.peaks is not None
+    assert record.peaks.matmul_flops_per_second is not None
+    assert record.peaks.matmul_flops_per_second > 1e9
+    assert record.peaks.copy_bytes_per_second is not None
+    assert record.peaks.conditions["backend"] == "numpy"
+    code, out, _ = command.run("show", str(next(command.out.glob("*.json"))))
+    assert code == 0
+    assert "MFU" in out
+    assert "measured with products of numpy" in out
+
+
+def test_a_run_ends_at_its_target(command: CommandLine) -> None:
+    code, out, err = command.train(
+        "--repeats",
+        "2",
+        "--device",
+        "cpu",
+        "--steps",
+        "4000",
+        "--until",
+        "test_accuracy>=0.9",
+        fake={"step_seconds": 1e-4},
+    )
+    assert code == 0, err
+    for record in command.records():
+        assert record.final.test_accuracy is not None
+        assert record.final.test_accuracy >= 0.9
+        before = [epoch.test_accuracy for epoch in record.epochs[:-1]]
+        assert all(accuracy is not None and accuracy < 0.9 for accuracy in before)
+        assert record.final.time_to_target_seconds == pytest.approx(sum(epoch.seconds for epoch in record.epochs))
+        assert sum(epoch.steps for epoch in record.epochs) < 4000
+    assert "2 of 2" in out
+    assert "test_accuracy>=0.9" in out
+
+
+def test_a_target_that_was_missed(command: CommandLine) -> None:
+    code, out, _ = command.train("--repeats", "1", "--device", "cpu", "--until", "test_accuracy>=0.999")
+    assert code == 0
+    (record,) = command.records()
+    assert record.final.time_to_target_seconds is None
+    assert Caveat.TARGET_MISSED in record.caveats
+    assert "0 of 1" in out
+
+
+def test_a_target_that_can_not_be_read(command: CommandLine) -> None:
+    code, _, err = command.train("--until", "test_acuracy>=0.9")
+    assert code == 2
+    assert "test_accuracy" in err
+
+
+def test_prices_make_money(command: CommandLine) -> None:
+    code, out, _ = command.train(
+        "--repeats",
+        "3",
+        "--device",
+        "cpu,cuda:0",
+        "--price",
+        "cpu=0.1",
+        "--price",
+        "cuda:0=36",
+        fake={"step_seconds": 0.01},
+    )
+    assert code == 0
+    assert "cheapest: fake fast on cpu" in out
+    record = command.records()[0]
+    assert record.price_per_hour == 0.1
+
+
+def test_a_price_of_what_will_not_run(command: CommandLine) -> None:
+    code, _, err = command.train("--device", "cpu", "--price", "cuda:0=36")
+    assert code == 2
+    assert "--price names 'cuda:0'" in err
+
+
+def test_more_rounds_until_it_is_stable(command: CommandLine) -> None:
+    code, _, err = command.train("--repeats", "2", "--device", "cpu,cuda:0", "--until-stable", "30")
+    assert code == 0, err
+    assert len(command.records()) >= 6, "two rounds have no interval"
+    assert "after 2 rounds there is no interval yet: one more" in err
+    assert len({record.group.id for record in command.records()}) == 1
+
+
+@pytest.mark.parametrize("other", [["--resume"], ["--published"], ["--protocol", "continued"]])
+def test_what_does_not_go_with_until_stable(command: CommandLine, other: list[str]) -> None:
+    arguments = ["run", "mnist-mlp32", "--backend", "fake", "--dataset", "synthetic-digits", "--out", str(command.out)]
+    if "--published" in other:
+        arguments.remove("--dataset")
+        arguments.remove("synthetic-digits")
+    code, _, err = command.run(*arguments, "--until-stable", "5", *other)
+    assert code == 2
+    assert "--until-stable" in err
+
+
+def test_known_devices_stand_beside_it(command: CommandLine) -> None:
+    command.train("--repeats", "1", "--device", "cpu")
+    code, out, err = command.run("compare", str(command.out), "--reference", "--json")
+    assert code == 0
+    assert isinstance(json.loads(out)["references"], list), err
+
+
+def test_the_record_of_a_machine_without_counters_has_no_energy(command: CommandLine) -> None:
+    if list(Path("/sys/class/powercap").glob("intel-rapl:*")):
+        pytest.skip("this machine counts the CPU's energy")
+    command.train("--repeats", "1", "--device", "cpu")
+    (record,) = command.records()
+    assert record.energy is None
