@@ -123,7 +123,7 @@ def _to_target(group: GroupResult) -> Cell:
     reached = group.reached
     if reached is None:
         return Cell(units.MISSING)
-    return Cell(units.seconds(reached.seconds), f"{reached.runs} of {group.runs}")
+    return Cell(units.seconds(reached.seconds) if reached.runs else "never", f"{reached.runs} of {group.runs}")
 
 
 def _of_peak(group: GroupResult) -> Cell:
