@@ -1,9 +1,15 @@
 """What trainmark costs: a steady epoch under `trainmark run` against the same loop in a bare script.
 
     python bench/overhead.py [--pairs 15] [--workload mnist-mlp128 --workload mnist-mlp512] [--out FILE.json]
+    python bench/overhead.py --sampler 60 [--out FILE.json]
 
 Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each process trains two epochs;
-the first is warm-up. A ratio above 1 means trainmark is slower. Needs TRAINMARK_DATA with MNIST, and a quiet machine.
+the first is warm-up. A ratio above 1 means trainmark is slower.
+
+With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast`, watched in every second
+epoch; the ratio of each watched epoch to the unwatched one before it, and the CPU time that watching itself took.
+
+Needs TRAINMARK_DATA with MNIST, and a quiet machine.
 """
 
 from __future__ import annotations
@@ -14,12 +20,22 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from math import log
 from pathlib import Path
+from typing import Any
 
 from trainmark.analysis.statistics import paired_mean
+from trainmark.cli.options import cache_dir
 from trainmark.data.locate import locate
-from trainmark.record.store import load
+from trainmark.execute import request as requests
+from trainmark.execute.plan import Settings, Task
+from trainmark.execute.scheduler import execute
+from trainmark.execute.wire import Message
+from trainmark.measure.sampler import Row, Sampler
+from trainmark.record.record import Record
+from trainmark.record.store import Store, load
 
 EPOCHS = 2
 BARE = Path(__file__).with_name("bare_torch.py")
@@ -46,12 +62,66 @@ def measured(workload: str) -> float:
         return record.epochs[-1].seconds
 
 
+class EverySecondEpoch(Sampler):
+    """Looks in odd epochs only."""
+
+    epoch = 0
+
+    def look(self) -> None:
+        if self.epoch % 2:
+            super().look()
+
+
+class Watcher:
+    """Tells the sampler which epoch has begun."""
+
+    def __init__(self, sampler: EverySecondEpoch) -> None:
+        self._sampler = sampler
+
+    def heard(self, message: Message) -> None:
+        if message["event"] == "epoch":
+            self._sampler.epoch = message["index"] + 1
+
+    def task_started(self, task: Task) -> None: ...
+    def run_started(self, run: Any, replayed: bool) -> None: ...
+    def counted(self, steps: int) -> None: ...
+    def sampled(self, rows: Sequence[Row]) -> None: ...
+    def recorded(self, record: Record) -> None: ...
+    def task_ended(self, task: Task) -> None: ...
+
+
+def sampling(pairs: int, folder: Path) -> dict[str, Any]:
+    """What it costs to watch, in so many pairs of epochs."""
+    request = requests.Request(
+        ("mnist-mlp512",), ("torch",), ("fast",), ("cpu",), epochs=2 * pairs + 2, repeats=1,
+        environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
+    )  # fmt: skip
+    prepared = requests.prepare(request, cache_dir())
+    sampler = EverySecondEpoch()
+    start, used = time.perf_counter(), time.process_time()
+    (record,) = execute(prepared.tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=sampler)
+    share = (time.process_time() - used) / (time.perf_counter() - start)
+    seconds = [epoch.seconds for epoch in record.epochs[2:]]  # unwatched, watched, unwatched, ...
+    ratios = [log(watched / before) for before, watched in zip(seconds[::2], seconds[1::2], strict=True)]
+    ratio = paired_mean(ratios).exponential()
+    print(f"watched / unwatched epoch: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], n = {len(ratios)} pairs")
+    print(f"the watching process itself used {100 * share:.2f} % of one core, looking in every second epoch")
+    return {"seconds": seconds, "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "own_share": share}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--workload", action="append", choices=("mnist-mlp128", "mnist-mlp512"))
+    parser.add_argument("--sampler", type=int, metavar="PAIRS", help="the cost of sampling alone")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    if options.sampler:
+        with tempfile.TemporaryDirectory() as folder:
+            found = sampling(options.sampler, Path(folder))
+        if options.out:
+            options.out.write_text(json.dumps(found, indent=1))
+        return
     mnist = locate("mnist", environment=Path(os.environ["TRAINMARK_DATA"]), cache=Path("unused"), download=False)
     results = {}
     for workload in options.workload or ("mnist-mlp128", "mnist-mlp512"):

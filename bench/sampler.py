@@ -1,38 +1,27 @@
-"""Is what the sampler says true, and what does it cost?
+"""Is what the sampler says true?
 
-    python bench/sampler.py [--pairs 60] [--out FILE.json]
+    python bench/sampler.py [--out FILE.json]
 
-Cost: one training of mnist-mlp512 with torch `fast`, watched in every second epoch; the ratio of each watched epoch to
-the unwatched one before it, and the CPU seconds that the watching process itself spent. Truth: a training held to one
-thread, and a process with four busy children on the cores of this machine: what their CPU % averages, and the largest
-gap between two samples. Needs TRAINMARK_DATA with MNIST, and a quiet machine.
+A training held to one thread, and a process with four busy children on the cores of this machine: what their CPU %
+averages, and the largest gap between two samples. Needs TRAINMARK_DATA with MNIST, and a quiet machine. What sampling
+costs is asked by `overhead.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from itertools import pairwise
-from math import log
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.statistics import paired_mean
-from trainmark.cli.options import cache_dir
-from trainmark.execute import request as requests
-from trainmark.execute.plan import Settings, Task
-from trainmark.execute.scheduler import execute
-from trainmark.execute.wire import Message
-from trainmark.measure.sampler import Row, Sampler
-from trainmark.record.record import Record
-from trainmark.record.store import Store, load
+from trainmark.measure.sampler import Sampler
+from trainmark.record.store import load
 
 FOUR_BUSY = """
 import multiprocessing, time
@@ -44,53 +33,6 @@ if __name__ == "__main__":
     for child in children: child.start()
     for child in children: child.join()
 """
-
-
-class EverySecondEpoch(Sampler):
-    """Looks in odd epochs only."""
-
-    epoch = 0
-
-    def look(self) -> None:
-        if self.epoch % 2:
-            super().look()
-
-
-class Watcher:
-    """Tells the sampler which epoch has begun."""
-
-    def __init__(self, sampler: EverySecondEpoch) -> None:
-        self._sampler = sampler
-
-    def heard(self, message: Message) -> None:
-        if message["event"] == "epoch":
-            self._sampler.epoch = message["index"] + 1
-
-    def task_started(self, task: Task) -> None: ...
-    def run_started(self, run: Any, replayed: bool) -> None: ...
-    def counted(self, steps: int) -> None: ...
-    def sampled(self, rows: Sequence[Row]) -> None: ...
-    def recorded(self, record: Record) -> None: ...
-    def task_ended(self, task: Task) -> None: ...
-
-
-def cost(pairs: int, folder: Path) -> dict[str, Any]:
-    """What it costs to watch."""
-    request = requests.Request(
-        ("mnist-mlp512",), ("torch",), ("fast",), ("cpu",), epochs=2 * pairs + 2, repeats=1,
-        environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
-    )  # fmt: skip
-    prepared = requests.prepare(request, cache_dir())
-    sampler = EverySecondEpoch()
-    start, used = time.perf_counter(), time.process_time()
-    (record,) = execute(prepared.tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=sampler)
-    share = (time.process_time() - used) / (time.perf_counter() - start)
-    seconds = [epoch.seconds for epoch in record.epochs[2:]]  # unwatched, watched, unwatched, ...
-    ratios = [log(watched / before) for before, watched in zip(seconds[::2], seconds[1::2], strict=True)]
-    ratio = paired_mean(ratios).exponential()
-    print(f"watched / unwatched epoch: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], n = {len(ratios)} pairs")
-    print(f"the watching process itself used {100 * share:.2f} % of one core, looking in every second epoch")
-    return {"seconds": seconds, "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "own_share": share}
 
 
 def one_thread(folder: Path) -> dict[str, Any]:
@@ -139,12 +81,10 @@ def _told(name: str, times: list[float], percents: list[float], interval: float)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=60)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = {
-            "cost": cost(options.pairs, Path(folder, "cost")),
             "one_thread": one_thread(Path(folder, "one-thread")),
             "four_busy": four_busy(),
         }

@@ -36,6 +36,9 @@ LEARNING_MARGIN = 0.005
 Just above what another seed alone changes in the catalogue's workloads, 0.3 to 0.4 points.
 """
 
+WIDE = 1.2
+"""Slowest over fastest round of a group, from which on a reader is told that they differ."""
+
 _AS_REFERENCE_SPEED = Speedup(1.0, None, None, "same")
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
 _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
@@ -105,9 +108,12 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
-    if len(side.known(_epoch_seconds)) < FEWEST_FOR_INTERVAL:
+    seconds = side.known(_epoch_seconds)
+    if len(seconds) < FEWEST_FOR_INTERVAL:
         caveats.add(Caveat.FEW_ROUNDS)
-    low, high = median_interval(side.known(_epoch_seconds)) or (None, None)
+    if seconds and max(seconds) > WIDE * min(seconds):
+        caveats.add(Caveat.WIDE_SPREAD)
+    low, high = median_interval(seconds) or (None, None)
     records, pace = side.group.records, middle(lambda run: run.samples_per_second)
     return GroupResult(
         key=side.group.key,

@@ -35,6 +35,7 @@ class Caveat(str, Enum):
     NOT_LEARNING = "not-learning", "the training loss did not fall, or is not finite"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
+    WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"
     UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"

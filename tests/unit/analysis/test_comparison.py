@@ -249,3 +249,9 @@ def test_the_json_holds_the_keys_of_the_contract() -> None:
     assert medians | {"key", "runs", "epoch_seconds", "speedup", "caveats", "learning"} <= plain["groups"][1].keys()
     assert plain["groups"][1]["epoch_seconds"].keys() == {"median", "low", "high"}
     assert plain["groups"][1]["speedup"].keys() == {"ratio", "low", "high", "verdict"}
+
+
+@pytest.mark.parametrize(("slowest", "told"), [(2.3, False), (2.5, True)])
+def test_rounds_that_differ_are_told(slowest: float, told: bool) -> None:
+    (group,) = compare(rounds([2.0, 2.1, slowest])).groups
+    assert (Caveat.WIDE_SPREAD in group.caveats) is told

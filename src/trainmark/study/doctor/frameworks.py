@@ -35,6 +35,9 @@ def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterato
             yield cuda(framework, framework.examination, driver)
             yield sees_gpu(framework, framework.examination, host, driver)
             yield architecture(framework, framework.examination, host, driver)
+        else:
+            why = "it did not get so far" if framework.problem else "a plug-in that can't be asked"
+            yield from (skipped(f"{framework.name}.{what}", why) for what in ("cuda-driver", "gpu", "architecture"))
         yield libraries(framework, host)
         for product in framework.products:
             yield _product(framework, product)
