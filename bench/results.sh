@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes docs/results: records, and the tables that `compare` prints of them. Needs TRAINMARK_DATA with MNIST and at least
-# data_batch_1.bin of CIFAR-10, a machine with nothing else to do, and about 40 minutes on 2 cores.
+# data_batch_1.bin of CIFAR-10, a machine with nothing else to do, and about 90 minutes on 2 cores.
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
-#                                  fast-against-idiomatic main-job overhead
+#                                  fast-against-idiomatic main-job frameworks overhead sampler calibration
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -18,7 +18,7 @@ comparison() {
   trainmark compare "$results/$1" --format markdown >"$results/$1/README.md"
 }
 
-for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job overhead}"; do
+for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler calibration}"; do
   for what in $name; do
     rm -rf "${results:?}/$what"
     case $what in
@@ -28,9 +28,23 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
       mnist-mlp128 | mnist-mlp512) published "$what" ;;
       fast-against-idiomatic) comparison "$what" mnist-mlp128 --backend torch --repeats 7 ;;
       main-job) comparison "$what" ;;
+      frameworks) comparison "$what" mnist-mlp128 mnist-mlp512 mnist-cnn --backend torch,jax,keras --style fast --repeats 3 ;;
       overhead)
         mkdir -p "$results/overhead"
         python bench/overhead.py --out "$results/overhead/pairs.txt" | tee "$results/overhead/printed.txt"
+        ;;
+      sampler)
+        mkdir -p "$results/sampler"
+        python bench/overhead.py --sampler 60 | tee "$results/sampler/printed.txt"
+        python bench/sampler.py | tee -a "$results/sampler/printed.txt"
+        ;;
+      calibration)
+        mkdir -p "$results/calibration"
+        pool=$(mktemp -d)
+        python bench/calibrate.py pool "$pool"
+        python bench/calibrate.py judge "$pool" --out "$results/calibration/judged.txt"
+        python bench/calibrate.py bar "$pool/bar" --out "$results/calibration/bar.txt"
+        rm -r "$pool"
         ;;
       *)
         echo "unknown result: $what" >&2
