@@ -5,8 +5,9 @@
     python bench/calibrate.py bar FOLDER [--times 10]       --fail-below, on equal sides and on one slowed by 20 %
 
 A is mnist-mlp128 with torch `fast`, epochs of 400 steps, so that 5 % more work is 420 steps an epoch. A comparison of n
-rounds is n rounds of the pool, drawn without replacement, each keeping its own pair, as `trainmark run` would have
-measured it. `bar` runs the whole command, with a backend whose steps take a known time. Needs TRAINMARK_DATA.
+rounds is n rounds of the pool, drawn with replacement so that they are independent, each keeping its own pair, as
+`trainmark run` would have measured it. `bar` runs the whole command, with a backend whose steps take a known time.
+Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def _draw(logs: list[float], rounds: int, truth: float, rng: random.Random) -> d
     verdicts: Counter[str] = Counter()
     covered = 0
     for _ in range(DRAWS):
-        estimate = paired_mean(rng.sample(logs, rounds))
+        estimate = paired_mean(rng.choices(logs, k=rounds))
         verdicts[speed_verdict(estimate.exponential(), MARGIN)] += 1
         assert estimate.low is not None
         assert estimate.high is not None

@@ -85,15 +85,15 @@ class Watcher:
     def task_started(self, task: Task) -> None: ...
     def run_started(self, run: Any, replayed: bool) -> None: ...
     def counted(self, steps: int) -> None: ...
-    def sampled(self, rows: Sequence[Row]) -> None: ...
+    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None: ...
     def recorded(self, record: Record) -> None: ...
     def task_ended(self, task: Task) -> None: ...
 
 
-def sampling(pairs: int, folder: Path) -> dict[str, Any]:
+def sampling(pairs: int, device: str, folder: Path) -> dict[str, Any]:
     """What it costs to watch, in so many pairs of epochs."""
     request = requests.Request(
-        ("mnist-mlp512",), ("torch",), ("fast",), ("cpu",), epochs=2 * pairs + 2, repeats=1,
+        ("mnist-mlp512",), ("torch",), ("fast",), (device,), epochs=2 * pairs + 2, repeats=1,
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip
     prepared = requests.prepare(request, cache_dir())
@@ -113,12 +113,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--workload", action="append", choices=("mnist-mlp128", "mnist-mlp512"))
+    parser.add_argument("--device", default="cpu", help="with --sampler")
     parser.add_argument("--sampler", type=int, metavar="PAIRS", help="the cost of sampling alone")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.sampler:
         with tempfile.TemporaryDirectory() as folder:
-            found = sampling(options.sampler, Path(folder))
+            found = sampling(options.sampler, options.device, Path(folder))
         if options.out:
             options.out.write_text(json.dumps(found, indent=1))
         return

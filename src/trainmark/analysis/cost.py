@@ -32,6 +32,7 @@ class Cost:
 
 def cost(records: tuple[Record, ...]) -> Cost:
     """Of runs that are repeats of each other."""
+    records = tuple(record for record in records if record.outcome.status == "ok")  # others did a part of the work
     joules = [_joules(record) for record in records]
     money = [_money(record) for record in records]
     sources = {record.energy.source for record in records if record.energy is not None}

@@ -26,23 +26,36 @@ class Difference:
 
 def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
     """All that is not the same on every machine of ``records``; nothing where there is only one machine."""
-    by_machine: dict[str, list[Record]] = {}
+    by_hardware: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
-        by_machine.setdefault(record.machine.name, []).append(record)
-    if len(by_machine) < 2:
+        machine = record.machine
+        by_hardware.setdefault((machine.name, machine.cpu, machine.usable_cores, machine.cpu_quota), []).append(record)
+    if len(by_hardware) < 2:
         return ()
+    by_machine = dict(zip(_titles(by_hardware), by_hardware.values(), strict=True))
     facts = dict(_FACTS)
     for package in sorted({name for of in by_machine.values() for record in of for name in record.python.packages}):
         facts[package] = _package(package)
     found = []
     for what, of in facts.items():
         values = {
-            machine: ", ".join(dict.fromkeys(of(record) or UNKNOWN for record in records))
+            machine: ", ".join(sorted({value for record in records if (value := of(record))})) or UNKNOWN
             for machine, records in by_machine.items()
         }
         if len(set(values.values())) > 1:
             found.append(Difference(what, values))
     return tuple(found)
+
+
+def _titles(machines: Iterable[tuple[object, ...]]) -> list[str]:
+    """A name for each; containers often share their host's, and then get a number."""
+    names = [str(name) for name, *_ in machines]
+    seen: dict[str, int] = {}
+    titles = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        titles.append(name if names.count(name) == 1 else f"{name} ({seen[name]})")
+    return titles
 
 
 def _package(name: str) -> Callable[[Record], str | None]:

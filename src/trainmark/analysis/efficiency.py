@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainmark.analysis import datasheet
-from trainmark.record.record import Peaks, Record
+from trainmark.record.record import Record
 from trainmark.workload import traffic
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
@@ -18,7 +18,7 @@ from trainmark.workload.spec import Workload
 _VALUE_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 4, "fp16": 4}
 """Of a stored value; below fp32 weights and their states stay float32, and only factors of products are shorter."""
 
-Place = tuple[str, "str | None", str, "str | None", str, "int | None"]
+Place = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,6 @@ class Limit:
     flops_per_second: float
     bytes_per_second: float | None
     measured_by: str
-    measured_at: str | None
 
 
 @dataclass(frozen=True)
@@ -63,24 +62,26 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     """The highest limits of every place that any of the records knows."""
     best: dict[Place, Limit] = {}
     for record in records:
-        if record.peaks is None or record.peaks.matmul_flops_per_second is None:
+        peaks = record.peaks
+        if peaks is None or peaks.matmul_flops_per_second is None:
             continue
         place = place_of(record)
-        limit = _limit(record.peaks, record.backend.name)
+        limit = Limit(peaks.matmul_flops_per_second, peaks.copy_bytes_per_second, record.backend.name)
         other = best.get(place)
         if other is None:
             best[place] = limit
             continue
         faster = max(limit, other, key=lambda each: each.flops_per_second)
         copies = [each.bytes_per_second for each in (limit, other) if each.bytes_per_second is not None]
-        best[place] = Limit(faster.flops_per_second, max(copies, default=None), faster.measured_by, faster.measured_at)
+        best[place] = Limit(faster.flops_per_second, max(copies, default=None), faster.measured_by)
     return best
 
 
 def place_of(record: Record) -> Place:
     """Equal for records whose device, precision and threads, and so limits, are the same."""
     machine, device = record.machine, record.device
-    return machine.name, machine.cpu, device.id, device.name, record.backend.precision, record.threads
+    cores = (machine.usable_cores, machine.cpu_quota, record.threads)
+    return machine.name, machine.cpu, *cores, device.id, device.name, record.backend.precision
 
 
 def efficiency(record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]) -> Efficiency | None:
@@ -116,9 +117,3 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         roofline_seconds=roofline,
         gap=gap,
     )
-
-
-def _limit(peaks: Peaks, backend: str) -> Limit:
-    assert peaks.matmul_flops_per_second is not None
-    created = peaks.conditions.get("created")
-    return Limit(peaks.matmul_flops_per_second, peaks.copy_bytes_per_second, backend, created)

@@ -18,7 +18,7 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     "device": frozenset({"device", "device_name"}),
     "backend": frozenset({"backend", "version"}),
     "style": frozenset({"style"}),
-    "machine": frozenset({"machine", "cpu", "cores", "threads", "device_name"}),
+    "machine": frozenset({"machine", "cpu", "cores", "cpu_quota", "threads", "device_name"}),
     "python": frozenset({"python", "version"}),
 }
 
@@ -33,6 +33,7 @@ class Key:
     Args:
         device_name: of an accelerator; a CPU's is ``cpu``.
         cores: that the run could use.
+        cpu_quota: how many of them at a time; None without a quota.
         threads: None is the framework's own choice.
         memory_fraction: 0 to 1, or None for no limit.
         weights_from: id of the record whose weights it started from.
@@ -56,6 +57,7 @@ class Key:
     device_name: str | None
     cpu: str | None
     cores: int | None
+    cpu_quota: float | None
     dataset_sha256: str
     step_fingerprint: str
     schedule_fingerprint: str
@@ -101,6 +103,7 @@ def key_of(record: Record) -> Key:
         device_name=record.device.name if record.device.kind == "accelerator" else None,
         cpu=record.machine.cpu,
         cores=record.machine.usable_cores or record.machine.logical_cores,
+        cpu_quota=record.machine.cpu_quota,
         dataset_sha256=record.dataset.sha256,
         step_fingerprint=record.workload.step_fingerprint,
         schedule_fingerprint=record.workload.schedule_fingerprint,

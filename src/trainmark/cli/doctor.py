@@ -51,6 +51,7 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
             (cache_dir(), Path.cwd()),
         )
+        checks += doctor.look_at_pace(facts)
     if as_json:
         print_json({"schema": SCHEMA, "checks": [asdict(check) for check in checks]})
     else:

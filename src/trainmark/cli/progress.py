@@ -176,9 +176,9 @@ class RunProgress:
             left="" if left is None else f"~{units.seconds(float(max(round(left), 1)))} left",
         )
 
-    def sampled(self, rows: Sequence[Row]) -> None:
+    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside."""
-        self._use.add(rows)
+        self._use.add(rows, gpu)
 
     def recorded(self, record: Record) -> None:
         """One line that stays."""
@@ -199,27 +199,26 @@ class RunProgress:
 
 
 class Use:
-    """How busy the process keeps the cores, and itself the GPUs, drawn as bars."""
+    """How busy the process keeps the cores, and how busy its GPU is, drawn as bars."""
 
     def __init__(self) -> None:
         self._cpu, self._gpu = Sparkline(), Sparkline()
         self._seen, self._cores, self._words = 0.0, 1, ("", "")
 
-    def add(self, rows: Sequence[Row]) -> None:
+    def add(self, rows: Sequence[Row], gpu: int | None) -> None:
         """The newest rows; the same ones twice count once."""
         if len(rows) < 2 or rows[-1].time == self._seen:
             return
         self._seen = rows[-1].time
         self._cores = len(rows[-1].cores or ()) or self._cores
-        cpu, gpu = tree_percent(rows[-2], rows[-1]), [each.percent for each in rows[-1].gpus]
-        known = [percent for percent in gpu if percent is not None]
+        gpus = rows[-1].gpus
         self._words = (
-            _use("cpu", self._cpu, cpu, 100 * self._cores),
-            _use("gpu", self._gpu, max(known, default=None), 100),
+            _use("cpu", self._cpu, tree_percent(rows[-2], rows[-1]), 100 * self._cores),
+            _use("gpu", self._gpu, gpus[gpu].percent if gpu is not None and gpu < len(gpus) else None, 100),
         )
 
     def drawn(self) -> str:
-        """Such as ``cpu ▁▃▇ 198 %``, nothing for what is not known; of several GPUs the busiest."""
+        """Such as ``cpu ▁▃▇ 198 %``, nothing for what is not known."""
         return " · ".join(filter(None, self._words))
 
 

@@ -183,7 +183,7 @@ def _measure_limits(prepared: Prepared) -> dict[Key, Peaks]:
     with DataProgress(console(to_stderr=True)) as progress:
         keep = Keep(cache_dir() / "limits")
         places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
-        return find_peaks(places, prepared.seen, keep, look_around(), progress.measuring)
+        return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
 
 
 def _request(options: dict[str, Any]) -> Any:

@@ -61,18 +61,23 @@ class _Stopped(Exception):
 
 
 def examine_all(
-    interpreter: Interpreter = THIS, names: Sequence[str] | None = None, timeout: float = TIMEOUT_SECONDS
+    interpreter: Interpreter = THIS,
+    names: Sequence[str] | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+    *,
+    at_once: bool = True,
 ) -> tuple[Framework, ...]:
     """Every framework of ``interpreter``, those that are not installed too.
 
     Args:
         names: of backends; by default one a framework, plug-ins included.
         timeout: seconds after which a process is ended.
+        at_once: else one after the other.
     """
     known = registry.entries()
     entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
     stop = threading.Event()
-    with ThreadPoolExecutor(max_workers=max(len(entries), 1)) as threads:
+    with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
         answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
         try:
             return tuple(answer.result() for answer in answers)

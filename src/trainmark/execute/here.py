@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.machine import BUSY_SHARE, cpu_load, describe
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
@@ -12,10 +13,11 @@ from trainmark.record.record import Machine
 
 @dataclass(frozen=True)
 class Here:
-    """The machine, and its GPUs as their driver sees them."""
+    """The machine, its GPUs as their driver sees them, and the numbers of the cores that may be used."""
 
     machine: Machine
     driver: Driver
+    cores: tuple[int, ...] = field(default_factory=usable_core_numbers)
 
     def gpu(self, device: str) -> int | None:
         """The driver's number of a device, None for a CPU or where it can't be told."""
@@ -29,6 +31,10 @@ class Here:
     def is_shared(self, gpu: int | None) -> bool:
         """Whether somebody computes on that GPU."""
         return any(each.processes for each in self.driver.gpus if each.index == gpu)
+
+    def power_limit(self, gpu: int | None) -> float | None:
+        """Watts that GPU may draw."""
+        return next((each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None)
 
 
 def look_around() -> Here:

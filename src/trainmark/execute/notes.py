@@ -12,7 +12,7 @@ from trainmark.execute.here import Here
 from trainmark.execute.plan import Run
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
-from trainmark.measure.energy import energy
+from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
@@ -84,9 +84,17 @@ class Notes:
             self._finished = message
 
     @property
-    def at_rest(self) -> bool:
-        """Whether the process is now at work that nobody times: behind the epoch just heard of, it evaluates."""
-        return self.run.course.workload.schedule.evaluate == "every-epoch" or len(self.epochs) == self._ready["epochs"]
+    def gpu(self) -> int | None:
+        """The driver's number of the GPU that it trains on."""
+        return self.here.gpu(self.run.side.device)
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long the process is likely to be away from the next epoch, behind the one just heard of: it evaluates, as
+        long as the last time. 0 where it goes on at once, and behind the first, of which nothing is known."""
+        evaluates = self.run.course.workload.schedule.evaluate == "every-epoch"
+        known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
+        return known or 0.0
 
     def hold_memory(self, tree_pss_bytes: int | None) -> None:
         """Memory at the end of the epoch just heard of."""
@@ -107,7 +115,7 @@ class Notes:
         model, dataset = run.course.model, run.course.dataset
         device = self.seen.device(side.device)
         accelerator = device is not None and device.kind == "accelerator"
-        gpu = self.here.gpu(side.device)
+        gpu = self.gpu
         used = energy(self.epochs, samples, gpu) if gpu is not None or not accelerator else None
         return Record(
             id=self.id,
@@ -222,13 +230,23 @@ class Notes:
 
     def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
         settings, course = self.run.settings, self.run.course
-        gpu = self.here.gpu(self.run.side.device)
+        gpu = self.gpu
+        short = used is not None and samples is not None and is_too_short(self.epochs, samples)
+        device = self.seen.device(self.run.side.device)
+        seen = noise(
+            self.epochs,
+            samples,
+            cores=self.here.cores,
+            on_cpu=device is None or device.kind == "cpu",
+            gpu=gpu,
+        )
         holds = {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
             Caveat.BUSY_MACHINE: self.here.is_busy,
             Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
-            Caveat.SHORT_ENERGY_WINDOW: used is not None and used.joules is None,
+            Caveat.SHORT_ENERGY_WINDOW: short,
+            Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
@@ -237,7 +255,7 @@ class Notes:
             Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
-        found = noise(self.epochs, samples, gpu) | {caveat for caveat, applies in holds.items() if applies}
+        found = seen | {caveat for caveat, applies in holds.items() if applies}
         return [caveat for caveat in Caveat if caveat in found]
 
     def _learned(self, outcome: Outcome) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,13 @@ from trainmark.record.record import Peaks
 from trainmark.record.store import write_atomically
 
 TIMEOUT_SECONDS = 120.0
+
+_DECIDING = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC",
+    "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "NVIDIA_TF32_OVERRIDE",
+    "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+)  # fmt: skip
+"""Variables of the environment that change how fast a device is."""
 
 Key = tuple[Side, "int | None"]
 """A side and its threads: what has limits of its own, whatever is trained there and in which style."""
@@ -61,14 +69,15 @@ def find_peaks(
     places: Iterable[Key],
     seen: Mapping[tuple[str, str], Seen],
     keep: Keep,
-    here: Here,
+    look_around: Callable[[], Here],
     measuring: Callable[[str], None] = lambda _: None,
 ) -> dict[Key, Peaks]:
     """The limits of every side, those that no backend can measure left out.
 
-    Limits found while the machine is busy are used, and not kept.
+    Limits found while others use the machine or the device are used, and not kept.
 
     Args:
+        look_around: reads the machine.
         measuring: told what is being measured, which takes some seconds.
     """
     found: dict[Key, Peaks] = {}
@@ -77,6 +86,7 @@ def find_peaks(
         said = seen[side.backend, side.interpreter.label]
         if not said.limited:
             continue
+        here = look_around()
         conditions = _conditions(side, threads, said, here)
         place = json.dumps(conditions, sort_keys=True)
         if place not in measured:
@@ -84,7 +94,7 @@ def find_peaks(
             if kept is None:
                 measuring(f"{side.device} with {side.backend}, {side.precision}")
                 kept = _measure(side, threads, conditions, here)
-                if kept is not None and not here.is_busy:
+                if kept is not None and not here.is_busy and not here.is_shared(here.gpu(side.device)):
                     keep.put(conditions, kept)
             measured[place] = kept
         peaks = measured[place]
@@ -110,7 +120,10 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
         "cores": machine.usable_cores,
         "cpu_quota": machine.cpu_quota,
         "cpu_governors": machine.cpu_governors,
+        "cpu_turbo": machine.cpu_turbo,
         "gpu_driver": machine.gpu_driver,
+        "gpu_watts": here.power_limit(here.gpu(side.device)),
+        "environment": {name: os.environ[name] for name in _DECIDING if name in os.environ},
     }
 
 

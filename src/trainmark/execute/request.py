@@ -211,6 +211,11 @@ def _scheduled(workload: Workload, request: Request) -> Workload:
     if request.dataset_repeats is not None:
         changes["dataset_repeats"] = request.dataset_repeats
     if request.until is not None:
+        if (request.protocol or workload.schedule.protocol) == "continued":
+            raise UsageError(
+                f"--until does not go with the repeats of {workload.name}, which continue each other",
+                fix="--protocol fresh",
+            )
         changes |= {"until": request.until, "evaluate": "every-epoch"}
         if request.epochs is None and request.steps is None:
             changes |= {"epochs": MOST_EPOCHS_UNTIL, "steps": None, "steps_per_epoch": None}

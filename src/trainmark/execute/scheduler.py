@@ -37,8 +37,8 @@ class Observer(Protocol):
     def counted(self, steps: int) -> None:
         """So many steps of the process are done, called a few times a second."""
 
-    def sampled(self, rows: Sequence[Row]) -> None:
-        """What is seen of the process from outside: the newest rows, the last one now."""
+    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
+        """What is seen of the process from outside: the newest rows, the last one now, and which GPU it trains on."""
 
     def recorded(self, record: Record) -> None:
         """A record was written."""
@@ -146,7 +146,7 @@ class _Conversation:
     def _look(self, steps: int) -> None:
         self._sampler.look()
         if not self._all_written:
-            self._observer.sampled(self._sampler.latest)
+            self._observer.sampled(self._sampler.latest, self._current.gpu)
             self._observer.counted(steps)
 
     def _hear(self, message: Message) -> None:
@@ -156,8 +156,8 @@ class _Conversation:
         if self._all_written:
             return
         self._current.hear(message)
-        if event == "epoch" and self._current.at_rest:
-            self._current.hold_memory(self._sampler.proportional_bytes())
+        if event == "epoch":
+            self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
         if event in ("ready", "epoch", "evaluated"):
             self._observer.heard(message)
         if event == "finished":
@@ -171,8 +171,8 @@ class _Conversation:
     def _write(self, outcome: Outcome) -> None:
         """Record the run at hand, unless its record exists, and go on to the next."""
         notes = self._current
+        samples = self._sampler.take(self._origin)
         with _undisturbed():
-            samples = self._sampler.take(self._origin)
             if self._index not in self._task.done:
                 record = notes.record(outcome, samples)
                 self._store.write(record)

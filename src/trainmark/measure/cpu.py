@@ -7,16 +7,21 @@ were thrown away.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from trainmark.measure.files import read_number
 
 if TYPE_CHECKING:
     import psutil
 
 _READING_COSTS = 100
 """A map of memory is read again only after so many times what it took, so that it costs 1 % at most."""
+
+_WITHIN = 10
+"""And only where so many times what it took last is left before anything is timed."""
 
 
 @dataclass(frozen=True)
@@ -49,20 +54,23 @@ def _core(seconds: dict[str, float]) -> Core:
 
 
 class Frequency:
-    """The clock of the CPU, from some of its cores: asking a core can wake it.
+    """The clock of the CPU.
 
     Args:
-        root: of the file system.
-        most_cores: that are asked.
+        files: one a core; some are enough, since asking a core can wake it.
     """
 
-    def __init__(self, root: Path = Path("/"), most_cores: int = 8) -> None:
-        files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
-        self._files = sorted(files)[:most_cores]
+    def __init__(self, files: Sequence[Path] = ()) -> None:
+        self._files = tuple(files)
+
+    @classmethod
+    def of(cls, root: Path = Path("/"), most_cores: int = 8) -> Frequency:
+        """That of the machine whose files lie below ``root``."""
+        return cls(sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq"))[:most_cores])
 
     def hertz(self) -> float | None:
         """Mean over these cores now; None where the system does not tell, as in most virtual machines."""
-        found = [kilohertz for file in self._files if (kilohertz := _number(file)) is not None]
+        found = [kilohertz for file in self._files if (kilohertz := read_number(file)) is not None]
         return 1e3 * sum(found) / len(found) if found else None
 
 
@@ -85,7 +93,7 @@ class ProcessTree:
     def __init__(self, pid: int, clock: Callable[[], float] = time.perf_counter) -> None:
         self._pid, self._clock = pid, clock
         self._known: dict[int, psutil.Process] = {}
-        self._map_due = 0.0
+        self._map_due, self._map_seconds = 0.0, 0.0
 
     def usage(self) -> Usage | None:
         """What it takes now; None when it is gone."""
@@ -104,16 +112,19 @@ class ProcessTree:
             found = True
         return Usage(seconds, resident) if found else None
 
-    def proportional_bytes(self) -> int | None:
+    def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory with shared pages divided among those who share them (PSS).
 
         Reading it holds the process up where it maps or unmaps memory, so it is for moments that nobody times. None
-        where the system does not tell, and when it was read a moment ago.
+        where the system does not tell, and where reading would last into the next timed moment, or cost too much.
+
+        Args:
+            untimed_seconds: how long the moment is.
         """
         import psutil
 
         start = self._clock()
-        if start < self._map_due:
+        if start < self._map_due or untimed_seconds < _WITHIN * self._map_seconds:
             return None
         total, found = 0, False
         for process in self._processes():
@@ -123,7 +134,8 @@ class ProcessTree:
                 continue
             found = True
         end = self._clock()
-        self._map_due = end + _READING_COSTS * (end - start)
+        self._map_seconds = end - start
+        self._map_due = end + _READING_COSTS * self._map_seconds
         return total if found else None
 
     def _processes(self) -> list[psutil.Process]:
@@ -167,10 +179,3 @@ def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
         for child in map(int, children):
             yield child
             yield from _children_told_by_kernel(child, proc)
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None

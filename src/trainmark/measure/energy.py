@@ -14,6 +14,9 @@ from trainmark.record.record import Energy, Epoch, Samples
 LEAST_INTERVALS = 10
 """A window of training must last so many intervals, so that its two edges are wrong by some percent at most."""
 
+PAUSE_SHARE = 0.01
+"""Of an epoch: a pause behind it that is no longer does not part it from the next."""
+
 NVML_COUNTER = "NVML energy counter"
 NVML_POWER = "NVML power, integrated"
 RAPL = "RAPL, CPU packages"
@@ -36,20 +39,25 @@ def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) ->
     counter, source = _counter(samples, gpu)
     if counter is None:
         return None
-    windows = training_windows(epochs, samples.interval_seconds)
-    if any(end - start < LEAST_INTERVALS * samples.interval_seconds for start, end in windows):
+    if is_too_short(epochs, samples):
         return Energy(None, source)
-    used = [_between(samples.t, counter, *window) for window in windows]
+    used = [_between(samples.t, counter, *window) for window in training_windows(epochs)]
     known = [joules for joules in used if joules is not None]
     return Energy(sum(known) if len(known) == len(used) else None, source)
 
 
-def training_windows(epochs: Sequence[Epoch], gap: float) -> list[tuple[float, float]]:
-    """Start and end of training without pauses; epochs less than ``gap`` seconds apart are one window."""
+def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
+    """Whether a stretch of training is too short for counters that are read so seldom."""
+    least = LEAST_INTERVALS * samples.interval_seconds
+    return any(end - start < least for start, end in training_windows(epochs))
+
+
+def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
+    """Start and end of training without pauses, such as an evaluation."""
     windows: list[tuple[float, float]] = []
     for epoch in epochs:
         start, end = epoch.start_seconds, epoch.start_seconds + epoch.seconds
-        if windows and start - windows[-1][1] < gap:
+        if windows and start - windows[-1][1] <= PAUSE_SHARE * epoch.seconds:
             windows[-1] = (windows[-1][0], end)
         else:
             windows.append((start, end))
@@ -60,14 +68,15 @@ def _counter(samples: Samples, gpu: int | None) -> tuple[Counter | None, str]:
     """Joules over time and where they come from."""
     if gpu is None:
         return samples.cpu_joules, RAPL
-    joules = _column(samples.gpu_joules, gpu)
+    joules = gpu_column(samples.gpu_joules, gpu)
     if joules is not None:
         return joules, NVML_COUNTER
-    watts = _column(samples.gpu_watts, gpu)
+    watts = gpu_column(samples.gpu_watts, gpu)
     return (None if watts is None else _integrated(samples.t, watts)), NVML_POWER
 
 
-def _column(table: list[list[float | None]] | None, gpu: int) -> list[float | None] | None:
+def gpu_column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:
+    """One GPU's values over time; None where there is none."""
     column = [line[gpu] if gpu < len(line) else None for line in table or ()]
     return column if any(value is not None for value in column) else None
 

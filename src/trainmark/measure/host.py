@@ -13,12 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmark.measure.files import read_number, read_text
+from trainmark.measure.rapl import Rapl
+
 ROOT = Path("/")
 
 STEERING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
 """Variables of the environment that decide which device is used, and with which libraries."""
 
-_NVIDIA_VENDOR, _DISPLAY_CLASS = "0x10de", "0x03"
+_MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
+_DISPLAY_CLASS = "0x03"
 _NO_LIMIT_BYTES = 2**60  # version 1 writes its largest number for none
 
 
@@ -44,7 +48,9 @@ class Host:
         memory_available_bytes: without swapping, and within the limit of the control group.
         swap_bytes: in use, and in all.
         clock_resolution_seconds: of the clock that runs are timed by.
-        nvidia_on_bus: NVIDIA display devices on the PCI bus, whether a driver has them or not.
+        gpus_on_bus: number of display devices on the PCI bus by their maker, whether a driver has them or not; None
+            where the bus can't be seen.
+        energy_problem: why the CPU's energy can't be read; None where it can.
         nvidia_device_files: such as ``/dev/nvidia0``.
         wsl_gpu: under WSL, whether a GPU of any maker is passed through.
         nvidia_smi: path of the command.
@@ -63,7 +69,8 @@ class Host:
     memory_available_bytes: int | None = None
     swap_bytes: tuple[int, int] | None = None
     clock_resolution_seconds: float | None = None
-    nvidia_on_bus: int | None = None
+    gpus_on_bus: dict[str, int] | None = None
+    energy_problem: str | None = None
     nvidia_device_files: tuple[str, ...] = ()
     wsl_gpu: bool = False
     nvidia_smi: str | None = None
@@ -75,9 +82,9 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
     """This machine as it is now."""
     import psutil
 
-    release = _read(root / "proc/sys/kernel/osrelease") or platform.release()
+    release = read_text(root / "proc/sys/kernel/osrelease") or platform.release()
     memory, swap = _try(psutil.virtual_memory), _try(psutil.swap_memory)
-    limit = memory_limit(root)
+    left = memory_left(root)
     available = memory.available if memory else None
     return Host(
         container=container(root, environment),
@@ -88,37 +95,49 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         turbo=turbo(root),
         limits=read_limits(),
         shared_memory_bytes=_size_of(root / "dev/shm"),
-        memory_available_bytes=min((each for each in (available, limit) if each is not None), default=None),
+        memory_available_bytes=min((each for each in (available, left) if each is not None), default=None),
         swap_bytes=(swap.used, swap.total) if swap else None,
         clock_resolution_seconds=clock_resolution(),
-        nvidia_on_bus=nvidia_on_bus(root),
+        gpus_on_bus=gpus_on_bus(root),
+        energy_problem=Rapl.of(root).problem,
         nvidia_device_files=_device_files(root),
         wsl_gpu=(root / "dev/dxg").exists(),
         nvidia_smi=shutil.which("nvidia-smi", path=environment.get("PATH")),
-        nvidia_module=_read(root / "sys/module/nvidia/version"),
+        nvidia_module=read_text(root / "sys/module/nvidia/version"),
         environment={name: environment[name] for name in STEERING if name in environment},
     )
 
 
-def usable_cores() -> int | None:
-    """Logical cores this process may run on."""
+def usable_core_numbers() -> tuple[int, ...]:
+    """The logical cores that this process, and whatever it starts, may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count()
+    return tuple(sorted(affinity(0))) if affinity else tuple(range(os.cpu_count() or 1))
+
+
+def usable_cores() -> int:
+    """How many those are."""
+    return len(usable_core_numbers())
 
 
 def cpu_quota(root: Path = ROOT) -> float | None:
     """Cores that this process's control group may use at a time, the least of it and all above it; None: no quota."""
-    quotas = [_quota_in(_read(folder / "cpu.max")) for folder in _groups_v2(root)]
+    quotas = [_quota_in(read_text(folder / "cpu.max")) for folder in _groups_v2(root)]
     quotas += [_quota_v1(folder) for folder in _groups_v1(root, "cpu")]
     return min((quota for quota in quotas if quota is not None), default=None)
 
 
-def memory_limit(root: Path = ROOT) -> int | None:
-    """Bytes that this process's control group may use, the least of it and all above it; None: no limit."""
-    written = [_read(folder / "memory.max") for folder in _groups_v2(root)]
-    written += [_read(folder / "memory.limit_in_bytes") for folder in _groups_v1(root, "memory")]
-    limits = [int(limit) for limit in written if limit and limit.isdigit()]
-    return min((limit for limit in limits if limit < _NO_LIMIT_BYTES), default=None)
+def memory_left(root: Path = ROOT) -> int | None:
+    """Bytes that this process's control group may still use, the least of it and all above it; None: no limit."""
+    pairs = [(folder / "memory.max", folder / "memory.current") for folder in _groups_v2(root)]
+    pairs += [
+        (folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes") for folder in _groups_v1(root, "memory")
+    ]
+    left = []
+    for limit_file, used_file in pairs:
+        limit, used = read_number(limit_file), read_number(used_file)
+        if limit is not None and limit < _NO_LIMIT_BYTES:
+            left.append(max(limit - (used or 0), 0))
+    return min(left, default=None)
 
 
 def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -127,14 +146,14 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         return "apptainer"
     if (root / ".dockerenv").exists():
         return "kubernetes" if "KUBERNETES_SERVICE_HOST" in environment else "docker"
-    marked = _read(root / "run/systemd/container") or environment.get("container")
+    marked = read_text(root / "run/systemd/container") or environment.get("container")
     if marked:
         return marked
     if (root / "run/.containerenv").exists():
         return "podman"
     if "KUBERNETES_SERVICE_HOST" in environment:
         return "kubernetes"
-    groups = _read(root / "proc/1/cgroup") or ""
+    groups = read_text(root / "proc/1/cgroup") or ""
     found = re.search(r"docker|kubepods|lxc|containerd", groups)
     return found[0] if found else None
 
@@ -142,27 +161,29 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 def governors(root: Path = ROOT) -> tuple[str, ...]:
     """What chooses the frequency of the cores; empty where that is not told, as in a virtual machine."""
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    return tuple(sorted({governor for governor in map(_read, files) if governor}))
+    return tuple(sorted({governor for governor in map(read_text, files) if governor}))
 
 
 def turbo(root: Path = ROOT) -> bool | None:
     """Whether cores may run above their base frequency; None where that is not told."""
-    intel = _read(root / "sys/devices/system/cpu/intel_pstate/no_turbo")
+    intel = read_text(root / "sys/devices/system/cpu/intel_pstate/no_turbo")
     if intel is not None:
         return intel == "0"
-    others = _read(root / "sys/devices/system/cpu/cpufreq/boost")
+    others = read_text(root / "sys/devices/system/cpu/cpufreq/boost")
     return None if others is None else others == "1"
 
 
-def nvidia_on_bus(root: Path = ROOT) -> int | None:
-    """Number of NVIDIA display devices on the PCI bus; None where the bus can't be seen."""
+def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
+    """Number of display devices on the PCI bus by their maker, NVIDIA's always; None where the bus can't be seen."""
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:
         return None
-    return sum(
-        _read(device / "vendor") == _NVIDIA_VENDOR and (_read(device / "class") or "").startswith(_DISPLAY_CLASS)
-        for device in devices
-    )
+    found = {"NVIDIA": 0}
+    for device in devices:
+        maker = _MAKERS.get(read_text(device / "vendor") or "")
+        if maker and (read_text(device / "class") or "").startswith(_DISPLAY_CLASS):
+            found[maker] = found.get(maker, 0) + 1
+    return found
 
 
 def clock_resolution(clock: Callable[[], float] = time.perf_counter, tries: int = 100) -> float:
@@ -192,14 +213,14 @@ def read_limits() -> Limits:
 
 def _groups_v2(root: Path) -> list[Path]:
     """The folder of this process's control group, and those above it."""
-    found = re.search(r"^0::(/.*)$", _read(root / "proc/self/cgroup") or "", re.MULTILINE)
+    found = re.search(r"^0::(/.*)$", read_text(root / "proc/self/cgroup") or "", re.MULTILINE)
     return _up_to(root / "sys/fs/cgroup", found[1]) if found else []
 
 
 def _groups_v1(root: Path, controller: str) -> list[Path]:
     """The same of a controller of version 1. Inside a container the path is the host's, and only the top is there."""
     pattern = rf"^\d+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:(/.*)$"
-    found = re.search(pattern, _read(root / "proc/self/cgroup") or "", re.MULTILINE)
+    found = re.search(pattern, read_text(root / "proc/self/cgroup") or "", re.MULTILINE)
     return _up_to(root / "sys/fs/cgroup" / controller, found[1] if found else "/")
 
 
@@ -215,7 +236,7 @@ def _quota_in(written: str | None) -> float | None:
 
 
 def _quota_v1(folder: Path) -> float | None:
-    quota, period = _read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")
+    quota, period = read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")
     if quota is None or period is None or int(quota) <= 0:
         return None
     return int(quota) / int(period)
@@ -236,12 +257,5 @@ def _try(read: Callable[[], Any]) -> Any:
 def _size_of(folder: Path) -> int | None:
     try:
         return shutil.disk_usage(folder).total
-    except OSError:
-        return None
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(errors="replace").strip()
     except OSError:
         return None

@@ -6,7 +6,7 @@ import platform
 import re
 from pathlib import Path
 
-from trainmark.measure.host import cpu_quota, governors, turbo, usable_cores
+from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.record.record import Machine
 
@@ -45,11 +45,12 @@ def describe(load: float | None = None, driver: Driver | None = None, host: Path
 
 
 def cpu_load(seconds: float = 0.2) -> float:
-    """Share of all cores that was busy during the next ``seconds``, 0 to 1."""
+    """Share of the cores that this process may use that was busy during the next ``seconds``, 0 to 1."""
     import psutil
 
-    busy: float = psutil.cpu_percent(interval=seconds)
-    return busy / 100
+    busy = psutil.cpu_percent(interval=seconds, percpu=True)
+    usable = [busy[core] for core in usable_core_numbers() if core < len(busy)]
+    return sum(usable) / (100 * len(usable)) if usable else 0.0
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:

@@ -1,9 +1,10 @@
-"""What each NVIDIA GPU does at the moment, as often as one asks. Opens NVML once, and makes no context on a GPU."""
+"""What each NVIDIA GPU does at the moment, as often as one asks. NVML stays open, and makes no context on a GPU."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,35 +37,46 @@ class GpuReading:
 
 
 class GpuMeter:
-    """The GPUs of this machine, in the driver's order; none where NVML is not there.
+    """GPUs in the driver's order.
 
     Args:
-        library: ``pynvml`` by default.
+        nvml: an open one.
+        handles: of the GPUs; None for one that gave none.
     """
 
-    def __init__(self, library: Any = None) -> None:
-        self._library = library if library is not None else importlib.import_module("pynvml")
-        self._handles: list[Any] = []
-        self._nvml = Nvml(self._library)
-        with contextlib.suppress(self._library.NVMLError):
-            self._library.nvmlInit()  # until this process ends
-            count = self._nvml.ask("nvmlDeviceGetCount") or 0
-            self._handles = [self._nvml.handle(index)[0] for index in range(count)]
+    def __init__(self, nvml: Nvml, handles: Sequence[Any] = ()) -> None:
+        self._nvml, self._handles = nvml, list(handles)
+
+    @classmethod
+    def of(cls, library: Any = None) -> GpuMeter:
+        """All GPUs of this machine until this process ends; none where NVML is not there.
+
+        Args:
+            library: ``pynvml`` by default.
+        """
+        library = importlib.import_module("pynvml") if library is None else library
+        nvml, handles = Nvml(library), []
+        with contextlib.suppress(library.NVMLError):
+            library.nvmlInit()
+            handles = [nvml.handle(index)[0] for index in range(nvml.ask("nvmlDeviceGetCount") or 0)]
+        return cls(nvml, handles)
 
     def read(self) -> tuple[GpuReading, ...]:
-        """Every GPU now; of one that is lost nothing is known."""
-        return tuple(GpuReading() if handle is None else self._read(handle) for handle in self._handles)
+        """Every GPU now. One that got lost is not asked again: a driver can take seconds to say so."""
+        readings = []
+        for index, handle in enumerate(self._handles):
+            readings.append(GpuReading() if handle is None else self._read(handle))
+            if handle is not None and self._nvml.is_lost(handle):
+                self._handles[index] = None
+        return tuple(readings)
 
     def _read(self, handle: Any) -> GpuReading:
-        library = self._library
+        library = self._nvml.library
 
         def ask(question: str, *more: Any) -> Any:
             return self._nvml.ask(question, handle, *more)
 
         used, memory = ask("nvmlDeviceGetUtilizationRates"), ask("nvmlDeviceGetMemoryInfo")
-        bits = ask("nvmlDeviceGetCurrentClocksEventReasons")
-        if bits is None:  # as it was called before driver 535
-            bits = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
         return GpuReading(
             percent=None if used is None else float(used.gpu),
             memory_bytes=None if memory is None else int(memory.used),
@@ -74,7 +86,7 @@ class GpuMeter:
             memory_hertz=_times(ask("nvmlDeviceGetClockInfo", getattr(library, "NVML_CLOCK_MEM", 2)), _MEGA),
             celsius=_times(ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)), 1),
             fan_percent=_times(ask("nvmlDeviceGetFanSpeed"), 1),
-            throttle_bits=bits,
+            throttle_bits=self._nvml.throttle_bits(handle),
         )
 
 

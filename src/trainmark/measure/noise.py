@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Sequence
 
-from trainmark.measure.energy import training_windows
+from trainmark.measure.energy import gpu_column, training_windows
 from trainmark.measure.machine import BUSY_SHARE
 from trainmark.measure.nvidia import SLOWDOWN_BITS
 from trainmark.record.caveats import Caveat
@@ -20,30 +20,35 @@ DRIFT_SHARE = 0.05
 _FEWEST_FOR_DRIFT = 8
 
 
-def noise(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) -> set[Caveat]:
+def noise(
+    epochs: Sequence[Epoch], samples: Samples | None, *, cores: Sequence[int], on_cpu: bool, gpu: int | None
+) -> set[Caveat]:
     """The caveats that the samples of a run call for.
 
     Args:
         epochs: of the run; only what was seen during them counts.
         samples: seen beside it.
-        gpu: the column of its device; None for the CPU.
+        cores: numbers of those that it may use; what others do does not disturb it.
+        on_cpu: whether its device is the CPU.
+        gpu: the column of its device; None for a CPU and where it can't be told.
     """
     if samples is None:
         return set()
     during = _during(epochs, samples)
+    own_clock = samples.cpu_hertz if on_cpu else None if gpu is None else gpu_column(samples.gpu_sm_hertz, gpu)
     holds = {
-        Caveat.BUSY_MACHINE: _others_percent(samples, during) > 100 * BUSY_SHARE,
+        Caveat.BUSY_MACHINE: _others_percent(samples, during, cores) > 100 * BUSY_SHARE,
         Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
-        Caveat.CLOCK_DRIFT: _drifts(samples.cpu_hertz if gpu is None else _column(samples.gpu_sm_hertz, gpu), during),
+        Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
         Caveat.THROTTLED: gpu is not None
-        and any(int(bits) & SLOWDOWN_BITS for bits in _known(_column(samples.gpu_throttle_bits, gpu), during)),
+        and any(int(bits) & SLOWDOWN_BITS for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)),
     }
     return {caveat for caveat, applies in holds.items() if applies}
 
 
 def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
     """Rows whose time since the row before lies within the training."""
-    windows = training_windows(epochs, samples.interval_seconds)
+    windows = training_windows(epochs)
     return [
         index
         for index in range(1, len(samples.t))
@@ -51,16 +56,17 @@ def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
     ]
 
 
-def _others_percent(samples: Samples, during: Iterable[int]) -> float:
-    """Share of all cores that others kept busy, of 100; 0 where it was not seen."""
+def _others_percent(samples: Samples, during: Iterable[int], cores: Sequence[int]) -> float:
+    """Share of these cores that others kept busy, of 100; 0 where it was not seen."""
     if samples.cpu_percent is None or samples.tree_cpu_percent is None:
         return 0.0
     others = []
     for index in during:
-        cores, tree = samples.cpu_percent[index], samples.tree_cpu_percent[index]
-        busy = [percent for percent in cores if percent is not None]
-        if busy and tree is not None:
-            others.append((sum(busy) - tree) / len(busy))
+        seen, tree = samples.cpu_percent[index], samples.tree_cpu_percent[index]
+        busy = [seen[core] for core in cores if core < len(seen)]
+        known = [percent for percent in busy if percent is not None]
+        if known and tree is not None:
+            others.append((sum(known) - tree) / len(known))
     return statistics.fmean(others) if others else 0.0
 
 
@@ -80,7 +86,3 @@ def _mean(column: Sequence[float | None] | None, during: Iterable[int]) -> float
 
 def _known(column: Sequence[float | None] | None, during: Iterable[int]) -> list[float]:
     return [value for index in during if column is not None and (value := column[index]) is not None]
-
-
-def _column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:
-    return None if table is None else [line[gpu] if gpu < len(line) else None for line in table]

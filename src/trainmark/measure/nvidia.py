@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainmark.measure.files import read_number
+
 _MILLI = 1e-3
+_GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3  # nvml.h
 
 # Reasons why a clock is below what was asked for, by bit (nvml.h); idleness and settings of an application are none.
 THROTTLE_REASONS = {
@@ -42,7 +45,8 @@ class Gpu:
         mig: whether it is divided into parts (MIG).
         numa_node: the one that its PCI slot belongs to.
         peers: indices of the GPUs whose memory it can read directly.
-        processes: ids of the processes that compute on it.
+        processes: ids of the processes that compute on it, as far as this process may see them.
+        exclusive: whether only one process at a time may compute on it.
         problem: why the driver gives no access to it; then all else is None.
     """
 
@@ -63,6 +67,7 @@ class Gpu:
     numa_node: int | None = None
     peers: tuple[int, ...] | None = None
     processes: tuple[int, ...] | None = None
+    exclusive: bool | None = None
     problem: str | None = None
 
 
@@ -89,23 +94,37 @@ class Nvml:
     """
 
     def __init__(self, library: Any) -> None:
-        self._library = library
+        self.library = library
+        self._lost: set[int] = set()
 
     def ask(self, question: str, *about: Any) -> Any:
         """One answer, None where there is none: not supported, no permission, GPU lost, library too old."""
-        function = getattr(self._library, question, None)
+        function = getattr(self.library, question, None)
         if function is None:
             return None
         try:
             return function(*about)
-        except self._library.NVMLError:
+        except self.library.NVMLError as error:
+            if getattr(error, "value", None) == _GPU_IS_LOST:
+                self._lost.update(map(id, about[:1]))
             return None
+
+    def is_lost(self, handle: Any) -> bool:
+        """Whether an answer was that this GPU has fallen off its bus."""
+        return id(handle) in self._lost
+
+    def throttle_bits(self, handle: Any) -> int | None:
+        """Why its clocks are held back, as NVML numbers the reasons."""
+        bits: int | None = self.ask("nvmlDeviceGetCurrentClocksEventReasons", handle)
+        if bits is None:  # as it was called before driver 535
+            bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
+        return bits
 
     def handle(self, index: int) -> tuple[Any, str | None]:
         """The handle of a GPU, or why there is none: it has fallen off its bus, or belongs to somebody else."""
         try:
-            return self._library.nvmlDeviceGetHandleByIndex(index), None
-        except self._library.NVMLError as error:
+            return self.library.nvmlDeviceGetHandleByIndex(index), None
+        except self.library.NVMLError as error:
             return None, str(error)
 
 
@@ -143,9 +162,6 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -
     def ask(question: str, *more: Any) -> Any:
         return nvml.ask(question, handles[index], *more)
 
-    reasons = ask("nvmlDeviceGetCurrentClocksEventReasons")
-    if reasons is None:  # as it was called before driver 535
-        reasons = ask("nvmlDeviceGetCurrentClocksThrottleReasons")
     processes = ask("nvmlDeviceGetComputeRunningProcesses")
     return Gpu(
         index,
@@ -158,7 +174,7 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -
         power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI),
         power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI),
         p_state=ask("nvmlDeviceGetPerformanceState"),
-        throttle_reasons=_map(reasons, throttle_reasons),
+        throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
         ecc_errors=ask(
             "nvmlDeviceGetTotalEccErrors",
             getattr(library, "NVML_MEMORY_ERROR_TYPE_UNCORRECTED", 1),
@@ -168,6 +184,7 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -
         mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
         numa_node=_map(ask("nvmlDeviceGetPciInfo"), lambda slot: _numa_node(_text(slot.busId), root)),
         peers=_peers(nvml, library, index, handles),
+        exclusive=_map(ask("nvmlDeviceGetComputeMode"), lambda mode: mode == _EXCLUSIVE_PROCESS),
         processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
     )
 
@@ -195,11 +212,8 @@ def _numa_node(slot: str | None, root: Path) -> int | None:
     """Of a slot such as ``00000000:17:00.0``, as Linux tells it; it says -1 where it does not know."""
     if slot is None:
         return None
-    try:
-        node = int((root / "sys/bus/pci/devices" / slot[-12:].lower() / "numa_node").read_text())
-    except (OSError, ValueError):
-        return None
-    return node if node >= 0 else None
+    node = read_number(root / "sys/bus/pci/devices" / slot[-12:].lower() / "numa_node")
+    return None if node is None or node < 0 else node
 
 
 def _map(answer: Any, change: Callable[[Any], Any]) -> Any:

@@ -2,73 +2,68 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.measure.files import read_number, read_text
+
 _MICRO = 1e-6
-_PACKAGE = "intel-rapl:[0-9]*"  # AMD's stand below the same name; parts of a package have a second number
+_DOMAINS = "intel-rapl:[0-9]*"  # AMD's stand below the same name
 
 
 @dataclass(frozen=True)
-class _Package:
+class Package:
+    """One package's counter, which begins anew at its range: on a busy server after some minutes."""
+
     counter: Path
     range_microjoules: int
 
 
 class Rapl:
-    """The packages of this machine.
+    """The packages of a machine.
 
     Args:
-        root: of the file system.
-
-    Attributes:
-        problem: why there is nothing to read, None where there is.
+        packages: all of them, or none where one can't be read: one alone is not the CPU.
+        problem: why there is nothing to read; None where there is.
     """
 
-    def __init__(self, root: Path = Path("/")) -> None:
-        self.problem: str | None = None
-        self._packages: list[_Package] = []
-        self._last: list[int] = []
-        self._wrapped: list[int] = []
-        folders = sorted(each for each in (root / "sys/class/powercap").glob(_PACKAGE) if each.name.count(":") == 1)
-        if not folders:
-            self.problem = "no energy counter of the CPU (no RAPL: a virtual machine, or not Linux)"
-        for folder in folders:
-            self._open(folder)
-        if self.problem:
-            self._packages = []
+    def __init__(self, packages: Sequence[Package] = (), problem: str | None = None) -> None:
+        self.problem = problem
+        self._packages = tuple(packages)
+        self._last = [0] * len(self._packages)
+        self._wrapped = [0] * len(self._packages)
+
+    @classmethod
+    def of(cls, root: Path = Path("/")) -> Rapl:
+        """Those of the machine whose files lie below ``root``."""
+        packages = []
+        for folder in sorted((root / "sys/class/powercap").glob(_DOMAINS)):
+            # Parts of a package, and the whole platform, which holds the packages again, have other names.
+            if not (read_text(folder / "name") or "").startswith("package"):
+                continue
+            try:
+                int((folder / "energy_uj").read_text())
+                packages.append(Package(folder / "energy_uj", int((folder / "max_energy_range_uj").read_text())))
+            except PermissionError:
+                return cls(problem=f"no permission to read {folder / 'energy_uj'}")
+            except (OSError, ValueError) as error:
+                return cls(problem=f"{folder} can't be read: {error}")
+        if not packages:
+            return cls(problem="no energy counter of the CPU (no RAPL: a virtual machine, or not Linux)")
+        return cls(packages)
 
     def joules(self) -> float | None:
-        """Joules of all packages since they were opened... any moment: only differences count. None: can't be read."""
+        """Joules of all packages since some moment: only differences count. None where one can't be read."""
         if not self._packages:
             return None
         total = 0
         for index, package in enumerate(self._packages):
-            now = _number(package.counter)
+            now = read_number(package.counter)
             if now is None:
                 return None
-            if now < self._last[index]:  # it begins anew at its range, on a busy server after some minutes
+            if now < self._last[index]:
                 self._wrapped[index] += package.range_microjoules
             self._last[index] = now
             total += now + self._wrapped[index]
         return total * _MICRO
-
-    def _open(self, folder: Path) -> None:
-        try:
-            first = int((folder / "energy_uj").read_text())
-            range_ = int((folder / "max_energy_range_uj").read_text())
-        except PermissionError:
-            self.problem = f"no permission to read {folder / 'energy_uj'}"
-        except (OSError, ValueError) as error:
-            self.problem = f"{folder} can't be read: {error}"
-        else:
-            self._packages.append(_Package(folder / "energy_uj", range_))
-            self._last.append(first)
-            self._wrapped.append(0)
-
-
-def _number(path: Path) -> int | None:
-    try:
-        return int(path.read_text())
-    except (OSError, ValueError):
-        return None

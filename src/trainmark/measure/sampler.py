@@ -40,9 +40,9 @@ class Readers:
 
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
-    cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl().joules)
-    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency().hertz)
-    gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=lambda: GpuMeter().read)
+    cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl.of().joules)
+    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency.of().hertz)
+    gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=lambda: GpuMeter.of().read)
 
 
 class Sampler:
@@ -84,9 +84,9 @@ class Sampler:
             # Steady, and without a burst of rows after a pause.
             self._due = max(self._due + self._interval, now + self._interval / 2)
 
-    def proportional_bytes(self) -> int | None:
-        """Memory of the process and all it started, for the edge of an epoch; see :class:`ProcessTree`."""
-        return self._tree.proportional_bytes() if self._tree else None
+    def proportional_bytes(self, untimed_seconds: float) -> int | None:
+        """Memory of the process and all it started; see :meth:`ProcessTree.proportional_bytes`."""
+        return self._tree.proportional_bytes(untimed_seconds) if self._tree else None
 
     def take(self, origin: float) -> Samples | None:
         """What was seen since the process began, or since the last call, up to now; None where that is nothing.

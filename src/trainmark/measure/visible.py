@@ -40,16 +40,19 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
 def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.environ) -> int | None:
     """The driver's number of a framework's ``cuda:N``; None for any other device, and where it can't be told.
 
-    CUDA counts the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so among unlike ones only CUDA knows.
+    CUDA counts the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so among unlike ones only CUDA knows. And
+    a part of a divided GPU (MIG) is not the GPU that the driver measures.
     """
     kind, _, index = device.partition(":")
     value = environment.get(VISIBLE)
-    shown = driver.gpus if value is None else shown_by(value, driver)[0]
+    there = tuple(gpu for gpu in driver.gpus if gpu.problem is None)
+    shown = there if value is None else shown_by(value, driver)[0]
     if kind != "cuda" or not index.isdecimal() or int(index) >= len(shown):
         return None
     if environment.get(_ORDER) != _BY_BUS and len({gpu.name for gpu in driver.gpus}) > 1:
         return None
-    return shown[int(index)].index
+    found = shown[int(index)]
+    return None if found.mig else found.index
 
 
 def _named(word: str, found: Driver) -> Gpu | None:

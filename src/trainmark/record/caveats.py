@@ -25,6 +25,7 @@ class Caveat(str, Enum):
     THROTTLED = "throttled", "the device slowed its clocks down, for heat or a lack of power, while it trained"
     CLOCK_DRIFT = "clock-drift", "the device's clock fell by more than 5 % while it trained"
     SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
+    UNKNOWN_PEAK = "unknown-peak", "the limits of the device could not be measured"
     ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
     CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"

@@ -123,7 +123,8 @@ def _to_target(group: GroupResult) -> Cell:
     reached = group.reached
     if reached is None:
         return Cell(units.MISSING)
-    return Cell(units.seconds(reached.seconds) if reached.runs else "never", f"{reached.runs} of {group.runs}")
+    time = units.seconds(reached.seconds) if reached.runs else "never"
+    return Cell(time, f"{reached.runs} of {group.runs + group.failed}")
 
 
 def _of_peak(group: GroupResult) -> Cell:
@@ -229,10 +230,12 @@ def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
     if priced:
         lines.append("cost: of the training epochs alone, at the price that was given.")
     able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
-    if len({group.key.device for group in able}) > 1:
+    if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) > 1:
         best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)
+        several = len({group.key.machine for group in able}) > 1
+        where = f"{best.key.device} of {best.key.machine}" if several else best.key.device
         lines.append(
-            f"cheapest: {best.key.backend} {best.key.style} on {best.key.device}, "
+            f"cheapest: {best.key.backend} {best.key.style} on {where}, "
             f"{_money(best.cost.money_per_million_samples)} for a million samples."
         )
     return lines

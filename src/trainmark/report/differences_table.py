@@ -16,7 +16,10 @@ def differences_table(differences: Sequence[Difference]) -> Table:
         conditions=(),
         columns=(Column(""), *(Column(machine) for machine in machines)),
         rows=tuple(
-            Row((Cell(each.what, tone="strong"), *(Cell(each.values[machine]) for machine in machines)))
+            Row(
+                (Cell(each.what, tone="strong"), *(Cell(each.values[machine]) for machine in machines)),
+                data={"what": each.what, **each.values},
+            )
             for each in differences
         ),
         notes=(),

@@ -38,4 +38,4 @@ def comparison_markdown(comparison: Comparison) -> str:
 
 def comparison_csv(comparison: Comparison) -> str:
     """``comparison`` as CSV, unrounded."""
-    return to_csv([*comparison_tables(comparison), *published_tables(comparison.published)])
+    return to_csv(tables_of(comparison))

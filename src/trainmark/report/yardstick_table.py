@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from trainmark import units
@@ -42,6 +43,7 @@ def _row(comparison: Comparison, row: Beside) -> Row:
             Cell(units.percent(row.ratio, 0) if row.same_model else units.ratio(row.ratio)),
             Cell(row.how, tone="dim"),
         ),
+        data=dataclasses.asdict(row),
     )
 
 

@@ -15,7 +15,7 @@ from trainmark.execute.plan import Run, Task
 from trainmark.record.record import Record
 from trainmark.units import many
 
-MOST_ROUNDS = 50
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 
 Execute = Callable[[list[Task]], list[Record]]
 
@@ -31,7 +31,7 @@ def rounds_until_stable(
     """Carry out ``planned``, and more rounds of it until every interval lies within ±``percent``.
 
     Args:
-        planned: rounds of fresh runs.
+        planned: rounds of fresh runs; there will be :data:`FEWEST_ROUNDS` at least.
         execute: carries tasks out.
         percent: half the width of the interval, of the ratio; of the seconds of an epoch where nothing is compared.
         most_rounds: in all, the planned ones among them.
@@ -42,18 +42,22 @@ def rounds_until_stable(
     """
     records = execute(list(planned))
     rounds = 1 + max(task.first.round for task in planned)
-    while rounds < most_rounds:
+    while True:
         wide = widest(records)
-        if wide is not None and wide <= percent / 100:
-            return records
-        width = "there is no interval yet" if wide is None else f"the widest interval is ±{100 * wide:.1f} %"
-        told(f"after {many(rounds, 'round')} {width}: one more")
-        more = execute(list(_round(planned, rounds)))
-        records += more
-        rounds += 1
-        if any(record.outcome.status != "ok" for record in more):
-            return records
-    return records
+        width = "there is no interval" if wide is None else f"the widest interval is ±{100 * wide:.1f} %"
+        after = f"after {many(rounds, 'round')} {width}"
+        if any(record.outcome.status != "ok" for record in records):
+            told(f"{after}; a run failed, so there are no more")
+        elif wide is not None and wide <= percent / 100 and rounds >= FEWEST_ROUNDS:
+            told(f"{after}, as was asked for")
+        elif rounds >= most_rounds:
+            told(f"{after}, and there are no more than {most_rounds} rounds: ±{percent:g} % was not reached")
+        else:
+            told(f"{after}: one more")
+            records += execute(list(_round(planned, rounds)))
+            rounds += 1
+            continue
+        return records
 
 
 def widest(records: Iterable[Record]) -> float | None:

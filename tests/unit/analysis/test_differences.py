@@ -37,5 +37,20 @@ def test_packages_count() -> None:
     assert (difference.what, difference.values) == ("cudnn", {"a": "not known", "b": "9.1"})
 
 
+def test_the_order_of_records_and_what_only_one_backend_has_make_no_difference() -> None:
+    def both(machine: str) -> list[Record]:
+        torch = a_record(machine=machine, backend="torch")
+        jax = a_record(machine=machine, backend="jax", device="cuda:0")
+        torch = structs.replace(torch, python=structs.replace(torch.python, packages={"torch": "2"}))
+        return [torch, structs.replace(jax, python=structs.replace(jax.python, packages={"jax": "1"}))]
+
+    assert compare([*both("a"), *reversed(both("b"))], by="machine").differences == ()
+
+
+def test_containers_that_share_a_name_are_told_apart() -> None:
+    (difference,) = compare([on("host", cpu_quota=2.0), on("host", cpu_quota=8.0)], by="machine").differences
+    assert difference.values == {"host (1)": "2 cores", "host (2)": "8 cores"}
+
+
 def test_along_another_dimension_machines_are_not_told_apart() -> None:
     assert compare([on("a", cpu="x"), on("b", cpu="y")]).differences == ()

@@ -79,6 +79,8 @@ def test_the_promise_of_the_maker_stands_beside_it() -> None:
     ("name", "model"),
     [
         ("NVIDIA H200", "H200 SXM"),
+        ("NVIDIA H200 NVL", None),
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", None),
         ("NVIDIA H100 80GB HBM3", "H100 SXM"),
         ("NVIDIA H100 PCIe", "H100 PCIe"),
         ("NVIDIA A100-SXM4-40GB", "A100 40 GB"),
@@ -110,6 +112,15 @@ def test_money_and_energy() -> None:
     text = comparison_markdown(comparison)
     assert "cheapest: numpy fast on cpu" in text
     assert "500 J" in text
+
+
+def test_runs_that_broke_off_did_not_come_cheap() -> None:
+    whole = rounds([1.0] * 3, price_per_hour=3.6)
+    broken = [
+        a_record(round=number, seconds=(1.0,), status="diverged", price_per_hour=3.6, test_accuracy=None)
+        for number in (3, 4, 5, 6)
+    ]
+    assert compare([*whole, *broken]).groups[0].cost.money == pytest.approx(6 * 3.6 / 3600)
 
 
 def test_without_a_price_nothing_is_cheap() -> None:

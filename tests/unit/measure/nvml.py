@@ -1,4 +1,4 @@
-"""A stand-in for ``pynvml`` that answers as a driver did."""
+"""A stand-in for ``pynvml`` whose answers have the types that a driver's have."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 
 class NVMLError(Exception):
-    pass
+    """With the number of NVML's error, as ``pynvml`` has it."""
+
+    def __init__(self, text: str, value: int = 999) -> None:
+        super().__init__(text)
+        self.value = value
 
 
 ANSWERS: dict[str, Any] = {
@@ -33,6 +37,7 @@ ANSWERS: dict[str, Any] = {
     "nvmlDeviceGetMigMode": [0, 0],
     "nvmlDeviceGetPciInfo": SimpleNamespace(busId=b"00000000:17:00.0"),
     "nvmlDeviceGetP2PStatus": 0,
+    "nvmlDeviceGetComputeMode": 0,
     "nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=4711)],
 }
 

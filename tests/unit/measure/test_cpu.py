@@ -59,16 +59,25 @@ def test_a_process_that_is_gone() -> None:
     process.wait()
     tree = ProcessTree(process.pid)
     assert tree.usage() is None
-    assert tree.proportional_bytes() is None
+    assert tree.proportional_bytes(1.0) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux divides shared pages")
+def test_the_map_of_memory_is_not_read_into_what_is_timed() -> None:
+    now = iter([10.0, 10.1, 1000.0, 1000.0, 1000.1]).__next__  # it takes 0.1 s
+    tree = ProcessTree(os.getpid(), clock=now)
+    assert (tree.proportional_bytes(0.0) or 0) > 2**20, "of the first nothing is known"
+    assert tree.proportional_bytes(0.9) is None
+    assert (tree.proportional_bytes(1.1) or 0) > 2**20
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux divides shared pages")
 def test_the_map_of_memory_is_not_read_again_before_it_has_paid() -> None:
     now = iter([10.0, 10.01, 10.5, 11.02, 11.03]).__next__  # it takes 10 ms, so it is due again after 1 s
     tree = ProcessTree(os.getpid(), clock=now)
-    assert (tree.proportional_bytes() or 0) > 2**20
-    assert tree.proportional_bytes() is None
-    assert (tree.proportional_bytes() or 0) > 2**20
+    assert (tree.proportional_bytes(1.0) or 0) > 2**20
+    assert tree.proportional_bytes(1.0) is None
+    assert (tree.proportional_bytes(1.0) or 0) > 2**20
 
 
 def test_every_core_is_read() -> None:
@@ -83,8 +92,8 @@ def test_the_frequency_is_a_mean_of_cores(tmp_path: Path) -> None:
         folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_cur_freq").write_text(kilohertz)
-    assert Frequency(tmp_path).hertz() == 2.5e9
+    assert Frequency.of(tmp_path).hertz() == 2.5e9
 
 
 def test_a_frequency_that_is_not_told(tmp_path: Path) -> None:
-    assert Frequency(tmp_path).hertz() is None
+    assert Frequency.of(tmp_path).hertz() is None

@@ -34,7 +34,12 @@ def test_the_pause_of_an_evaluation_is_left_out() -> None:
 
 
 def test_epochs_that_follow_at_once_are_one_window() -> None:
-    assert training_windows([epoch(1, 1), epoch(2.01, 1), epoch(8, 1)], 0.5) == [(1, 3.01), (8, 9)]
+    assert training_windows([epoch(1, 1), epoch(2.005, 1), epoch(8, 1)]) == [(1, 3.005), (8, 9)]
+
+
+def test_short_evaluations_are_no_training() -> None:
+    epochs = [epoch(1 + 0.2 * index, 0.15) for index in range(100)]
+    assert energy(epochs, seen(cpu_joules=growing(100)), None) == Energy(None, "RAPL, CPU packages")
 
 
 def test_a_window_too_short_for_the_counter_has_no_joules() -> None:

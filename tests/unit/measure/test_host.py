@@ -100,7 +100,7 @@ def test_governors_and_turbo(tmp_path: Path) -> None:
 
 
 def test_gpus_on_the_bus(tmp_path: Path) -> None:
-    assert host.nvidia_on_bus(tmp_path) is None
+    assert host.gpus_on_bus(tmp_path) is None
     bus = "sys__bus__pci__devices__"
     tree(
         tmp_path,
@@ -109,11 +109,13 @@ def test_gpus_on_the_bus(tmp_path: Path) -> None:
             f"{bus}gpu__class": "0x030200\n",
             f"{bus}sound__vendor": "0x10de\n",
             f"{bus}sound__class": "0x040300\n",
+            f"{bus}amd__vendor": "0x1002\n",
+            f"{bus}amd__class": "0x030000\n",
             f"{bus}other__vendor": "0x1234\n",
             f"{bus}other__class": "0x030000\n",
         },
     )
-    assert host.nvidia_on_bus(tmp_path) == 1
+    assert host.gpus_on_bus(tmp_path) == {"NVIDIA": 1, "AMD": 1}
 
 
 def test_a_clock_that_steps_or_goes_back() -> None:
@@ -128,7 +130,7 @@ def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
         tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"), {"PATH": ""}
     )
     assert found.wsl
-    assert (found.nvidia_smi, found.cpu_quota, found.shared_memory_bytes, found.nvidia_on_bus) == (None,) * 4
+    assert (found.nvidia_smi, found.cpu_quota, found.shared_memory_bytes, found.gpus_on_bus) == (None,) * 4
 
 
 def test_this_machine() -> None:
@@ -139,14 +141,22 @@ def test_this_machine() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "limit"),
+    ("files", "left"),
     [
         ({}, None),
         ({"proc__self__cgroup": "0::/a\n", "sys__fs__cgroup__a__memoryDOTmax": "max\n"}, None),
         ({"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n"}, 2**31),
         ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "9223372036854771712\n"}, None),
         ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "1073741824\n"}, 2**30),
+        (
+            {
+                "proc__self__cgroup": "0::/a\n",
+                "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n",
+                "sys__fs__cgroup__a__memoryDOTcurrent": "1073741824\n",
+            },
+            2**30,
+        ),
     ],
 )
-def test_memory_limit(tmp_path: Path, files: dict[str, str], limit: int | None) -> None:
-    assert host.memory_limit(tree(tmp_path, **files)) == limit
+def test_memory_left(tmp_path: Path, files: dict[str, str], left: int | None) -> None:
+    assert host.memory_left(tree(tmp_path, **files)) == left

@@ -4,12 +4,18 @@ from typing import Any
 
 import pytest
 
-from trainmark.measure.noise import noise
+from trainmark.measure import noise as noises
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Epoch, Samples
 
 ROWS = 41
 EPOCHS = [Epoch(index=0, start_seconds=2.0, seconds=36.0, steps=1, examples=1)]
+
+
+def noise(
+    epochs: list[Epoch], samples: Samples | None, gpu: int | None, cores: tuple[int, ...] = (0, 1)
+) -> set[Caveat]:
+    return noises.noise(epochs, samples, cores=cores, on_cpu=gpu is None, gpu=gpu)
 
 
 def seen(**columns: Any) -> Samples:
@@ -55,3 +61,14 @@ def test_what_happens_outside_of_training_does_not_count() -> None:
 
 def test_another_gpu_does_not_count() -> None:
     assert noise(EPOCHS, seen(gpu_throttle_bits=[[0, 0x40]] * ROWS), 0) == set()
+
+
+def test_neighbours_on_other_cores_do_not_count_and_those_on_its_own_do() -> None:
+    samples = seen(cpu_percent=[[100.0, 100.0, 0.0, 0.0]] * ROWS, tree_cpu_percent=[100.0] * ROWS)
+    assert noise(EPOCHS, samples, None, cores=(0,)) == set()
+    assert noise(EPOCHS, samples, None, cores=(0, 1)) == {Caveat.BUSY_MACHINE}
+
+
+def test_the_clock_of_a_device_that_is_not_known_is_not_the_cpus() -> None:
+    drifting = seen(cpu_hertz=[3e9] * 20 + [2.5e9] * 21)
+    assert noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None) == set()

@@ -13,20 +13,23 @@ def packages(root: Path, *microjoules: int, range_: int = 1_000_000) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "energy_uj").write_text(f"{value}\n")
         (folder / "max_energy_range_uj").write_text(f"{range_}\n")
+        (folder / "name").write_text(f"package-{index}\n")
     return root
 
 
-def test_packages_are_added_and_their_parts_are_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("folder", "name"), [("intel-rapl:0:0", "core"), ("intel-rapl:2", "psys")])
+def test_packages_are_added_and_neither_parts_nor_the_platform(tmp_path: Path, folder: str, name: str) -> None:
     packages(tmp_path, 2_000_000, 3_000_000)
-    part = tmp_path / "sys/class/powercap/intel-rapl:0:0"
-    part.mkdir()
-    (part / "energy_uj").write_text("7000000")
-    (part / "max_energy_range_uj").write_text("7000000")
-    assert Rapl(tmp_path).joules() == pytest.approx(5.0)
+    other = tmp_path / "sys/class/powercap" / folder
+    other.mkdir()
+    (other / "energy_uj").write_text("7000000")
+    (other / "max_energy_range_uj").write_text("7000000")
+    (other / "name").write_text(name)
+    assert Rapl.of(tmp_path).joules() == pytest.approx(5.0)
 
 
 def test_a_counter_that_begins_anew_goes_on(tmp_path: Path) -> None:
-    rapl = Rapl(packages(tmp_path, 900_000))
+    rapl = Rapl.of(packages(tmp_path, 900_000))
     before = rapl.joules()
     packages(tmp_path, 100_000)
     first = rapl.joules()
@@ -40,7 +43,7 @@ def test_a_counter_that_begins_anew_goes_on(tmp_path: Path) -> None:
 
 
 def test_without_counters_nothing_is_read(tmp_path: Path) -> None:
-    rapl = Rapl(tmp_path)
+    rapl = Rapl.of(tmp_path)
     assert rapl.joules() is None
     assert rapl.problem is not None
     assert "no RAPL" in rapl.problem
@@ -50,20 +53,20 @@ def test_no_permission_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     packages(tmp_path, 1, 2)
     read_text = Path.read_text
 
-    def denied(path: Path) -> str:  # root, as which tests may run, may read everything
+    def denied(path: Path, **options: str) -> str:  # root, as which tests may run, may read everything
         if path.parent.name == "intel-rapl:1" and path.name == "energy_uj":
             raise PermissionError(13, "Permission denied")
-        return read_text(path)
+        return read_text(path, **options)
 
     monkeypatch.setattr(Path, "read_text", denied)
-    rapl = Rapl(tmp_path)
+    rapl = Rapl.of(tmp_path)
     assert rapl.problem is not None
     assert "no permission" in rapl.problem
     assert rapl.joules() is None, "one package alone is not the CPU"
 
 
 def test_a_counter_that_goes_away_is_unknown(tmp_path: Path) -> None:
-    rapl = Rapl(packages(tmp_path, 5))
+    rapl = Rapl.of(packages(tmp_path, 5))
     (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").unlink()
     assert rapl.joules() is None
 
@@ -71,7 +74,7 @@ def test_a_counter_that_goes_away_is_unknown(tmp_path: Path) -> None:
 def test_a_counter_that_holds_no_number(tmp_path: Path) -> None:
     packages(tmp_path, 5)
     (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("")
-    rapl = Rapl(tmp_path)
+    rapl = Rapl.of(tmp_path)
     assert rapl.joules() is None
     assert rapl.problem is not None
     assert "can't be read" in rapl.problem

@@ -40,10 +40,10 @@ class Machine:
 
 
 def test_rounds_go_on_until_the_interval_is_narrow() -> None:
-    machine = Machine(WIDE[:3] + [2.0] * 100)
+    machine = Machine(WIDE + [2.0] * 100)
     records = rounds_until_stable(planned(3), machine, percent=5)
     last = machine.rounds[-1]
-    assert 3 < last + 1 < 50
+    assert 5 < last + 1 < 50
     found = widest(records)
     assert found is not None
     assert found <= 0.05
@@ -62,18 +62,27 @@ def test_it_ends_at_the_most_rounds() -> None:
     machine = Machine(WIDE)
     rounds_until_stable(planned(3), machine, percent=0.1, most_rounds=6, told=told.append)
     assert max(machine.rounds) == 5
-    assert len(told) == 3
+    assert len(told) == 4
+    assert "was not reached" in told[-1]
 
 
 def test_a_failure_ends_it() -> None:
-    machine = Machine(WIDE, fails_in=3)
-    rounds_until_stable(planned(3), machine, percent=0.1)
+    machine, told = Machine(WIDE, fails_in=3), []
+    rounds_until_stable(planned(3), machine, percent=0.1, told=told.append)
     assert max(machine.rounds) == 3
+    assert "a run failed" in told[-1]
 
 
-def test_two_planned_rounds_have_no_interval_so_a_third_comes() -> None:
-    machine = Machine(NARROW)
-    assert len(rounds_until_stable(planned(2), machine, percent=5)) >= 6
+def test_a_failure_in_the_planned_rounds_ends_it_there() -> None:
+    machine = Machine(WIDE, fails_in=1)
+    rounds_until_stable(planned(3), machine, percent=0.1)
+    assert max(machine.rounds) == 2
+
+
+@pytest.mark.parametrize("planned_rounds", [1, 2, 3])
+def test_few_rounds_that_happen_to_agree_are_not_enough(planned_rounds: int) -> None:
+    machine = Machine([2.0])
+    assert len(rounds_until_stable(planned(planned_rounds), machine, percent=5)) == 2 * 5
 
 
 def test_where_nothing_is_compared_the_epochs_count() -> None:

@@ -48,7 +48,7 @@ def gather(
     read_host: Callable[[], Host] = read_host,
     read_driver: Callable[[], Driver] = read_driver,
     busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
-    examine: Callable[[], tuple[Framework, ...]] = examine_all,
+    examine: Callable[[bool], tuple[Framework, ...]] = lambda at_once: examine_all(at_once=at_once),
     measure: Callable[[tuple[Framework, ...]], tuple[Pace, ...]] = lambda _: (),
 ) -> Facts:
     """The facts as they are now.
@@ -61,7 +61,8 @@ def gather(
     host, driver = read_host(), read_driver()
     if quick:
         return Facts(host, driver, share)
-    frameworks = examine()
+    # Where a GPU takes one process at a time, frameworks that came together would be turned away.
+    frameworks = examine(not any(gpu.exclusive for gpu in driver.gpus))
     return Facts(host, driver, share, frameworks, measure(frameworks))
 
 
@@ -76,13 +77,19 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.memlock(facts.host, facts.driver)
     yield host.stack(facts.host)
     yield host.shared_memory(facts.host)
+    yield host.energy(facts.host)
     yield host.wsl(facts.host)
     yield gpu.driver(facts.host, facts.driver)
     yield gpu.visible(facts.host, facts.driver)
     yield from gpu.lost(facts.driver)
-    yield from gpu.each(facts.driver)
+    yield from gpu.other_makers(facts.host)
+    yield from gpu.each(facts.host, facts.driver)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
+
+
+def look_at_pace(facts: Facts) -> Iterator[Check]:
+    """Every device beside others of its model."""
     yield from pace.against(facts.paces, yardstick.measured())
 
 

@@ -139,6 +139,8 @@ def libraries(framework: Framework, host: Host) -> Check:
     blind = framework.examination.blind if framework.examination else None
     said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
     missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
+    if missing and missing[0].startswith("libcuda.so"):
+        return skipped(id_, f"{missing[0]} is missing, which comes with the driver", "See gpu.driver")
     if missing:
         return failed(id_, f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}

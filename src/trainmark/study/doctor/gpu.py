@@ -10,7 +10,7 @@ from trainmark.measure.nvidia import Driver, Gpu
 from trainmark.measure.visible import HIDE_ALL, VISIBLE, shown_by
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
-_LARGEST_IDLE_P_STATE = 8
+_FIRST_IDLE_P_STATE = 8
 _INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
 _PASS_IN = {
     "docker": "docker run --gpus all, with the NVIDIA Container Toolkit on the host",
@@ -49,6 +49,14 @@ def driver(host: Host, found: Driver) -> Check:
             "else put the folder of libnvidia-ml.so.1 into LD_LIBRARY_PATH",
         )
     return failed(id_, f"an NVIDIA GPU is on the bus, but no driver answers: {problem}", _INSTALL_DRIVER)
+
+
+def other_makers(host: Host) -> Iterator[Check]:
+    """GPUs of others, of which only what a framework tells can be told."""
+    others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker != "NVIDIA" and number}
+    if others:
+        listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
+        yield skipped("gpu.other-makers", f"{listed}: no driver but NVIDIA's is asked, and no watts or clocks sampled")
 
 
 def lost(found: Driver) -> Iterator[Check]:
@@ -92,12 +100,12 @@ def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
     return there if value is None else shown_by(value, found)[0]
 
 
-def each(found: Driver) -> Iterator[Check]:
+def each(host: Host, found: Driver) -> Iterator[Check]:
     """All that is asked of every GPU; the id ends in its number."""
     answering = [gpu for gpu in found.gpus if gpu.problem is None]
     for gpu in answering:
-        for check in (*_PER_GPU, *(_AMONG_GPUS if len(answering) > 1 else ())):
-            result = check(gpu)
+        results = [check(gpu) for check in (*_PER_GPU, *(_AMONG_GPUS if len(answering) > 1 else ()))]
+        for result in (*results, _foreign(host, gpu)):
             yield Check(f"{result.id}.{gpu.index}", result.status, result.found, result.fix)
 
 
@@ -126,13 +134,13 @@ def _under_wsl(id_: str, host: Host, problem: str) -> Check:
 
 def _has_gpu(host: Host) -> bool:
     """Whether anything but NVML says that there is an NVIDIA GPU; a command or a package alone does not."""
-    return bool(host.nvidia_on_bus) or bool(host.nvidia_device_files)
+    return bool((host.gpus_on_bus or {}).get("NVIDIA")) or bool(host.nvidia_device_files)
 
 
-def _foreign(gpu: Gpu) -> Check:
+def _foreign(host: Host, gpu: Gpu) -> Check:
     id_ = "gpu.processes"
-    if gpu.processes is None:
-        return skipped(id_, "its processes are not visible")
+    if gpu.processes is None or (host.container and not gpu.processes):
+        return skipped(id_, "others' processes are not visible" + (" in a container" if host.container else ""))
     if gpu.processes:
         listed = ", ".join(map(str, gpu.processes))
         return warned(id_, f"others compute on it, by process id: {listed}", "Wait, or end what runs: nvidia-smi")
@@ -180,7 +188,7 @@ def _p_state(gpu: Gpu) -> Check:
     id_ = "gpu.p-state"
     if gpu.p_state is None or gpu.p_state > 15:
         return skipped(id_, "its performance state is not told")
-    return passed(id_, f"P{gpu.p_state}" + (" (idle)" if gpu.p_state >= _LARGEST_IDLE_P_STATE else ""))
+    return passed(id_, f"P{gpu.p_state}" + (" (idle)" if gpu.p_state >= _FIRST_IDLE_P_STATE else ""))
 
 
 def _throttling(gpu: Gpu) -> Check:
@@ -243,5 +251,5 @@ def _numa(gpu: Gpu) -> Check:
     return passed(id_, f"near NUMA node {gpu.numa_node}")
 
 
-_PER_GPU = (_link, _persistence, _power_cap, _p_state, _throttling, _ecc, _mig, _foreign)
+_PER_GPU = (_link, _persistence, _power_cap, _p_state, _throttling, _ecc, _mig)
 _AMONG_GPUS = (_peers, _numa)

@@ -140,6 +140,15 @@ def shared_memory(host: Host) -> Check:
     return passed(id_, units.bytes_(size))
 
 
+def energy(host: Host) -> Check:
+    """Whether the CPU's energy can be read."""
+    id_, problem = "host.energy", host.energy_problem
+    if problem is None:
+        return passed(id_, "the packages' counters can be read (RAPL)")
+    fix = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" if "permission" in problem else ""
+    return skipped(id_, problem, fix)
+
+
 def wsl(host: Host) -> Check:
     """Under Windows, whether a GPU is passed through."""
     id_ = "host.wsl"

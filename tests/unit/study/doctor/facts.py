@@ -23,7 +23,7 @@ HOST = Host(
     memory_available_bytes=100 * GIB,
     swap_bytes=(0, 0),
     clock_resolution_seconds=5e-8,
-    nvidia_on_bus=1,
+    gpus_on_bus={"NVIDIA": 1},
     nvidia_device_files=("/dev/nvidia0",),
     nvidia_smi="/usr/bin/nvidia-smi",
     nvidia_module="580.65.06",
@@ -48,7 +48,7 @@ GPU = Gpu(
 DRIVER = Driver("580.65.06", (13, 0), (GPU,))
 NO_GPU = {
     "driver": Driver(problem="NVML Shared Library Not Found"),
-    "host": {"nvidia_on_bus": 0, "nvidia_device_files": (), "nvidia_smi": None, "nvidia_module": None},
+    "host": {"gpus_on_bus": {"NVIDIA": 0}, "nvidia_device_files": (), "nvidia_smi": None, "nvidia_module": None},
 }
 
 

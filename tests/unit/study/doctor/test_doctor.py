@@ -476,9 +476,61 @@ def test_architectures(architectures: tuple[str, ...], capability: tuple[int, in
 
 
 def test_quick_asks_no_framework() -> None:
-    def forbidden() -> tuple[Framework, ...]:
+    def forbidden(at_once: bool) -> tuple[Framework, ...]:
         raise AssertionError("asked")
 
     facts = gather(quick=True, read_host=lambda: HOST, read_driver=lambda: DRIVER, busy=lambda: 0.0, examine=forbidden)
     assert facts == Facts(HOST, DRIVER, 0.0, None)
     assert not any(check.id.startswith(JAX.name) for check in diagnose(facts))
+
+
+@pytest.mark.parametrize(("exclusive", "at_once"), [(True, False), (False, True), (None, True)])
+def test_frameworks_take_turns_on_a_gpu_for_one_process(exclusive: bool | None, at_once: bool) -> None:
+    asked: list[bool] = []
+
+    def examine(at_once: bool) -> tuple[Framework, ...]:
+        asked.append(at_once)
+        return ()
+
+    driver = dataclasses.replace(DRIVER, gpus=(dataclasses.replace(GPU, exclusive=exclusive),))
+    gather(read_host=lambda: HOST, read_driver=lambda: driver, busy=lambda: 0.0, examine=examine)
+    assert asked == [at_once]
+
+
+@pytest.mark.parametrize(
+    ("problem", "status", "fix"),
+    [
+        (None, "PASS", ""),
+        ("no energy counter of the CPU (no RAPL: a virtual machine, or not Linux)", "SKIP", ""),
+        ("no permission to read /sys/class/powercap/intel-rapl:0/energy_uj", "SKIP", "chmod a+r"),
+    ],
+)
+def test_energy(problem: str | None, status: str, fix: str) -> None:
+    check = named(on(host={"energy_problem": problem}), "host.energy")
+    assert check.status == status
+    assert fix in check.fix
+
+
+def test_gpus_of_other_makers_are_named() -> None:
+    check = named(on(host={"gpus_on_bus": {"NVIDIA": 1, "AMD": 2}}), "gpu.other-makers")
+    assert (check.status, "2 AMD GPUs" in check.found) == ("SKIP", True)
+
+
+def test_in_a_container_nobody_seen_is_not_nobody() -> None:
+    assert named(on(), "gpu.processes.0").status == "PASS"
+    assert named(on(host={"container": "docker"}), "gpu.processes.0").status == "SKIP"
+    assert named(on(host={"container": "docker"}, gpu={"processes": (7,)}), "gpu.processes.0").status == "WARN"
+
+
+def test_a_missing_library_of_the_driver_is_not_the_frameworks() -> None:
+    printed = "Could not load dynamic library: libcuda.so.1: cannot open shared object file"
+    check = named(on(torch=examined(printed=printed)), "torch.libraries")
+    assert (check.status, check.fix) == ("SKIP", "See gpu.driver")
+
+
+def test_what_a_crash_kept_from_being_asked_has_its_ids() -> None:
+    crashed = dataclasses.replace(TORCH, devices=None, examination=None, products=(), problem="killed by SIGSEGV")
+    facts = on(torch=crashed)
+    assert named(facts, "torch.import").status == "FAIL"
+    for what in ("cuda-driver", "gpu", "architecture"):
+        assert named(facts, f"torch.{what}").status == "SKIP"

@@ -36,6 +36,7 @@ def test_every_id_is_documented_and_the_other_way_round(tmp_path: Path) -> None:
     several = on(driver=type(GOOD.driver)("580", (13, 0), (GPU, GPU)))
     seen = {check.id for check in diagnose(several)}
     seen |= {check.id for facts, *_ in BROKEN.values() for check in diagnose(facts)}
+    seen |= {check.id for check in diagnose(on(host={"gpus_on_bus": {"AMD": 1}}))}
     seen |= {check.id for check in look_at_data(found(tmp_path), (tmp_path,))}
     seen |= {check.id for check in against([Pace("cpu", "Xeon", "cpu", 2, "numpy", Peaks(1e11, None))], [])}
     assert {general(id_) for id_ in seen} == written

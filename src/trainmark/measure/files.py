@@ -1,0 +1,21 @@
+"""Small files that the system writes for whoever asks; what can't be read is None."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def read_text(path: Path) -> str | None:
+    """What ``path`` holds, without the white space around it."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return None
+
+
+def read_number(path: Path) -> int | None:
+    """The whole number in ``path``."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
