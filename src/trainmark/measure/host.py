@@ -70,7 +70,7 @@ class Host:
     swap_bytes: tuple[int, int] | None = None
     clock_resolution_seconds: float | None = None
     gpus_on_bus: dict[str, int] | None = None
-    energy_problem: str | None = None
+    energy_problem: str | None = "it was not looked at"
     nvidia_device_files: tuple[str, ...] = ()
     wsl_gpu: bool = False
     nvidia_smi: str | None = None

@@ -42,6 +42,7 @@ def test_every_answer(tmp_path: Path) -> None:
         numa_node=1,
         peers=(0,),
         processes=(4711,),
+        exclusive=False,
     )
 
 
