@@ -124,7 +124,7 @@ class ProcessTree:
         import psutil
 
         start = self._clock()
-        if start < self._map_due or untimed_seconds < _WITHIN * self._map_seconds:
+        if start < self._map_due or untimed_seconds <= _WITHIN * self._map_seconds:
             return None
         total, found = 0, False
         for process in self._processes():

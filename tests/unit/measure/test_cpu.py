@@ -64,9 +64,10 @@ def test_a_process_that_is_gone() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux divides shared pages")
 def test_the_map_of_memory_is_not_read_into_what_is_timed() -> None:
-    now = iter([10.0, 10.1, 1000.0, 1000.0, 1000.1]).__next__  # it takes 0.1 s
+    now = iter([10.0, 10.0, 10.1, 1000.0, 1000.0, 1000.1]).__next__  # it takes 0.1 s
     tree = ProcessTree(os.getpid(), clock=now)
-    assert (tree.proportional_bytes(0.0) or 0) > 2**20, "of the first nothing is known"
+    assert tree.proportional_bytes(0.0) is None, "the next epoch follows at once"
+    assert (tree.proportional_bytes(0.5) or 0) > 2**20, "what the first one takes is not known"
     assert tree.proportional_bytes(0.9) is None
     assert (tree.proportional_bytes(1.1) or 0) > 2**20
 
