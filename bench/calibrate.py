@@ -13,6 +13,7 @@ Needs TRAINMARK_DATA.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import math
 import os
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.comparison import MARGIN
-from trainmark.analysis.statistics import paired_mean, speed_verdict
+from trainmark.analysis.statistics import paired_difference, speed_verdict
 from trainmark.analysis.summary import summarize
 from trainmark.record.store import load
 from trainmark.workload import catalog
@@ -74,15 +75,17 @@ def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
     rng = random.Random(seed)
     same = [math.log(a / b) for a, b in zip(seconds["a"], seconds["again"], strict=False)]
     slowed = [math.log(a / b) for a, b in zip(seconds["a"], seconds["more"], strict=False)]
+    planted = math.log(STEPS / MORE_STEPS)
     found = {
         "rounds_in_pool": count,
         "epoch_seconds": seconds,
         "spread_of_seconds": statistics.stdev(map(math.log, seconds["a"])),
         "spread_of_pairs": statistics.stdev(same),
-        "true_ratio_of_slowed": math.exp(statistics.fmean(slowed)),
+        "planted_ratio_of_slowed": math.exp(planted),
+        "measured_ratio_of_slowed": dataclasses.asdict(paired_difference(slowed).exponential()),
         "same_5": _draw(same, 5, 0.0, rng),
-        "slowed_5": _draw(slowed, 5, statistics.fmean(slowed), rng),
-        "slowed_20": _draw(slowed, 20, statistics.fmean(slowed), rng),
+        "slowed_5": _draw(slowed, 5, planted, rng),
+        "slowed_20": _draw(slowed, 20, planted, rng),
     }
     print(json.dumps({key: value for key, value in found.items() if key != "epoch_seconds"}, indent=1))
     return found
@@ -99,7 +102,7 @@ def _draw(logs: list[float], rounds: int, truth: float, rng: random.Random) -> d
     verdicts: Counter[str] = Counter()
     covered = 0
     for _ in range(DRAWS):
-        estimate = paired_mean(rng.choices(logs, k=rounds))
+        estimate = paired_difference(rng.choices(logs, k=rounds))
         verdicts[speed_verdict(estimate.exponential(), MARGIN)] += 1
         assert estimate.low is not None
         assert estimate.high is not None

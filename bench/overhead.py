@@ -26,7 +26,7 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.statistics import paired_mean
+from trainmark.analysis.statistics import paired_difference
 from trainmark.cli.options import cache_dir
 from trainmark.data.locate import locate
 from trainmark.execute import request as requests
@@ -103,7 +103,7 @@ def sampling(pairs: int, device: str, folder: Path) -> dict[str, Any]:
     share = (time.process_time() - used) / (time.perf_counter() - start)
     seconds = [epoch.seconds for epoch in record.epochs[2:]]  # unwatched, watched, unwatched, ...
     ratios = [log(watched / before) for before, watched in zip(seconds[::2], seconds[1::2], strict=True)]
-    ratio = paired_mean(ratios).exponential()
+    ratio = paired_difference(ratios).exponential()
     print(f"watched / unwatched epoch: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], n = {len(ratios)} pairs")
     print(f"the watching process itself used {100 * share:.2f} % of one core, looking in every second epoch")
     return {"seconds": seconds, "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "own_share": share}
@@ -133,7 +133,7 @@ def main() -> None:
             ours = measured(workload)
             pairs.append((ours, before if before is not None else bare(workload, mnist.directory)))
             print(f"{workload} pair {number + 1}: trainmark {ours:.3f} s, bare {pairs[-1][1]:.3f} s", flush=True)
-        ratio = paired_mean([log(ours / theirs) for ours, theirs in pairs]).exponential()
+        ratio = paired_difference([log(ours / theirs) for ours, theirs in pairs]).exponential()
         results[workload] = {"pairs": pairs, "ratio": ratio.value, "low": ratio.low, "high": ratio.high}
         interval = "no interval" if ratio.low is None else f"[{ratio.low:.4f}, {ratio.high:.4f}]"
         print(f"{workload}: trainmark / bare = {ratio.value:.4f} {interval}, n = {len(pairs)} pairs", flush=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rounds import Outcome
 
 from trainmark import units
-from trainmark.analysis.statistics import Estimate, median, paired_mean
+from trainmark.analysis.statistics import Estimate, median, paired_difference
 from trainmark.report.table import Cell, Column, Row, Table, span
 from trainmark.workload import traffic
 from trainmark.workload.model import lay_out
@@ -127,7 +127,7 @@ def standings(course: Course, outcome: Outcome) -> list[Standing]:
 
 def paired_ratio(theirs: Sequence[float], these: Sequence[float]) -> Estimate:
     """Their seconds / these seconds, paired round by round."""
-    return paired_mean([math.log(a / b) for a, b in zip(theirs, these, strict=True)]).exponential()
+    return paired_difference([math.log(a / b) for a, b in zip(theirs, these, strict=True)]).exponential()
 
 
 def least_accuracy(accuracies: Mapping[str, float], reference: str | None, examples: int) -> float | None:

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, Estimate, paired_mean, welch
+from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, Estimate, paired_difference, unpaired_difference
 from trainmark.analysis.summary import RunSummary
 
 Reading = Callable[[RunSummary], float | None]
@@ -32,8 +32,8 @@ class Match:
         if not self.count:
             return None
         if not self.paired:
-            return welch(self.reference, self.these)
-        return paired_mean([a - b for a, b in zip(self.reference, self.these, strict=True)])
+            return unpaired_difference(self.reference, self.these)
+        return paired_difference([a - b for a, b in zip(self.reference, self.these, strict=True)])
 
 
 def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool) -> Match:

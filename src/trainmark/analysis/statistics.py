@@ -2,6 +2,9 @@
 
 Times are compared on a logarithmic scale: a ratio of 2 and a ratio of 1/2 are then equally far from 1, and swapping
 the two sides swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no interval.
+
+On a machine that is shared, some runs are slower by half for reasons of their own. A mean follows them and its interval
+grows with them, so the mean is trimmed; ``bench/calibrate.py`` shows what that does.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from trainmark.analysis.student import t_quantile
 
 CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 3
+TRIMMED = 0.2
+"""Share of the values that is left out at each end of a trimmed mean, rounded down: one of five."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -36,27 +41,54 @@ class Estimate:
         return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
 
 
-def paired_mean(differences: Sequence[float]) -> Estimate:
-    """Mean of paired differences with Student's interval ``mean ± t·s/√n``; at least one difference."""
-    count = len(differences)
-    mean = statistics.fmean(differences)
-    if count < FEWEST_FOR_INTERVAL:
-        return Estimate(mean, None, None)
-    half = t_quantile(CONFIDENCE, count - 1) * statistics.stdev(differences) / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half)
+def paired_difference(differences: Sequence[float]) -> Estimate:
+    """Trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
+
+    Of at least one difference; of fewer than five nothing is trimmed, and this is Student's interval.
+    """
+    trimmed = _trimmed(differences)
+    if len(differences) < FEWEST_FOR_INTERVAL:
+        return Estimate(trimmed.mean, None, None)
+    half = t_quantile(CONFIDENCE, trimmed.kept - 1) * math.sqrt(trimmed.squared_error)
+    return Estimate(trimmed.mean, trimmed.mean - half, trimmed.mean + half)
 
 
-def welch(these: Sequence[float], others: Sequence[float]) -> Estimate:
-    """Mean of ``these`` less mean of ``others``, unpaired, of unequal variances (Welch 1947); each at least one."""
-    difference = statistics.fmean(these) - statistics.fmean(others)
+def unpaired_difference(these: Sequence[float], others: Sequence[float]) -> Estimate:
+    """Trimmed mean of ``these`` less that of ``others``, of unequal variances (Yuen 1974); each at least one.
+
+    Of fewer than five values nothing is trimmed, and this is Welch's interval (1947).
+    """
+    first, second = _trimmed(these), _trimmed(others)
+    difference = first.mean - second.mean
     if min(len(these), len(others)) < FEWEST_FOR_INTERVAL:
         return Estimate(difference, None, None)
-    a, b = (statistics.variance(values) / len(values) for values in (these, others))
-    if a + b == 0:
+    squared_error = first.squared_error + second.squared_error
+    if squared_error == 0:
         return Estimate(difference, difference, difference)
-    degrees = (a + b) ** 2 / (a**2 / (len(these) - 1) + b**2 / (len(others) - 1))
-    half = t_quantile(CONFIDENCE, degrees) * math.sqrt(a + b)
+    degrees = squared_error**2 / sum(each.squared_error**2 / (each.kept - 1) for each in (first, second))
+    half = t_quantile(CONFIDENCE, degrees) * math.sqrt(squared_error)
     return Estimate(difference, difference - half, difference + half)
+
+
+@dataclass(frozen=True)
+class _Trimmed:
+    """A mean of the ``kept`` values in the middle; its error is that of all, the outer ones drawn in to them."""
+
+    mean: float
+    squared_error: float
+    kept: int
+
+
+def _trimmed(values: Sequence[float]) -> _Trimmed:
+    ordered, count = sorted(values), len(values)
+    cut = int(TRIMMED * count)
+    middle = ordered[cut : count - cut]
+    kept = len(middle)
+    if kept < 2:
+        return _Trimmed(statistics.fmean(middle), 0.0, kept)
+    winsorized = [middle[0]] * cut + middle + [middle[-1]] * cut
+    squared_error = (count - 1) * statistics.variance(winsorized) / (kept * (kept - 1))
+    return _Trimmed(statistics.fmean(middle), squared_error, kept)
 
 
 def median(values: Sequence[float]) -> float | None:

@@ -13,9 +13,9 @@ from trainmark.analysis.statistics import (
     learning_verdict,
     median,
     median_interval,
-    paired_mean,
+    paired_difference,
     speed_verdict,
-    welch,
+    unpaired_difference,
 )
 
 LN2 = math.log(2)
@@ -24,7 +24,7 @@ LN2 = math.log(2)
 def test_paired_log_ratios_by_hand() -> None:
     # 4/2, 4/1, 4/4: the logarithms are ln 2 times 1, 2, 0, so mean ln 2, deviation ln 2, and t(2) = 4.302653:
     # ln 2 ± 4.302653 · 0.693147 / √3 = 0.693147 ± 1.721875
-    ratio = paired_mean([LN2, 2 * LN2, 0.0]).exponential()
+    ratio = paired_difference([LN2, 2 * LN2, 0.0]).exponential()
     assert ratio.value == pytest.approx(2)
     assert ratio.low == pytest.approx(0.357461, rel=1e-5)
     assert ratio.high == pytest.approx(11.190004, rel=1e-5)
@@ -33,21 +33,21 @@ def test_paired_log_ratios_by_hand() -> None:
 def test_welch_by_hand() -> None:
     # means 2 and 5, variances 1 and 4, n = 3 and 3: standard error √(1/3 + 4/3) = 1.290994,
     # ν = (5/3)² / ((1/3)²/2 + (4/3)²/2) = 2.941176, t = 3.219; 3.219 · 1.290994 = 4.156
-    estimate = welch([1, 2, 3], [3, 5, 7])
+    estimate = unpaired_difference([1, 2, 3], [3, 5, 7])
     assert estimate.value == pytest.approx(-3)
     assert estimate.low == pytest.approx(-7.156, abs=2e-3)
     assert estimate.high == pytest.approx(1.156, abs=2e-3)
 
 
 def test_welch_of_equal_values_is_a_point() -> None:
-    assert welch([2, 2, 2], [1, 1, 1]) == Estimate(1, 1, 1)
+    assert unpaired_difference([2, 2, 2], [1, 1, 1]) == Estimate(1, 1, 1)
 
 
 def test_two_values_give_no_interval() -> None:
-    assert paired_mean([1.0, 2.0]) == Estimate(1.5, None, None)
-    assert welch([1.0, 1.1], [1.0, 1.0, 1.0]).low is None
+    assert paired_difference([1.0, 2.0]) == Estimate(1.5, None, None)
+    assert unpaired_difference([1.0, 1.1], [1.0, 1.0, 1.0]).low is None
     assert median_interval([1.0, 2.0]) is None
-    assert paired_mean([0.1, 0.2]).exponential().low is None
+    assert paired_difference([0.1, 0.2]).exponential().low is None
 
 
 def test_the_median() -> None:
