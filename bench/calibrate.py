@@ -69,7 +69,7 @@ def _toml(steps: int) -> str:
 
 
 def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
-    """Comparisons of 5 and of 20 rounds, drawn from the pool."""
+    """Comparisons of 5 and of 20 rounds, drawn from the pool; also of equal runs whose one side is reckoned slower."""
     seconds = {name: _seconds(folder / name) for name in ("a", "again", "more")}
     count = min(map(len, seconds.values()))
     rng = random.Random(seed)
@@ -86,6 +86,10 @@ def judge(folder: Path, seed: int = 1) -> dict[str, Any]:
         "same_5": _draw(same, 5, 0.0, rng),
         "slowed_5": _draw(slowed, 5, planted, rng),
         "slowed_20": _draw(slowed, 20, planted, rng),
+        **{
+            f"moved_by_{percent}_percent_5": _draw([each - math.log(1 + percent / 100) for each in same], 5, None, rng)
+            for percent in (10, 20, 30, 50)
+        },
     }
     print(json.dumps({key: value for key, value in found.items() if key != "epoch_seconds"}, indent=1))
     return found
@@ -98,7 +102,7 @@ def _seconds(folder: Path) -> list[float]:
     return [seconds for seconds in known if seconds is not None]
 
 
-def _draw(logs: list[float], rounds: int, truth: float, rng: random.Random) -> dict[str, Any]:
+def _draw(logs: list[float], rounds: int, truth: float | None, rng: random.Random) -> dict[str, Any]:
     verdicts: Counter[str] = Counter()
     covered = 0
     for _ in range(DRAWS):
@@ -106,9 +110,10 @@ def _draw(logs: list[float], rounds: int, truth: float, rng: random.Random) -> d
         verdicts[speed_verdict(estimate.exponential(), MARGIN)] += 1
         assert estimate.low is not None
         assert estimate.high is not None
-        covered += estimate.low <= truth <= estimate.high
+        covered += truth is not None and estimate.low <= truth <= estimate.high
     shares = {verdict: number / DRAWS for verdict, number in sorted(verdicts.items())}
-    return {"draws": DRAWS, "rounds": rounds, "verdicts": shares, "covers_truth": covered / DRAWS}
+    coverage = {} if truth is None else {"covers_truth": covered / DRAWS}
+    return {"draws": DRAWS, "rounds": rounds, "verdicts": shares, **coverage}
 
 
 def bar(folder: Path, times: int) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from trainmark.analysis.reference import references
 from trainmark.analysis.results import Comparison, GroupResult, Learning, Reached, Speedup, Spread
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
+    TRIMMED,
+    WHOLE,
     Estimate,
     learning_verdict,
     median,
@@ -156,7 +158,7 @@ def _held_against(
     interleaved = side.group.key.protocol == "fresh"
     if side.group.key.train_examples == reference.group.key.train_examples:
         times = match(reference.runs, side.runs, _log_epoch_seconds, pairs=interleaved)
-        if (difference := times.difference()) is not None:
+        if (difference := times.difference(TRIMMED)) is not None:
             speedup = _speedup(difference.exponential(), margin, learns=side.learns and reference.learns)
             caveats |= set() if times.paired else {Caveat.UNPAIRED}
             caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
@@ -174,7 +176,7 @@ def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
     ends = (side.runs, reference.runs) if pairs else (_last_repeats(side.runs), _last_repeats(reference.runs))
     for quantity, of in _READINGS.items():
         # match() gives reference less these; the other way round, above 0 is better.
-        difference = match(*ends, of, pairs=pairs).difference()
+        difference = match(*ends, of, pairs=pairs).difference(WHOLE)
         if difference is not None:
             learns = side.learns or reference.learns
             verdict = learning_verdict(difference, LEARNING_MARGIN) if learns else "unclear"

@@ -27,13 +27,17 @@ class Match:
         """How many rounds, or runs of the smaller side, the estimate rests on."""
         return min(len(self.reference), len(self.these))
 
-    def difference(self) -> Estimate | None:
-        """Reference less these, or None when a side has no value."""
+    def difference(self, trimmed: float) -> Estimate | None:
+        """Reference less these, or None when a side has no value.
+
+        Args:
+            trimmed: share of the values that is left out at each end.
+        """
         if not self.count:
             return None
         if not self.paired:
-            return unpaired_difference(self.reference, self.these)
-        return paired_difference([a - b for a, b in zip(self.reference, self.these, strict=True)])
+            return unpaired_difference(self.reference, self.these, trimmed)
+        return paired_difference([a - b for a, b in zip(self.reference, self.these, strict=True)], trimmed)
 
 
 def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool) -> Match:

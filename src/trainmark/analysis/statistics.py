@@ -20,7 +20,9 @@ from trainmark.analysis.student import t_quantile
 CONFIDENCE = 0.95
 FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
-"""Share of the values that is left out at each end of a trimmed mean, rounded down: one of five."""
+"""Share of the seconds that is left out at each end of a trimmed mean, rounded down: one of five."""
+WHOLE = 0.0
+"""Nothing is left out: of what a training came to, as one of five that learnt nothing is no accident of the machine."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -41,24 +43,24 @@ class Estimate:
         return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
 
 
-def paired_difference(differences: Sequence[float]) -> Estimate:
+def paired_difference(differences: Sequence[float], trimmed: float = TRIMMED) -> Estimate:
     """Trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
 
     Of at least one difference; of fewer than five nothing is trimmed, and this is Student's interval.
     """
-    trimmed = _trimmed(differences)
+    middle = _middle(differences, trimmed)
     if len(differences) < FEWEST_FOR_INTERVAL:
-        return Estimate(trimmed.mean, None, None)
-    half = t_quantile(CONFIDENCE, trimmed.kept - 1) * math.sqrt(trimmed.squared_error)
-    return Estimate(trimmed.mean, trimmed.mean - half, trimmed.mean + half)
+        return Estimate(middle.mean, None, None)
+    half = t_quantile(CONFIDENCE, middle.kept - 1) * math.sqrt(middle.squared_error)
+    return Estimate(middle.mean, middle.mean - half, middle.mean + half)
 
 
-def unpaired_difference(these: Sequence[float], others: Sequence[float]) -> Estimate:
+def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED) -> Estimate:
     """Trimmed mean of ``these`` less that of ``others``, of unequal variances (Yuen 1974); each at least one.
 
     Of fewer than five values nothing is trimmed, and this is Welch's interval (1947).
     """
-    first, second = _trimmed(these), _trimmed(others)
+    first, second = _middle(these, trimmed), _middle(others, trimmed)
     difference = first.mean - second.mean
     if min(len(these), len(others)) < FEWEST_FOR_INTERVAL:
         return Estimate(difference, None, None)
@@ -71,7 +73,7 @@ def unpaired_difference(these: Sequence[float], others: Sequence[float]) -> Esti
 
 
 @dataclass(frozen=True)
-class _Trimmed:
+class _Middle:
     """A mean of the ``kept`` values in the middle; its error is that of all, the outer ones drawn in to them."""
 
     mean: float
@@ -79,16 +81,16 @@ class _Trimmed:
     kept: int
 
 
-def _trimmed(values: Sequence[float]) -> _Trimmed:
+def _middle(values: Sequence[float], trimmed: float) -> _Middle:
     ordered, count = sorted(values), len(values)
-    cut = int(TRIMMED * count)
+    cut = int(trimmed * count)
     middle = ordered[cut : count - cut]
     kept = len(middle)
     if kept < 2:
-        return _Trimmed(statistics.fmean(middle), 0.0, kept)
+        return _Middle(statistics.fmean(middle), 0.0, kept)
     winsorized = [middle[0]] * cut + middle + [middle[-1]] * cut
     squared_error = (count - 1) * statistics.variance(winsorized) / (kept * (kept - 1))
-    return _Trimmed(statistics.fmean(middle), squared_error, kept)
+    return _Middle(statistics.fmean(middle), squared_error, kept)
 
 
 def median(values: Sequence[float]) -> float | None:

@@ -232,6 +232,14 @@ def test_do_they_learn_the_same_thing(values: list[float], verdict: str) -> None
     assert group.learning.verdict == verdict
 
 
+def test_one_training_of_five_that_learnt_nothing_is_not_trimmed_away() -> None:
+    """What others on the machine do may slow a run down by half, but not keep it from learning."""
+    stuck = accuracies([0.97, 0.97, 0.1, 0.97, 0.97], backend="torch")
+    group = other(compare(accuracies([0.97] * 5) + stuck))
+    assert group.learning.difference == pytest.approx(-0.87 / 5)
+    assert group.learning.verdict == "unclear"
+
+
 def test_learning_is_judged_by_the_training_set_where_nothing_was_tested() -> None:
     group = other(compare(rounds([2.0] * 3, test_accuracy=None) + fast([2.0] * 3, test_accuracy=None)))
     assert group.learning.quantity == "train_accuracy"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.analysis.statistics import (
+    WHOLE,
     Estimate,
     learning_verdict,
     median,
@@ -28,6 +29,28 @@ def test_paired_log_ratios_by_hand() -> None:
     assert ratio.value == pytest.approx(2)
     assert ratio.low == pytest.approx(0.357461, rel=1e-5)
     assert ratio.high == pytest.approx(11.190004, rel=1e-5)
+
+
+def test_of_five_the_outer_two_are_trimmed_by_hand() -> None:
+    # 1, 2, 4 stay: mean 7/3. Winsorized 1, 1, 2, 4, 4 has variance 2.3; error² = 4 · 2.3 / (3 · 2) = 1.533333,
+    # and t(2) = 4.302653: 4.302653 · 1.238278 = 5.327882
+    estimate = paired_difference([4.0, 100.0, 1.0, -50.0, 2.0])
+    assert estimate.value == pytest.approx(7 / 3)
+    assert estimate.low == pytest.approx(7 / 3 - 5.327882, rel=1e-5)
+    assert estimate.high == pytest.approx(7 / 3 + 5.327882, rel=1e-5)
+
+
+def test_unpaired_means_are_trimmed_too_by_hand() -> None:
+    # the same five against themselves less 3: errors² 1.533333 each, degrees (2e)²/(2·e²/2) = 4, t(4) = 2.776445
+    estimate = unpaired_difference([4.0, 100.0, 1.0, -50.0, 2.0], [1.0, 97.0, -2.0, -53.0, -1.0])
+    assert estimate.value == pytest.approx(3)
+    assert estimate.high == pytest.approx(3 + 2.776445 * math.sqrt(2 * 1.533333), rel=1e-5)
+
+
+def test_nothing_is_trimmed_of_four_or_where_it_is_not_wanted() -> None:
+    assert paired_difference([0.0, 0.0, 0.0, 8.0]).value == 2
+    assert paired_difference([0.0, 0.0, 0.0, 0.0, 10.0], trimmed=WHOLE).value == 2
+    assert paired_difference([0.0, 0.0, 0.0, 0.0, 10.0]).value == 0
 
 
 def test_welch_by_hand() -> None:
