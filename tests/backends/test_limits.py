@@ -19,7 +19,7 @@ from trainmark.backends.limits import Limited, best_seconds
 backend = registry.load(sys.argv[1])
 assert isinstance(backend, Limited)
 limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, 1))
-small, large = (best_seconds(limits.product(size), time.perf_counter, 0.1) for size in (512, 2048))
+small, large = (best_seconds(limits.products([(size,) * 3]), time.perf_counter, 0.1) for size in (512, 2048))
 print(large / small, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))
 """
 

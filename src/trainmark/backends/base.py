@@ -25,6 +25,8 @@ from trainmark.workload.spec import Workload
 Style = Literal["idiomatic", "fast"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
 SplitName = Literal["train", "test"]
+Part = Literal["fetch", "input", "copy", "optimizer"]
+"""What a trainer can be made without, where its backend is :class:`~trainmark.backends.parts.Separable`."""
 
 STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
@@ -70,6 +72,7 @@ class Options:
         threads: of the CPU; None leaves the framework's own choice.
         memory_fraction: of the device's memory, 0 to 1; None leaves it alone.
         seed: of the framework's own random numbers (dropout, its own shuffle, distortions).
+        without: parts of a step that are left out, so that their cost can be told; what is trained then is nothing.
     """
 
     style: Style
@@ -78,6 +81,7 @@ class Options:
     seed: int
     threads: int | None = None
     memory_fraction: float | None = None
+    without: frozenset[Part] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -27,11 +27,14 @@ from trainmark.backends.base import (
     EpochPlan,
     Evaluation,
     Options,
+    Part,
     SplitName,
     Steps,
+    Style,
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
+from trainmark.backends.parts import PARTS
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
@@ -42,7 +45,12 @@ class Behaviour:
     """What the fake does.
 
     Args:
-        step_seconds: duration of a step on ``cpu``; ``cuda:0`` is ``speedup`` times faster.
+        step_seconds: duration of a step on ``cpu``, whatever it computes; ``cuda:0`` is ``speedup`` times faster.
+        flops_per_second: adds to that the FLOPs of the step; 0 adds nothing.
+        optimizer_seconds: adds to that, too.
+        input_seconds, copy_seconds, dispatch_seconds: of a step on the host, which the device does not wait for;
+            ``fast`` has none of them.
+        fetches: whether the host waits for the device after every step.
         at_step: when ``fail`` happens.
         fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
             ``exit``.
@@ -51,6 +59,12 @@ class Behaviour:
     """
 
     step_seconds: float = 0.001
+    flops_per_second: float = 0.0
+    optimizer_seconds: float = 0.0
+    input_seconds: float = 0.0
+    copy_seconds: float = 0.0
+    dispatch_seconds: float = 0.0
+    fetches: bool = False
     speedup: float = 4.0
     at_step: int = 0
     fail: str = ""
@@ -88,19 +102,39 @@ class FakeBackend:
             time.sleep(3600)
         return np.matmul(LEFT, RIGHT), device
 
+    def parts(self, options: Options) -> frozenset[Part]:
+        """Those that it was told to have."""
+        does = behaviour()
+        return frozenset(part for part in PARTS if _cost(part, does, options.style))
+
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> FakeTrainer:  # noqa: ARG002
         """A trainer whose loss falls by itself."""
         require_support(self.capabilities(), workload, options)
-        return FakeTrainer(options, behaviour())
+        return FakeTrainer(model, options, behaviour())
+
+
+def _cost(part: Part, does: Behaviour, style: Style) -> float:
+    """Seconds of a part of a step, 1 for yes."""
+    if part == "optimizer":
+        return does.optimizer_seconds
+    if style == "fast":
+        return 0.0
+    return {"fetch": float(does.fetches), "input": does.input_seconds, "copy": does.copy_seconds}[part]
 
 
 class FakeTrainer:
     """Queues steps on a device that lives in the future."""
 
-    def __init__(self, options: Options, does: Behaviour) -> None:
+    def __init__(self, model: Model, options: Options, does: Behaviour) -> None:
         self._does = does
         self._device = options.device
-        self._step_seconds = does.step_seconds / (1 if options.device == "cpu" else does.speedup)
+        costs = {part: 0.0 if part in options.without else _cost(part, does, options.style) for part in PARTS}
+        self._speed = 1.0 if options.device == "cpu" else does.speedup
+        self._step_seconds = does.step_seconds + costs["optimizer"]
+        self._example_seconds = model.training_flops / does.flops_per_second if does.flops_per_second else 0.0
+        self._host_seconds = costs["input"] + costs["copy"]
+        self._host_seconds += does.dispatch_seconds if options.style == "idiomatic" else 0.0
+        self._fetches = bool(costs["fetch"])
         self._busy_until = 0.0
         self._step = 0
         self._sizes: list[int] = []
@@ -127,9 +161,15 @@ class FakeTrainer:
         results = []
         for _ in range(steps):
             self._fail_if_asked()
-            self._busy_until = max(self._busy_until, time.perf_counter()) + self._step_seconds
+            size = self._sizes.pop(0)
+            if self._host_seconds:
+                time.sleep(self._host_seconds)
+            seconds = (self._step_seconds + size * self._example_seconds) / self._speed
+            self._busy_until = max(self._busy_until, time.perf_counter()) + seconds
+            if self._fetches:
+                self.synchronize()
             loss = 2.0 * math.exp(-self._step / 200) + 0.05
-            hits = int(self._sizes.pop(0) * (1 - min(loss, 2.0) / 2.2))
+            hits = int(size * (1 - min(loss, 2.0) / 2.2))
             results.append((math.nan if self._asked_for("nan") and self._step >= self._does.at_step else loss, hits))
             self._step += 1
             tick()
@@ -154,8 +194,8 @@ class FakeTrainer:
         return np.zeros((len(images), 10))
 
     def weights(self) -> Weights:
-        """The weights as they came."""
-        return dict(self._weights)
+        """The weights as they came, moved a little by every step."""
+        return {name: value + np.float32(1e-3 * self._step) for name, value in self._weights.items()}
 
     def settings(self) -> dict[str, Any]:
         """One setting, so that it can be looked for in a record."""

@@ -7,7 +7,7 @@ rate counts: noise only ever makes a device look slower.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +24,8 @@ _SHARE_OF_MEMORY = 1 / 16
 _CPU_BYTES, _LARGEST_COPY_BYTES = 2**28, 2**31  # far more than any cache holds
 
 Clock = Callable[[], float]
+Shape = tuple[int, int, int]
+"""Of a product, ``(rows, inner, columns)``: ``[rows, inner]`` by ``[inner, columns]``."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,9 @@ class Work:
 class Limits(Protocol):
     """A device, ready for such work in one precision."""
 
-    def product(self, size: int) -> Work:
-        """A ``[size, size]`` by ``[size, size]`` matrix product, computed as a training step computes its own."""
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """Matrix products, one after the other, each computed as a training step computes its own; all in one program
+        where the framework compiles programs."""
 
     def copy(self, size: int) -> Work:
         """A copy of ``size`` bytes from one place in the device's memory to another."""
@@ -102,7 +105,7 @@ def _products(limits: Limits, device: Device, clock: Clock) -> Iterator[tuple[fl
         too_slow = before and seconds * (size / before) ** 3 > _LONGEST_SECONDS
         if before and (too_large or too_slow):
             return
-        seconds = best_seconds(limits.product(size), clock)
+        seconds = best_seconds(limits.products([(size, size, size)]), clock)
         yield 2 * size**3 / seconds, size
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
 
 from trainmark.backends.base import Device
-from trainmark.backends.limits import Peaks, Work, best_seconds, measure
+from trainmark.backends.limits import Peaks, Shape, Work, best_seconds, measure
 
 
 @dataclass
@@ -35,9 +36,9 @@ class Slow:
 
         return Work(queue, wait)
 
-    def product(self, size: int) -> Work:
-        self.largest = max(self.largest, size)
-        return self.work(2 * size**3 / self.flops_per_second)
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        self.largest = max(self.largest, *(rows for rows, _, _ in shapes))
+        return self.work(sum(2 * m * k * n for m, k, n in shapes) / self.flops_per_second)
 
     def copy(self, size: int) -> Work:
         return self.work(2 * size / self.bytes_per_second)
@@ -68,7 +69,8 @@ def test_products_that_do_not_fit_are_not_tried() -> None:
 
 def test_the_fastest_size_counts() -> None:
     class Uneven(Slow):
-        def product(self, size: int) -> Work:
+        def products(self, shapes: Sequence[Shape]) -> Work:
+            ((size, _, _),) = shapes
             return self.work(2 * size**3 / (self.flops_per_second if size == 2048 else 1e11))
 
     uneven = Uneven()

@@ -11,16 +11,19 @@ does not see the device. Needs pytest, NumPy and the framework.
 
 import pytest
 
-_PARTS = ("suite", "arithmetic", "batches", "chance", "contract")
+_PARTS = ("suite", "arithmetic", "batches", "chance", "contract", "parts")
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))  # before any of them is imported
 
 from trainmark.backends.conformance.arithmetic import ArithmeticConformance  # noqa: E402
 from trainmark.backends.conformance.batches import BatchConformance  # noqa: E402
 from trainmark.backends.conformance.chance import ChanceConformance  # noqa: E402
 from trainmark.backends.conformance.contract import ContractConformance  # noqa: E402
+from trainmark.backends.conformance.parts import PartsConformance  # noqa: E402
 
 __all__ = ["BackendConformance"]
 
 
-class BackendConformance(ArithmeticConformance, BatchConformance, ChanceConformance, ContractConformance):
+class BackendConformance(
+    ArithmeticConformance, BatchConformance, ChanceConformance, ContractConformance, PartsConformance
+):
     """All of them; a subclass names ``backend`` and, where they differ, ``style``, ``device`` and ``precision``."""

@@ -17,6 +17,7 @@ from trainmark.backends.base import (
     Capabilities,
     Device,
     Options,
+    Part,
     Trainer,
     is_untested,
     require_support,
@@ -53,6 +54,10 @@ class JaxBackend:
         device = _object(options.device)
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
         return kind(workload, model, data, options, device)
+
+    def parts(self, options: Options) -> frozenset[Part]:
+        """``fast`` gathers its batches where they are; ``idiomatic`` hands NumPy arrays over, which are copied."""
+        return frozenset(("input", "optimizer") if options.style == "fast" else ("input", "copy", "optimizer"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

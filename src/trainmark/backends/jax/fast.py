@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
@@ -82,13 +83,26 @@ class FastTrainer(JaxTrainer):
         self, training: Training, images: Array, labels: Array, order: Array, key: Array
     ) -> tuple[Training, Array]:
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
-            x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
+            if "input" in self._options.without:
+                size = order.shape[1] or len(images)
+                x, y = images[:size], labels[:size]
+            else:
+                x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
             if self._workload.input.distortions is not None:
                 x = distort(self._workload.input, x, jax.random.fold_in(key, training.step), self._dtype)
-            return self._learn(training, x, y, chance.counted(self._options.seed, training.step))
+            training, row = self._learn(training, x, y, chance.counted(self._options.seed, training.step))
+            return (training if self._optimizer else self._unsettled(training)), row
 
         training, rows = lax.scan(step, training, order)
         return training, rows
+
+    def _unsettled(self, training: Training) -> Training:
+        """The same, but XLA may not know it: of weights that never change it would compute much before the loop."""
+        name = self._model.weighted_layers[0].kernel_name
+        kernel = training.weights[name]
+        corner = (0,) * kernel.ndim
+        kernel = kernel.at[corner].set(jnp.where(training.step < 0, 0, kernel[corner]))
+        return training._replace(weights={**training.weights, name: kernel})
 
 
 def _rows(array: Array, indices: Array) -> Array:

@@ -46,7 +46,8 @@ class IdiomaticTrainer(JaxTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Draw an order where none is given."""
-        self._batches = self._drawn(plan)
+        batches = self._drawn(plan)
+        self._batches = self._held(batches) if {"input", "copy"} & self._options.without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
         """The loop; losses stay on the device."""
@@ -75,6 +76,11 @@ class IdiomaticTrainer(JaxTrainer):
         for size in plan.sizes:
             yield self._taken(order[start : start + size])
             start += size
+
+    def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The first batch, over and over; already on the device where nothing is to be copied."""
+        x, y = next(batches)
+        yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._options.without else (x, y))
 
     def _taken(self, examples: Any) -> Batch:
         images = self._images[examples]

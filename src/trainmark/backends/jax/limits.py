@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array, lax
 
 from trainmark.backends.base import Options
 from trainmark.backends.jax.precision import product_dtype, set_arithmetic
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import Shape, Work
 
 
 class JaxLimits:
@@ -21,17 +22,30 @@ class JaxLimits:
         set_arithmetic(options.precision)
         self._device, self._dtype = device, product_dtype(options.precision)
 
-    def product(self, size: int) -> Work:
-        """A compiled product."""
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """One compiled program."""
         rng = np.random.default_rng(0)
-        left, right = (
-            jax.device_put(rng.random((size, size), np.float32), self._device).astype(self._dtype) for _ in range(2)
-        )
-        return _work(jax.jit(jnp.matmul), left, right)
+        operands = [
+            tuple(
+                jax.device_put(rng.random(size, np.float32), self._device).astype(self._dtype)
+                for size in ((m, k), (k, n))
+            )
+            for m, k, n in shapes
+        ]
+        return _work(jax.jit(_in_a_row), operands)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once, which XLA does not take out as it would a plain copy."""
         return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
+
+
+def _in_a_row(operands: list[tuple[Array, Array]]) -> list[Array]:
+    found: list[Array] = []
+    for left, right in operands:
+        # Each waits for the one before, as in a step: else XLA may compute several at once.
+        left, _ = lax.optimization_barrier((left, found[-1:]))
+        found.append(jnp.matmul(left, right))
+    return found
 
 
 def _work(function: Callable[..., Any], *arguments: Any) -> Work:

@@ -20,14 +20,22 @@ Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, Stat
 _STATE: dict[type, tuple[str, ...]] = {Adam: ("mean", "square"), RMSprop: ("square",)}
 
 
-def initial_state(spec: Optimizer, weights: Parameters) -> State:
+def initial_state(spec: Optimizer | None, weights: Parameters) -> State:
     """Everything that the optimiser remembers, at zero."""
-    names = (("momentum",) if spec.momentum else ()) if isinstance(spec, SGD) else _STATE[type(spec)]
+    if spec is None:
+        names: tuple[str, ...] = ("gradients",)
+    else:
+        names = (("momentum",) if spec.momentum else ()) if isinstance(spec, SGD) else _STATE[type(spec)]
     return {name: {key: jnp.zeros_like(weight) for key, weight in weights.items()} for name in names}
 
 
-def build(spec: Optimizer) -> Update:
-    """The update of an optimiser's specification."""
+def build(spec: Optimizer | None) -> Update:
+    """The update of an optimiser's specification; of None, one that only keeps the gradients.
+
+    They have to go somewhere: what nobody reads XLA does not compute.
+    """
+    if spec is None:
+        return lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
     if isinstance(spec, SGD):
         return lambda *arguments: _sgd(spec, *arguments)
     if isinstance(spec, Adam):

@@ -52,7 +52,8 @@ class JaxTrainer:
         self._dtype = precision.parameter_dtype(options.precision)
         self._network = network.build(model, precision.product_dtype(options.precision), convolve)
         self._loss = losses.build(workload.loss)
-        self._update = optimizers.build(workload.optimizer)
+        self._optimizer = None if "optimizer" in options.without else workload.optimizer
+        self._update = optimizers.build(self._optimizer)
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
         self._forward = jax.jit(lambda weights, x: self._network(weights, x, None))
         self._judge = jax.jit(self._judged)
@@ -62,7 +63,7 @@ class JaxTrainer:
         """Weights and a new optimiser, on the device."""
         taken = {name: self._put(np.asarray(value, self._dtype)) for name, value in weights.items()}
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
-        state = optimizers.initial_state(self._workload.optimizer, taken)
+        state = optimizers.initial_state(self._optimizer, taken)
         self._training = Training(taken, jax.device_put(state, self._device), average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
@@ -129,8 +130,8 @@ class JaxTrainer:
         return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
-        if self._workload.weight_average is None:
-            return {}
+        if self._workload.weight_average is None or self._optimizer is None:
+            return training.average
         t = training.step.astype(self._dtype)
         decay = jnp.minimum(self._workload.weight_average.decay, (1 + t) / (10 + t)).astype(self._dtype)
         return {name: value + (1 - decay) * (weights[name] - value) for name, value in training.average.items()}

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from numpy.typing import NDArray
 
-from trainmark.backends.base import ALL_KINDS, STYLES, Capabilities, Options, Trainer, is_untested, require_support
+from trainmark.backends.base import (
+    ALL_KINDS,
+    STYLES,
+    Capabilities,
+    Options,
+    Part,
+    Trainer,
+    is_untested,
+    require_support,
+)
 from trainmark.backends.examination import Examination
 from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
@@ -64,6 +73,10 @@ class KerasBackend:
         kind = self._engine.fast_trainer if options.style == "fast" else IdiomaticTrainer
         trainer: Trainer = kind(workload, model, data, options, self._engine)
         return trainer
+
+    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+        """What ``fit`` copies to the device is within Keras."""
+        return frozenset(("input", "optimizer"))
 
 
 class KerasOnTensorFlow(KerasBackend):

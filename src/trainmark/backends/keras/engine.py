@@ -39,6 +39,9 @@ class Engine(Protocol):
     def fast_trainer(self) -> Any:
         """The class of its fast trainer."""
 
+    def repeated(self, x: Any, y: Any, steps: int) -> Any:
+        """The same batch ``steps`` times over, as something that ``fit`` takes and that costs next to nothing."""
+
     def synchronize(self, values: Sequence[Any]) -> None:
         """Return when all queued work is done; ``values`` are what the last step changes."""
 

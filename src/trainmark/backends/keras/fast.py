@@ -38,6 +38,7 @@ class FastTrainer(KerasTrainer):
         self._images = ops.convert_to_tensor(images)
         self._train_labels = ops.convert_to_tensor(self._labels["train"])
         self._rng = np.random.default_rng([options.seed, 1])
+        self._held, self._updates = "input" in options.without, "optimizer" not in options.without
         # XLA has a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
         self._slow_in_loops = options.device == "cpu" and any(isinstance(layer, Conv2D) for layer in workload.model)
         self._capacity = (0, 0)

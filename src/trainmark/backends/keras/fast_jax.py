@@ -60,11 +60,20 @@ class JaxTrainer(FastTrainer):
         self, state: State, rows: Any, arrays: Any, place: tuple[Any, Any], *, size: int, whole: bool
     ) -> tuple[State, Any]:
         (x, y, order), (step, example) = arrays, place
-        if not whole:
+        if self._held:
+            x, y = x[:size], y[:size]
+        elif not whole:
             indices = jax.lax.dynamic_slice_in_dim(order, example, size)
             x, y = x[indices], y[indices]
         state, row = self._learn(state, x, y)
+        if not self._updates:
+            state = ([self._unsettled(state[0][0], step), *state[0][1:]], *state[1:])
         return state, rows.at[step].set(row)
+
+    def _unsettled(self, kernel: Any, step: Any) -> Any:
+        """The same, but XLA may not know it: of weights that never change it would compute much before the loop."""
+        corner = (0,) * kernel.ndim
+        return kernel.at[corner].set(jax.numpy.where(step < 0, 0, kernel[corner]))
 
     def _learn(self, state: State, x: Any, y: Any) -> tuple[State, Any]:
         trainable, others, optimizer = state

@@ -22,7 +22,9 @@ class TorchTrainer(FastTrainer):
         order = self._order.long()
         for number in range(count):
             x, y = self._images, self._train_labels
-            if not self._plan.whole:
+            if self._held:
+                x, y = x[:size], y[:size]
+            elif not self._plan.whole:
                 start = example + number * size
                 indices = order[start : start + size]
                 x, y = x.index_select(0, indices), y.index_select(0, indices)

@@ -56,13 +56,18 @@ class IdiomaticTrainer(KerasTrainer):
     def train(self, steps: int, tick: Callable[[], None]) -> Steps:
         """One ``fit``."""
         sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
-        if self._plan.whole:
+        if "input" in self._options.without:
+            x, y = self._inputs("train")[: sizes[0]], self._labels["train"][: sizes[0]]
+            self._network.fit(self._engine.repeated(x, y, steps), shuffle=False, verbose=0, callbacks=[report])
+        elif self._plan.whole:
             self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
         elif self._shuffled_by_keras(self._plan, steps):
-            for _ in range(steps // len(self._one_pass())):
+            left, one_pass = steps, len(self._one_pass())
+            while left:
                 self._engine.reseed(seed_of(self._options.seed, self._passes))
-                self._fit_arrays(len(self._labels["train"]), sizes[0], report)
+                self._fit_arrays(len(self._labels["train"]), sizes[0], report, most=left)
                 self._passes += 1
+                left -= min(left, one_pass)
         else:
             start = sum(self._plan.sizes[: self._step])
             edges = np.cumsum(sizes)
@@ -79,14 +84,24 @@ class IdiomaticTrainer(KerasTrainer):
         return self._workload.batches.sizes(len(self._labels["train"]))
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
-        """Whether ``fit`` on the arrays takes the batches of these steps: whole passes, or the whole set each time."""
-        one_pass = self._one_pass()
-        passes = steps // len(one_pass)
-        return plan.whole or (not self._distorted and plan.order is None and plan.sizes == one_pass * passes)
+        """Whether ``fit`` on the arrays takes the batches of these steps: whole epochs, or the whole set each time."""
+        whole_epoch = plan.order is None and steps == len(plan.sizes)
+        return plan.whole or (not self._distorted and whole_epoch)
 
-    def _fit_arrays(self, examples: int, size: int, report: Report, *, epochs: int = 1, shuffle: bool = True) -> None:
+    def _fit_arrays(
+        self,
+        examples: int,
+        size: int,
+        report: Report,
+        *,
+        epochs: int = 1,
+        shuffle: bool = True,
+        most: int | None = None,
+    ) -> None:
         x, y = self._inputs("train")[:examples], self._labels["train"][:examples]
         steps = examples // size if self._workload.batches.last == "drop" else None
+        if most is not None and most < -(-examples // size):
+            steps = most
         self._network.fit(
             x, y, batch_size=size, epochs=epochs, steps_per_epoch=steps, shuffle=shuffle, verbose=0, callbacks=[report]
         )

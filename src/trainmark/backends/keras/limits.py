@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import Shape, Work
 
 
 class TensorFlowLimits:
@@ -18,11 +18,13 @@ class TensorFlowLimits:
         self._device = "CPU:0" if options.device == "cpu" else "GPU:0"
         self._dtype = tf.float64 if options.precision == "fp64" else tf.float32
 
-    def product(self, size: int) -> Work:
-        """A product in a compiled function."""
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """One compiled function."""
         with tf.device(self._device):
-            left, right = (tf.random.uniform((size, size), dtype=self._dtype) for _ in range(2))
-        return self._work(tf.function(tf.matmul), left, right)
+            operands = [
+                tuple(tf.random.uniform(size, dtype=self._dtype) for size in ((m, k), (k, n))) for m, k, n in shapes
+            ]
+        return self._work(tf.function(_in_a_row), operands)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
@@ -38,3 +40,11 @@ class TensorFlowLimits:
                 last[:] = [function(*arguments)]
 
         return Work(queue, tf.test.experimental.sync_devices)
+
+
+def _in_a_row(operands: Sequence[tuple[Any, Any]]) -> list[Any]:
+    found: list[Any] = []
+    for left, right in operands:
+        with tf.control_dependencies(found[-1:]):  # as in a step: else TensorFlow may compute several at once
+            found.append(tf.matmul(left, right))
+    return found

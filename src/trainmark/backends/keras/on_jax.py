@@ -50,6 +50,10 @@ class JaxEngine:
 
         return JaxTrainer
 
+    def repeated(self, x: Any, y: Any, steps: int) -> Any:
+        """Arrays as a generator that has nothing to make."""
+        return ((x, y) for _ in range(steps))
+
     def synchronize(self, values: Sequence[Any]) -> None:
         """Wait for the state."""
         jax.block_until_ready(values)

@@ -68,6 +68,10 @@ class TensorFlowEngine:
 
         return TensorFlowTrainer
 
+    def repeated(self, x: Any, y: Any, steps: int) -> Any:
+        """Arrays as a data set that has nothing to make."""
+        return tf.data.Dataset.from_tensors((x, y)).repeat(steps)
+
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for all devices."""
         tf.test.experimental.sync_devices()

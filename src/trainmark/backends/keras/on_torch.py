@@ -57,6 +57,10 @@ class TorchEngine:
 
         return TorchTrainer
 
+    def repeated(self, x: Any, y: Any, steps: int) -> Any:
+        """Arrays as a generator that has nothing to make."""
+        return ((x, y) for _ in range(steps))
+
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for the device; the CPU computes at once."""
         if self._device.type == "cuda":

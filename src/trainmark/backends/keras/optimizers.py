@@ -26,6 +26,23 @@ def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Op
     return DefinedAdam(spec, average) if isinstance(spec, Adam) else DefinedRMSprop(spec, average)
 
 
+class KeptGradients(keras.optimizers.Optimizer):
+    """Updates nothing, and keeps the gradients: what nobody reads a compiler would not compute."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)
+
+    def build(self, variables: list[Any]) -> None:
+        """Make room for them."""
+        if not self.built:
+            super().build(variables)
+            self._kept = self.add_optimizer_variables(variables, "gradient")
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:  # noqa: ARG002
+        """One gradient."""
+        self.assign(self._kept[self._get_variable_index(variable)], gradient)
+
+
 def reset(optimizer: keras.optimizers.Optimizer, weights: list[Any]) -> None:
     """State to zero, in place, and the average to ``weights``: the same as a new optimiser."""
     for variable in optimizer.variables:

@@ -39,7 +39,11 @@ class KerasTrainer:
         self._labels = {"train": data.train.labels.astype(np.int32), "test": data.test.labels.astype(np.int32)}
         self._prepared: dict[SplitName, NDArray[Any]] = {}
         self._network = network.build(model)
-        self._optimizer = optimizers.build(workload.optimizer, workload.weight_average)
+        self._optimizer = (
+            optimizers.KeptGradients()
+            if "optimizer" in options.without
+            else optimizers.build(workload.optimizer, workload.weight_average)
+        )
         self._network.compile(
             optimizer=self._optimizer,
             loss=losses.build(workload.loss),

@@ -14,6 +14,7 @@ from trainmark.backends.base import (
     Capabilities,
     Device,
     Options,
+    Part,
     Precision,
     Trainer,
     is_untested,
@@ -65,6 +66,10 @@ class MxnetBackend:
         from trainmark.backends.mxnet.idiomatic import IdiomaticTrainer  # not above: MXNet 2 has not what it builds on
 
         return IdiomaticTrainer(workload, model, data, options)
+
+    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+        """A Module copies every batch into its graph, and can't be made not to."""
+        return frozenset(("input", "optimizer"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

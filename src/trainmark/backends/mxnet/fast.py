@@ -41,6 +41,7 @@ class FastTrainer(MxnetTrainer):
         super().load(weights)
         self._updates = self._optimizer(batch=1)
         self._update = mx.optimizer.get_updater(self._updates)
+        self._filled: set[int] = set()
 
     def compile(self, plan: EpochPlan) -> bool:
         """Bind a graph for each batch size of the plan."""
@@ -61,14 +62,17 @@ class FastTrainer(MxnetTrainer):
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]
             executor = self._executor(size, self._plan.whole)
-            if not self._plan.whole:
+            if not self._plan.whole and size not in self._filled:
                 self._fill(executor, self._order[self._examples_of_epoch : self._examples_of_epoch + size])
+                if "input" in self._without:
+                    self._filled.add(size)
             executor.forward(is_train=True)
             executor.backward()
             rows.append(executor.outputs[losses.ROW].copy())  # the next step writes over it
-            self._updates.rescale_grad = 1 / size
-            self._update(list(range(len(self._names))), list(self._gradients.values()), list(self._weights.values()))
-            self._follow()
+            if "optimizer" not in self._without:
+                self._updates.rescale_grad = 1 / size
+                self._update([*range(len(self._names))], [*self._gradients.values()], [*self._weights.values()])
+                self._follow()
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
             tick()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -34,6 +35,8 @@ class IdiomaticTrainer(MxnetTrainer):
         self._module = mx.mod.Module(self._symbol, context=self._context, logger=quiet)
         batch = (*workload.batches.sizes(len(data.train)), 1)[0]
         self._module.bind(*self._described(batch))
+        if "optimizer" in self._without:
+            self._module.update = lambda: None
 
     def load(self, weights: Weights) -> None:
         """Weights and a new optimiser."""
@@ -48,14 +51,16 @@ class IdiomaticTrainer(MxnetTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Make ready the batches."""
-        self._batches = self._epochs.batches(plan)
+        batches = self._epochs.batches(plan)
+        self._batches = itertools.repeat(next(batches)) if "input" in self._without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> mx.nd.NDArray:
         """``fit`` on the next steps; results stay on the device."""
         rows = Rows()
 
         def after_batch(_: object) -> None:
-            self._follow()
+            if "optimizer" not in self._without:
+                self._follow()
             tick()
 
         stretch = Stretch(self._batches, steps, self._described(1), self._divide_by)

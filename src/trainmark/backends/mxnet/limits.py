@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import mxnet as mx
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import Shape, Work
 
 
 class MxnetLimits:
@@ -18,11 +19,21 @@ class MxnetLimits:
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._dtype = "float64" if options.precision == "fp64" else "float32"
 
-    def product(self, size: int) -> Work:
-        """A product into a matrix that is there."""
-        shape = {"shape": (size, size), "ctx": self._context, "dtype": self._dtype}
-        left, right, out = (mx.nd.random.uniform(**shape) for _ in range(3))
-        return Work(partial(mx.nd.dot, left, right, out=out), mx.nd.waitall)
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """Products into matrices that are there."""
+        operands = [
+            tuple(
+                mx.nd.random.uniform(shape=size, ctx=self._context, dtype=self._dtype)
+                for size in ((m, k), (k, n), (m, n))
+            )
+            for m, k, n in shapes
+        ]
+
+        def queue() -> None:
+            for left, right, out in operands:
+                mx.nd.dot(left, right, out=out)
+
+        return Work(queue, mx.nd.waitall)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there."""

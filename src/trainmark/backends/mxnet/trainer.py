@@ -32,6 +32,7 @@ class MxnetTrainer:
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
+        self._without = options.without
         mx.random.seed(options.seed % _LARGEST_SEED)
         self._outputs = network.build(model)
         self._symbol = losses.training(workload.loss, model, self._outputs)

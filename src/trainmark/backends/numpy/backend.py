@@ -17,6 +17,7 @@ from trainmark.backends.base import (
     EpochPlan,
     Evaluation,
     Options,
+    Part,
     SplitName,
     Steps,
     require_support,
@@ -46,6 +47,10 @@ class NumpyBackend:
         require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
 
+    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+        """It gathers batches, and updates."""
+        return frozenset(("input", "optimizer"))
+
     def limits(self, options: Options) -> Limits:
         """Products and copies of the CPU."""
         return NumpyLimits(options)
@@ -66,6 +71,7 @@ class NumpyTrainer:
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
         self._rng = np.random.default_rng([options.seed, 1])
+        self._without = options.without
         self._labels = {"train": data.train.labels.astype(np.int64), "test": data.test.labels.astype(np.int64)}
         self._prepared = {
             "train": None if workload.input.distortions else prepare(workload.input, data.train.images, self._dtype),
@@ -165,6 +171,8 @@ class NumpyTrainer:
 
     def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         prepared = self._prepared["train"]
+        if "input" in self._without and prepared is not None:
+            return prepared[: end - start], self._labels["train"][: end - start]
         if self._order is None and prepared is not None:
             return prepared, self._labels["train"]
         taken = np.arange(start, end) if self._order is None else self._order[start:end]
@@ -179,6 +187,8 @@ class NumpyTrainer:
         for name, factor in self._l2.items():
             l2_loss += 0.5 * factor * float((self._weights[name] ** 2).sum(dtype=np.float64))
             self._gradients[name] += self._weights[name].dtype.type(factor) * self._weights[name]
+        if "optimizer" in self._without:
+            return loss + l2_loss, l2_loss, hits
         self._updater.update(self._weights, self._gradients)
         if self._workload.weight_average:
             decay = self._workload.weight_average.decay_at(self._step)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import Shape, Work
 
 
 class NumpyLimits:
@@ -16,11 +17,18 @@ class NumpyLimits:
     def __init__(self, options: Options) -> None:
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
 
-    def product(self, size: int) -> Work:
-        """A product into a matrix that is there."""
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """Products into matrices that are there."""
         rng = np.random.default_rng(0)
-        left, right, out = (rng.random((size, size)).astype(self._dtype) for _ in range(3))
-        return Work(partial(np.matmul, left, right, out=out))
+        operands = [
+            tuple(rng.random(size).astype(self._dtype) for size in ((m, k), (k, n), (m, n))) for m, k, n in shapes
+        ]
+
+        def queue() -> None:
+            for left, right, out in operands:
+                np.matmul(left, right, out=out)
+
+        return Work(queue)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there; by one core, as NumPy copies."""

@@ -14,6 +14,7 @@ from trainmark.backends.base import (
     Capabilities,
     Device,
     Options,
+    Part,
     Precision,
     Trainer,
     is_untested,
@@ -50,6 +51,11 @@ class TorchBackend:
         if options.style == "fast":
             return FastTrainer(workload, model, data, options)
         return IdiomaticTrainer(workload, model, data, options)
+
+    def parts(self, options: Options) -> frozenset[Part]:
+        """``fast`` gathers its batches where they are; ``idiomatic`` makes them on the host."""
+        copies = options.style == "idiomatic" and options.device != "cpu"
+        return frozenset(("input", "copy", "optimizer") if copies else ("input", "optimizer"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

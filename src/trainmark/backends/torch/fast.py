@@ -117,9 +117,7 @@ class FastTrainer(TorchTrainer):
             if self._graphs:
                 self._graphs[size].replay()
             else:
-                start = self._examples_of_epoch
-                indices = None if self._plan.whole else self._place.order[start : start + size]
-                self._step_on(indices, self._place.rows[self._steps_of_epoch])
+                self._step_on(*self._batch(size, self._next), self._place.rows[self._steps_of_epoch])
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
             self._step += 1
@@ -138,16 +136,24 @@ class FastTrainer(TorchTrainer):
         passes = -(-sum(plan.sizes) // one_pass)
         return torch.cat([torch.randperm(len(self._labels))[:one_pass] for _ in range(passes)])
 
-    def _step_on(self, indices: Tensor | None, row: Tensor) -> None:
-        """One training step on the examples of ``indices``, all of them for None; its results go into ``row``."""
-        x, y = self._images, self._labels
-        if indices is not None:
-            x, y = x.index_select(0, indices), y.index_select(0, indices)
-        if self._workload.input.distortions is not None:
-            x = transform(self._workload.input, x, self._dtype)
+    def _next(self, size: int) -> Tensor:
+        """Indices of the examples of the next step."""
+        return self._place.order[self._examples_of_epoch : self._examples_of_epoch + size]
+
+    def _batch(self, size: int, indices: Callable[[int], Tensor]) -> tuple[Tensor, Tensor]:
+        """The examples of the next step: all of them, or those of ``indices``."""
+        if "input" in self._without or self._plan.whole:
+            x, y = self._images[:size], self._labels[:size]
+        else:
+            taken = indices(size)
+            x, y = self._images.index_select(0, taken), self._labels.index_select(0, taken)
+        return (x if self._workload.input.distortions is None else transform(self._workload.input, x, self._dtype)), y
+
+    def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
+        """One training step; its results go into ``row``."""
         self._optimizer.zero_grad(set_to_none=True)
         self._learn(x, y, row)
-        if self._workload.weight_average is not None:
+        if self._workload.weight_average is not None and "optimizer" not in self._without:
             decay = ((1 + self._updates) / (10 + self._updates)).clamp(max=self._workload.weight_average.decay)
             with torch.no_grad():
                 torch._foreach_lerp_(self._average, self._parameters, (1 - decay).expand(len(self._average)).unbind())
@@ -178,16 +184,18 @@ class FastTrainer(TorchTrainer):
         torch.cuda.set_rng_state(chance, self._device)
 
     def _capture_one(self, size: int) -> torch.cuda.CUDAGraph:
-        place, whole = self._place, self._plan.whole
+        place = self._place
 
         def step() -> None:
             # Made inside, so that the graph's own memory holds them for as long as it lives.
             row = torch.zeros(3, dtype=self._dtype, device=self._device)
-            offsets = torch.arange(size, device=self._device)
-            self._step_on(None if whole else place.order.index_select(0, place.example + offsets), row)
+            self._step_on(*self._batch(size, indices), row)
             place.rows.index_copy_(0, place.step, row.unsqueeze(0))
             place.step.add_(1)
             place.example.add_(size)
+
+        def indices(size: int) -> Tensor:
+            return place.order.index_select(0, place.example + torch.arange(size, device=self._device))
 
         aside = torch.cuda.Stream(self._device)
         aside.wait_stream(torch.cuda.current_stream(self._device))

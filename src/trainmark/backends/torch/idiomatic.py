@@ -50,23 +50,32 @@ class IdiomaticTrainer(TorchTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Make the loaders that will give these batches."""
-        self._batches = self._whole_batches() if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
+        batches = self._whole_batches() if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
+        self._batches = self._held(batches) if {"input", "copy"} & self._without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """The loop; losses stay on the device."""
         results = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
-            x, y = x.to(self._device), y.to(self._device)
+            x, y = self._on_device(x, y)
             self._optimizer.zero_grad()
             self._learn(x, y, results[step])
             if self._scheduler is not None:
                 self._scheduler.step()
-            if self._workload.weight_average is not None:
+            if self._workload.weight_average is not None and "optimizer" not in self._without:
                 decay = self._workload.weight_average.decay_at(self._step)
                 torch._foreach_lerp_(self._average, [p.detach() for p in self._parameters], 1 - decay)
             self._step += 1
             tick()
         return results
+
+    def _on_device(self, x: Tensor, y: Tensor) -> Batch:
+        return x.to(self._device), y.to(self._device)
+
+    def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The first batch, over and over; already on the device where nothing is to be copied."""
+        x, y = next(batches)
+        yield from itertools.repeat(self._on_device(x, y) if "copy" in self._without else (x, y))
 
     def _loaders(self, plan: EpochPlan) -> Iterator[Iterable[Batch]]:
         """One loader a pass over the dataset: with its own shuffle, or in the order that was given."""

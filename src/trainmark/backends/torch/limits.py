@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import torch
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import Shape, Work
 from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
 
 _SIXTEEN_BITS = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -23,10 +24,18 @@ class TorchLimits:
         self._device = torch.device(options.device)
         self._dtype = _SIXTEEN_BITS.get(options.precision, parameter_dtype(options.precision))
 
-    def product(self, size: int) -> Work:
-        """A product into a matrix that is there."""
-        left, right, out = (torch.rand(size, size, device=self._device).to(self._dtype) for _ in range(3))
-        return Work(partial(torch.mm, left, right, out=out), self._wait)
+    def products(self, shapes: Sequence[Shape]) -> Work:
+        """Products into matrices that are there."""
+        operands = [
+            tuple(torch.rand(size, device=self._device).to(self._dtype) for size in ((m, k), (k, n), (m, n)))
+            for m, k, n in shapes
+        ]
+
+        def queue() -> None:
+            for left, right, out in operands:
+                torch.mm(left, right, out=out)
+
+        return Work(queue, self._wait)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there."""

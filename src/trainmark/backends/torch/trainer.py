@@ -45,6 +45,7 @@ class TorchTrainer:
             (plan.l2, self._network.get_submodule(plan.name).weight) for plan in model.weighted_layers if plan.l2
         ]
         self._counts_hits = workload.metrics.train == "running"
+        self._without = options.without
         self._optimizer: torch.optim.Optimizer
         self._parameters = list(self._network.parameters())
         self._average = [parameter.detach().clone() for parameter in self._parameters]
@@ -113,8 +114,9 @@ class TorchTrainer:
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """Forward, backward and update on one batch; loss, L2 loss and hits go into ``row``, on the device."""
         loss, l2_loss, outputs = self._differentiate(x, y)
-        self._scaler.step(self._optimizer)
-        self._scaler.update()
+        if "optimizer" not in self._without:
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
         row[LOSS] = loss.detach()
         if l2_loss is not None:
             row[L2_LOSS] = l2_loss.detach()

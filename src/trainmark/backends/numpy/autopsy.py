@@ -1,0 +1,117 @@
+"""One training step on NumPy with every tensor looked at: which one was the first that is not a number?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.numpy import layers, losses
+from trainmark.workload.model import Model, Weights
+from trainmark.workload.pixels import prepare
+from trainmark.workload.spec import Workload
+
+_ENOUGH = 32
+Kind = Literal["input", "weight", "activation", "logit", "loss", "gradient"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """What is known of one tensor of a step, in the order of the step.
+
+    Args:
+        name: of its layer, or of the weight.
+        finite: whether every value is.
+        largest: of the finite values, without its sign; 0 where there is none.
+        zeros: share of values that are 0.
+        dead: of an activation behind a ReLU, share of units or filters that are 0 for every example; else None.
+    """
+
+    kind: Kind
+    name: str
+    finite: bool
+    largest: float
+    zeros: float
+    dead: float | None = None
+
+
+@dataclass(frozen=True)
+class Autopsy:
+    """One step.
+
+    Args:
+        tensors: in the order in which they come to be.
+        losses: of each example.
+        gap: the largest distance from the largest logit down to the true one; None where a logit is not finite.
+    """
+
+    tensors: tuple[Tensor, ...]
+    losses: NDArray[np.float64]
+    gap: float | None
+
+
+def open_up(
+    workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.uint8]
+) -> Autopsy:
+    """The step of ``workload``, which has no dropout, from ``weights`` on a batch, in float32.
+
+    Args:
+        images: as stored, ``[batch, height, width, channels]``.
+        labels: each below the number of classes, ``[batch]``.
+    """
+    with np.errstate(all="ignore"):
+        tensors, each, logits = _step(workload, model, weights, images, labels.astype(np.int64))
+    gap = None
+    if len(labels) and np.isfinite(logits).all():
+        gap = float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max())
+    return Autopsy(tuple(tensors), each.astype(np.float64), gap)
+
+
+def _step(
+    workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.int64]
+) -> tuple[list[Tensor], NDArray[Any], NDArray[Any]]:
+    own: layers.Parameters = {name: value.astype(np.float32) for name, value in weights.items()}
+    gradients: layers.Parameters = {}
+    modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
+    x = prepare(workload.input, images)
+    found = [_tensor("input", "images", x), *(_tensor("weight", name, value) for name, value in own.items())]
+    for index, (plan, module) in enumerate(zip(model.layers, modules, strict=True)):
+        x = module.forward(x, False)
+        last = index + 1 == len(modules)
+        dead = _dead(x) if plan.layer.kind == "relu" else None
+        found.append(_tensor("logit" if last else "activation", plan.name, x, dead))
+    each, gradient = losses.loss_and_gradient(workload.loss, x, labels)
+    found += [
+        _tensor("loss", workload.loss.kind, each),
+        _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
+    ]
+    first = model.layers.index(model.weighted_layers[0])
+    for plan, module in _backwards(model, modules, first):
+        gradient = module.backward(gradient)
+        found += [
+            _tensor("gradient", name, gradients[name])
+            for name in (plan.kernel_name, plan.bias_name)
+            if plan.kernel_shape is not None
+        ]
+        if gradient.size:
+            found.append(_tensor("gradient", f"{plan.name} (input)", gradient))
+    return found, each, x
+
+
+def _backwards(model: Model, modules: list[layers.Module], first: int) -> Iterator[tuple[Any, layers.Module]]:
+    return reversed(list(zip(model.layers, modules, strict=True))[first:])
+
+
+def _dead(x: NDArray[Any]) -> float | None:
+    """Share of the units or filters that are 0 everywhere; None where too few values of each are seen to say so."""
+    each = x.reshape(-1, x.shape[-1])
+    return float((each <= 0).all(axis=0).mean()) if len(each) >= _ENOUGH else None
+
+
+def _tensor(kind: Kind, name: str, values: NDArray[Any], dead: float | None = None) -> Tensor:
+    finite = np.isfinite(values)
+    largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
+    return Tensor(kind, name, bool(finite.all()), largest, float((values == 0).mean()), dead)

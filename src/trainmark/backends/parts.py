@@ -1,0 +1,26 @@
+"""A step without one of its parts: what a backend offers to whoever asks where the time goes.
+
+In the order in which they are taken away, each from what is left of the step:
+
+``fetch``: reading a result on the host before the epoch is over, which makes the host wait for the device.
+``input``: making a batch. Every step takes one that was made before, on the host where batches are made there. (Not
+the distortions of a workload, which are best left out of the workload itself.)
+``copy``: bringing the batch to the device. It lies there already; leaving this out leaves out ``input``, too.
+``optimizer``: the update of weights, states and averages. The gradients are still computed, all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, get_args, runtime_checkable
+
+from trainmark.backends.base import Options, Part
+
+PARTS: tuple[Part, ...] = get_args(Part)
+
+
+@runtime_checkable
+class Separable(Protocol):
+    """A backend whose trainers honour :attr:`Options.without`; a plug-in need not be one."""
+
+    def parts(self, options: Options) -> frozenset[Part]:
+        """What a trainer of these options does in a step, and can leave out; without a part that it does not have."""

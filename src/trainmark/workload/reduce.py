@@ -1,0 +1,49 @@
+"""The same workload with something taken out of it, for asking what that something costs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Layer, LocalResponseNorm, ReLU
+from trainmark.workload.spec import Workload
+
+_ELEMENTWISE = (ReLU, Dropout, ChannelDropout, LocalResponseNorm)
+"""Layers that read and write every value and compute little with it; without them the shapes stay as they are."""
+
+
+def shrunk(workload: Workload) -> Workload:
+    """As many operations, each with next to nothing to do: one example a step, one unit or filter a layer."""
+    weighted = [index for index, layer in enumerate(workload.model) if isinstance(layer, (Dense, Conv2D))]
+    last = max(weighted, default=None)  # its width is the number of classes
+    model = tuple(layer if index == last else _narrow(layer) for index, layer in enumerate(workload.model))
+    return dataclasses.replace(with_batch(workload, 1), model=model)
+
+
+def without_elementwise(workload: Workload) -> Workload:
+    """Products, convolutions and pooling alone."""
+    return dataclasses.replace(
+        workload, model=tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
+    )
+
+
+def without_distortions(workload: Workload) -> Workload:
+    """The same images in every epoch."""
+    return dataclasses.replace(workload, input=dataclasses.replace(workload.input, distortions=None))
+
+
+def has_elementwise(workload: Workload) -> bool:
+    """Whether :func:`without_elementwise` takes anything away."""
+    return any(isinstance(layer, _ELEMENTWISE) for layer in workload.model)
+
+
+def with_batch(workload: Workload, size: int) -> Workload:
+    """So many examples a step; a smaller batch at the end of a pass is dropped."""
+    return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
+
+
+def _narrow(layer: Layer) -> Layer:
+    if isinstance(layer, Dense):
+        return dataclasses.replace(layer, units=1)
+    if isinstance(layer, Conv2D):
+        return dataclasses.replace(layer, filters=1)
+    return layer

@@ -1,0 +1,52 @@
+"""The same workload with something taken out of it, and the products that a step comes down to."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmark.workload import catalog
+from trainmark.workload.layers import Dropout, LocalResponseNorm, ReLU
+from trainmark.workload.model import lay_out
+from trainmark.workload.products import products
+from trainmark.workload.reduce import has_elementwise, shrunk, with_batch, without_distortions, without_elementwise
+
+ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shrunk_has_the_same_operations_and_hardly_any_work(name: str) -> None:
+    workload = catalog.find(name)
+    small = shrunk(workload)
+    assert [layer.kind for layer in small.model] == [layer.kind for layer in workload.model]
+    assert lay_out(small).classes == lay_out(workload).classes
+    assert small.batches.size == 1
+    assert lay_out(small).training_flops < 0.05 * lay_out(workload).training_flops
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_without_elementwise_layers_the_products_stay(name: str) -> None:
+    workload = catalog.find(name)
+    assert has_elementwise(workload)
+    plain = without_elementwise(workload)
+    assert not has_elementwise(plain)
+    assert not any(isinstance(layer, (ReLU, Dropout, LocalResponseNorm)) for layer in plain.model)
+    assert lay_out(plain).training_flops == lay_out(workload).training_flops
+
+
+def test_without_distortions_the_network_sees_the_same_shape() -> None:
+    workload = catalog.find("cifar10-cnn")
+    assert workload.input.distortions is not None
+    plain = without_distortions(workload)
+    assert plain.input.distortions is None
+    assert lay_out(plain).input_shape == lay_out(workload).input_shape
+
+
+def test_another_batch_drops_what_is_left_at_the_end() -> None:
+    batches = with_batch(catalog.find("mnist-mlp128"), 7000).batches
+    assert batches.sizes(60_000) == (7000,) * 8
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
+    model = lay_out(catalog.find(name))
+    assert sum(2 * m * k * n for m, k, n in products(model, 100)) == 100 * model.training_flops
