@@ -38,6 +38,8 @@ from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
 """The loss must end at least this share below the first batch's to count as learning."""
+FEWEST_STEPS_TO_LEARN = 10
+"""With fewer, an accuracy that is no better than chance says nothing."""
 
 
 class Notes:
@@ -158,7 +160,11 @@ class Notes:
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
             published_run=run.course.published_run,
             model=ModelRef(
-                model.parameters, model.forward_flops, model.training_flops, self._ready.get("weights_sha256")
+                model.parameters,
+                model.forward_flops,
+                model.training_flops,
+                self._ready.get("weights_sha256"),
+                self._finished.get("unchanged_weights"),
             ),
             setup_seconds=self._ready.get("seconds"),
             compile_seconds=self._compile_seconds,
@@ -253,14 +259,18 @@ class Notes:
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
             Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
+            Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
         found = seen | {caveat for caveat, applies in holds.items() if applies}
         return [caveat for caveat in Caveat if caveat in found]
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps."""
-        if outcome.status != "ok" or not self._losses:
+        """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps.
+
+        And whether weights changed, and more is known than by guessing, where there was time to learn it.
+        """
+        if outcome.status != "ok" or not self._losses or self._stands_still or self._guesses:
             return False
         losses = [
             loss - l2 for loss, l2 in zip(self._losses, self._l2_losses or [0.0] * len(self._losses), strict=True)
@@ -271,6 +281,29 @@ class Notes:
             # It starts near its end, so it need not fall; but it must know more than who guesses.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether no weight changed."""
+        return len(self._unchanged) == 2 * len(self.run.course.model.weighted_layers)
+
+    @property
+    def _unchanged(self) -> list[str]:
+        """Names of weights that are what they were; none where that is not known."""
+        names: list[str] = self._finished.get("unchanged_weights") or []
+        return names
+
+    @property
+    def _guesses(self) -> bool:
+        """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no better than chance."""
+        course, last = self.run.course, self.epochs[-1]
+        accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
+        examples = sum(epoch.examples for epoch in self.epochs)
+        if accuracy is None or self.steps_done < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
+            return False
+        chance = 1 / course.model.classes
+        spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
+        return accuracy < chance + 3 * spread
 
     @property
     def _is_continued(self) -> bool:

@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -27,8 +26,11 @@ from trainmark.backends.examination import Examinable, try_product
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
 from trainmark.execute import lifeline
+from trainmark.execute.dissect import dissect
 from trainmark.execute.nudge import nudge
 from trainmark.execute.order import epoch_plans
+from trainmark.execute.replay import replay
+from trainmark.execute.timing import Clock, timed_epoch
 from trainmark.execute.wire import Channel, Message, counter
 from trainmark.record import weights as weight_files
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
@@ -36,8 +38,6 @@ from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 _NVIDIA_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
-
-Clock = Callable[[], float]
 
 
 def main(socket_descriptor: int, position_descriptor: int) -> int:
@@ -57,6 +57,10 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
             _measure_limits(request, channel.send)
         elif request["event"] == "examine":
             _examine(request["backend"], channel.send)
+        elif request["event"] == "dissect":
+            dissect(request, channel.send, counter(position_descriptor), time.perf_counter)
+        elif request["event"] == "replay":
+            replay(request, channel.send, counter(position_descriptor))
         else:
             train(request, channel.send, counter(position_descriptor), time.perf_counter)
     except Diverged as diverged:
@@ -141,6 +145,7 @@ def _train_repeat(
     course: Course, repeat: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock
 ) -> None:
     trainer, step, before = course.trainer, 0, None
+    first_weights = trainer.weights()
     last = len(course.sizes) - 1
     for index, plan in enumerate(course.plans()):
         edges, results = timed_epoch(trainer, plan, tick, clock, log_every=course.log_every, first_step=step)
@@ -176,6 +181,7 @@ def _train_repeat(
         {
             "event": "finished",
             "index": repeat["index"],
+            "unchanged_weights": _unchanged(first_weights, trainer.weights()),
             "settings": trainer.settings(),
             "device_peak_bytes": trainer.device_peak_bytes(),
             "host_peak_bytes": _host_peak_bytes(),
@@ -183,33 +189,9 @@ def _train_repeat(
     )
 
 
-def timed_epoch(
-    trainer: Trainer,
-    plan: EpochPlan,
-    tick: Callable[[], None],
-    clock: Clock,
-    *,
-    log_every: int | None = None,
-    first_step: int = 0,
-) -> tuple[list[tuple[int, float]], list[Any]]:
-    """Train one epoch between two synchronised readings of the clock.
-
-    Returns:
-        Edges as (steps done, time), the first at 0 steps; and what each ``train`` returned. Without ``log_every``
-        there are two edges; with it one behind every step whose number, from ``first_step`` on, it divides.
-    """
-    total = len(plan.sizes)
-    results = []
-    trainer.synchronize()
-    edges = [(0, clock())]
-    trainer.begin_epoch(plan)
-    while (done := edges[-1][0]) < total:
-        # As the published logs do: the first line is of step 0, then one every so many.
-        count = total if log_every is None else log_every - (first_step + done - 1) % log_every
-        results.append(trainer.train(min(count, total - done), tick))
-        trainer.synchronize()
-        edges.append((min(done + count, total), clock()))
-    return edges, results
+def _unchanged(before: Weights, after: Weights) -> list[str]:
+    """The names of the weights that are what they were, to the last bit."""
+    return [name for name, value in before.items() if np.array_equal(value, after[name])]
 
 
 def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> Message:

@@ -33,7 +33,11 @@ class Caveat(str, Enum):
     REPLAYED = "replayed", "earlier repeats were trained again, unrecorded, to resume a continued run"
     UNTESTED_VERSION = "untested-version", "the framework is newer than any that trainmark was tested with"
     TARGET_MISSED = "target-missed", "the run ended before it reached what --until asks for"
-    NOT_LEARNING = "not-learning", "the training loss did not fall, or is not finite"
+    NOT_LEARNING = (
+        "not-learning",
+        "the training loss did not fall or is not finite, accuracy is that of guessing, or no weight changed",
+    )
+    UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer are what they were before training"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"

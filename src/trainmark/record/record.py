@@ -110,12 +110,17 @@ class Python(Struct, frozen=True):
 
 
 class ModelRef(Struct, frozen=True):
-    """Size and cost of the network; ``initial_weights_sha256`` proves two runs started alike."""
+    """Size and cost of the network.
+
+    ``initial_weights_sha256`` proves two runs started alike; ``unchanged_weights`` are the names of those that training
+    left exactly as they were, null where nothing was trained to its end.
+    """
 
     parameters: int
     forward_flops_per_example: int
     training_flops_per_example: int
     initial_weights_sha256: str | None = None
+    unchanged_weights: list[str] | None = None
 
 
 class Epoch(Struct, frozen=True):

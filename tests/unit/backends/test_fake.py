@@ -15,13 +15,14 @@ from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.fake import Behaviour, FakeBackend, FakeTrainer, behaviour
 from trainmark.errors import AbsentDevice
-from trainmark.execute.worker import timed_epoch
+from trainmark.execute.timing import timed_epoch
 from trainmark.workload.model import lay_out
 
 from .samples import a_dataset, no_tick
 
 STEPS, STEP_SECONDS = 20, 0.01
 PLAN = EpochPlan((10,) * STEPS, None)
+MODEL = lay_out(a_workload())
 
 
 class Impatient(FakeTrainer):
@@ -33,7 +34,7 @@ class Impatient(FakeTrainer):
 
 def a_trainer(kind: type[FakeTrainer] = FakeTrainer, device: str = "cpu", **does: Any) -> FakeTrainer:
     options = Options("fast", device, "fp32", 1)
-    return kind(options, Behaviour(**({"step_seconds": STEP_SECONDS} | does)))
+    return kind(MODEL, options, Behaviour(**({"step_seconds": STEP_SECONDS} | does)))
 
 
 def seconds_of_an_epoch(trainer: FakeTrainer) -> float:

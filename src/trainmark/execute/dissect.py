@@ -1,0 +1,233 @@
+"""Variants of one training side by side in one process, timed in turns: what the measured process does for ``explain``.
+
+One process, not one each: what is asked is a difference between two variants, and only neighbours in time, on the same
+cores and in the same memory, differ in nothing else. A stretch is an epoch cut short, timed as an epoch is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from trainmark.backends import registry
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.limits import Limited, Limits, Shape, Work
+from trainmark.backends.parts import Separable
+from trainmark.data.dataset import Dataset, Split
+from trainmark.data.load import load as load_dataset
+from trainmark.execute.order import epoch_plans
+from trainmark.execute.timing import Clock, timed_epoch
+from trainmark.execute.wire import Message
+from trainmark.workload.model import Weights, initial_weights, lay_out
+from trainmark.workload.reduce import without_distortions
+from trainmark.workload.schedule import Batches
+from trainmark.workload.spec import Workload
+
+NOT_A_PART = "not a part of this step"
+_FEWEST_STEPS = 5
+_TRIED_STEPS = 12
+_SHORT = 0.125
+"""Steps of the short stretch, as a share of those of the long one."""
+_FEWEST_ROUNDS = 5
+_EVALUATIONS = 3
+_PROBE_SECONDS = 0.02
+_MOST_VALUES = 2**24
+"""Of the largest matrix of a product; a larger product is measured in part, and the rest taken in proportion."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One training, ready to go: an epoch of many steps, and one of few."""
+
+    trainer: Trainer
+    weights: Weights
+    long: EpochPlan
+    short: EpochPlan
+
+    def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
+        """Of a step, and of starting an epoch: a long and a short one differ by nothing but steps."""
+        short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
+        few, many = len(self.short.sizes), len(self.long.sizes)
+        step = (long - short) / (many - few)
+        return step, short - few * step
+
+    def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
+        self.trainer.load(self.weights)  # who takes the same batch for ever arrives at numbers that are slow to compute
+        edges, _ = timed_epoch(self.trainer, plan, tick, clock)
+        return edges[-1][1] - edges[0][1]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A piece of work that is no training: ``number`` of it are timed at once, and count ``times`` over."""
+
+    work: Work
+    number: int
+    times: float
+
+    def seconds(self, clock: Clock) -> float:
+        """Of all that it stands for."""
+        start = clock()
+        for _ in range(self.number):
+            self.work.queue()
+        self.work.wait()
+        return self.times * (clock() - start) / self.number
+
+
+def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock) -> None:
+    """Time the variants of ``request`` (see :mod:`trainmark.study.explain.variants`); the first one is the whole."""
+    backend = registry.load(request["backend"])
+    data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
+    asked = request["variants"]
+    window = request["budget"] / (request["rounds"] * len(asked))
+    variants: dict[str, Variant] = {}
+    steps = compile_seconds = None
+    for number, each in enumerate(asked):
+        say({"event": "preparing", "name": each["name"], "done": number, "of": len(asked)})
+        workload = Workload.from_data(each["workload"])
+        options = Options(**each["options"])
+        parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
+        if each["takes_away"] not in (None, *parts):
+            say({"event": "dropped", "name": each["name"], "reason": NOT_A_PART})
+            continue
+        options = dataclasses.replace(options, without=parts & frozenset(each["without"]))
+        try:
+            if steps is None:
+                steps, compile_seconds = _steps_in(window, backend, workload, options, data, clock)
+            # Without batches of its own a step needs no more of the data than the one that it always takes.
+            held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
+            made, _ = _made(
+                backend,
+                without_distortions(workload) if "input" in options.without else workload,
+                options,
+                _cut(data, workload.batches) if held else data,
+                round(steps * each["stretch"]),
+                clock,
+            )
+            made.seconds(_silent, clock)
+        except Exception as error:
+            if not variants:
+                raise
+            say({"event": "dropped", "name": each["name"], "reason": f"{type(error).__name__}: {error}"})
+            continue
+        variants[each["name"]] = made
+    probes = _probes(backend, asked[0]["options"], request["products"], request["peak_size"], clock)
+    say({"event": "ready", "compile_seconds": compile_seconds, "steps": steps})
+    deadline = clock() + request["budget"]
+    turns = random.Random(0)
+    for index in range(request["rounds"]):
+        order = list(variants)
+        turns.shuffle(order)
+        both = {name: variants[name].seconds(tick, clock) for name in order}
+        seconds = {name: step for name, (step, _) in both.items()}
+        seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
+        starts = {name: start for name, (_, start) in both.items()}
+        say({"event": "round", "index": index, "seconds": seconds, "starts": starts})
+        if clock() > deadline and index + 1 >= _FEWEST_ROUNDS:
+            break
+    whole = next(iter(variants.values()))
+    for _ in range(_EVALUATIONS):
+        start = clock()
+        whole.trainer.evaluate("test")
+        say({"event": "evaluated", "seconds": clock() - start})
+    say({"event": "done"})
+
+
+def _steps_in(
+    window: float, backend: Backend, workload: Workload, options: Options, data: Dataset, clock: Clock
+) -> tuple[int, float | None]:
+    """How many steps fill ``window`` seconds, or are twice as long as an epoch takes to start; an epoch at most.
+
+    And how long the first compilation took: later ones find much of it done.
+    """
+    most = len(workload.batches.sizes(len(data.train)))
+    trial, compile_seconds = _made(backend, workload, options, data, min(_TRIED_STEPS, most), clock)
+    trial.seconds(_silent, clock)
+    tries = [trial.seconds(_silent, clock) for _ in range(3)]
+    step, start = min(step for step, _ in tries), min(start for _, start in tries)
+    steps = round(max(window, 2 * start) / max(step, 1e-6))
+    return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
+
+
+def _made(
+    backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
+) -> tuple[Variant, float | None]:
+    """A variant of so many steps a stretch, and how long the compilation of that took."""
+    steps = max(steps, _FEWEST_STEPS)
+    model = lay_out(workload)
+    trainer = backend.trainer(workload, model, data, options)
+    weights = initial_weights(model, options.seed)
+    trainer.load(weights)
+    long, short = (_plan(workload, len(data.train), count, options) for count in (steps, max(1, round(_SHORT * steps))))
+    start = clock()
+    compiled = trainer.compile(long)
+    trainer.synchronize()
+    took = clock() - start
+    trainer.compile(short)
+    return Variant(trainer, weights, long, short), took if compiled else None
+
+
+def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
+    """One epoch of so many steps, in an order as a run has it."""
+    one_pass = len(workload.batches.sizes(examples))
+    schedule = dataclasses.replace(
+        workload.schedule, epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=-(-steps // one_pass)
+    )
+    return next(epoch_plans(schedule, workload.batches, examples, options.seed, inject=options.style == "fast"))
+
+
+def _cut(data: Dataset, batches: Batches) -> Dataset:
+    """The first batch of the training set, and the whole test set."""
+    size = batches.sizes(len(data.train))[0]
+    train = Split(np.array(data.train.images[:size]), np.array(data.train.labels[:size]))
+    return dataclasses.replace(data, train=train, complete=False)
+
+
+def _probes(
+    backend: Backend, options: Message, products: list[list[int]], peak_size: int | None, clock: Clock
+) -> dict[str, list[Probe]]:
+    """``products``: each once; ``empty``: as many that compute nothing; ``peak``: the product that is fastest."""
+    if not products or not isinstance(backend, Limited):
+        return {}
+    limits = backend.limits(Options(**options))
+    found = {
+        "products": list(_products(limits, [(m, k, n) for m, k, n in products], clock)),
+        "empty": [_ready(limits.products([(1, 1, 1)] * len(products)), 1.0, clock)],
+    }
+    if peak_size is not None:
+        found["peak"] = [_ready(limits.products([(peak_size,) * 3]), 1.0, clock)]
+    return found
+
+
+def _products(limits: Limits, shapes: list[Shape], clock: Clock) -> Iterator[Probe]:
+    """Those that fit together; each that is too large alone, and in part."""
+    whole = [shape for shape in shapes if _largest_matrix(shape) <= _MOST_VALUES]
+    if whole:
+        yield _ready(limits.products(whole), 1.0, clock)
+    for shape in shapes:
+        if shape not in whole:
+            longest = shape.index(max(shape))
+            shorter = max(1, round(shape[longest] * _MOST_VALUES / _largest_matrix(shape)))
+            m, k, n = (shorter if place == longest else side for place, side in enumerate(shape))
+            yield _ready(limits.products([(m, k, n)]), shape[longest] / shorter, clock)
+
+
+def _largest_matrix(shape: Shape) -> int:
+    m, k, n = shape
+    return max(m * k, k * n, m * n)
+
+
+def _ready(work: Work, times: float, clock: Clock) -> Probe:
+    """Used once, for that compiles and allocates; and as often at a time as fills a window."""
+    once = Probe(work, 1, 1.0)
+    once.seconds(clock)
+    return Probe(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
+
+
+def _silent() -> None:
+    pass
