@@ -15,6 +15,7 @@ TrainmarkError
 │   ├── ForeignRecord       not a trainmark record
 │   └── NewerRecord         written by a newer trainmark
 ├── Diverged                training reached a loss that is not finite
+├── ExplanationFailed       a run could not be taken apart
 └── ProtocolError           the measured process broke the protocol
 
 Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
@@ -139,6 +140,10 @@ class Diverged(TrainmarkError):
         self.before = before
         kind = "NaN" if loss != loss else "infinite"
         super().__init__(f"loss is {kind} at step {step}")
+
+
+class ExplanationFailed(TrainmarkError):
+    """What was to be explained could not be measured."""
 
 
 class ProtocolError(TrainmarkError):

@@ -33,7 +33,7 @@ def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
     if len(by_hardware) < 2:
         return ()
     by_machine = dict(zip(_titles(by_hardware), by_hardware.values(), strict=True))
-    facts = dict(_FACTS)
+    facts = dict(FACTS)
     for package in sorted({name for of in by_machine.values() for record in of for name in record.python.packages}):
         facts[package] = _package(package)
     found = []
@@ -71,7 +71,7 @@ def _quota(record: Record) -> str:
     return "none" if quota is None else f"{quota:g} cores"
 
 
-_FACTS: dict[str, Callable[[Record], str | None]] = {
+FACTS: dict[str, Callable[[Record], str | None]] = {
     "device": lambda record: f"{record.device.id} {record.device.name or ''}".strip(),
     "CPU": lambda record: record.machine.cpu,
     "cores": lambda record: None if record.machine.usable_cores is None else str(record.machine.usable_cores),

@@ -16,6 +16,7 @@ VERBS = {
     "doctor": "Is this machine fit? What is wrong, and the command that mends it.",
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
+    "explain": "Why is it slow, and what to do: a step's time divided among its causes.",
     "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",

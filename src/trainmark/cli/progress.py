@@ -260,3 +260,31 @@ def _summary(record: Record, turn: str) -> str:
     if record.final.train_loss is not None:
         facts.append(f"train loss {units.loss(record.final.train_loss)}")
     return f"{which}: {', '.join(facts)}"
+
+
+class StudyProgress:
+    """One line for something that is told in shares: what is being done, how far it is, and the time left."""
+
+    def __init__(self, screen: Console, title: str) -> None:
+        self._screen, self._title = screen, title
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TimeRemainingColumn(compact=True),
+            console=screen,
+            transient=True,
+            disable=not screen.is_terminal,
+        )
+
+    def __enter__(self) -> StudyProgress:
+        self._screen.print(f"{self._title}: this takes a minute or two.", soft_wrap=True, markup=False, highlight=False)
+        self._progress.start()
+        self._bar = self._progress.add_task("", total=1.0)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def tell(self, what: str, share: float) -> None:
+        """What is being done, and how much of all is done."""
+        self._progress.update(self._bar, description=escape(what), completed=share)

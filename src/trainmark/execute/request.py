@@ -33,9 +33,14 @@ MOST_EPOCHS_UNTIL = 100
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; the fields are the options of ``trainmark run``."""
+    """What was asked for; the fields are the options of ``trainmark run``.
+
+    Args:
+        specification: a workload that has no name here any more; it stands in place of ``workloads``.
+    """
 
     workloads: tuple[str, ...] = ()
+    specification: Workload | None = None
     backends: tuple[str, ...] = ()
     styles: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -124,7 +129,8 @@ def select(request: Request, asking: Callable[[str], None] = lambda _: None) -> 
     """
     _require_consistent(request)
     precision = _precision(request.precision)
-    workloads = [_scheduled(catalog.find(name), request) for name in request.workloads or (MAIN_WORKLOAD,)]
+    named = [catalog.find(name) for name in request.workloads or (MAIN_WORKLOAD,)]
+    workloads = [_scheduled(each, request) for each in ([request.specification] if request.specification else named)]
     chosen = choose.choose_backends(request.backends, request.interpreters)
     choose.require_known_styles(request.styles)
     start = _start_weights(request, workloads)
@@ -250,7 +256,7 @@ def locate_all(
         try:
             located[workload.dataset] = find(workload.dataset)
         except DataUnavailable:
-            if request.workloads or request.dataset or request.published:
+            if request.workloads or request.specification or request.dataset or request.published:
                 raise
             located[workload.dataset] = find(STAND_IN)
             return located, [f"{workload.dataset} is not at hand: {STAND_IN}, drawn by code, stand in for it"]

@@ -1,0 +1,226 @@
+"""Are planted causes found, with the time that was planted?
+
+    python bench/planted.py [--only WORDS] [--seconds 60] [--out FILE.json]
+
+mnist-mlp128 on PyTorch with one thing made slow in each: `trainmark explain` must name it as the largest cause, with a
+share within 15 % of the planted time, and an interval that holds that time. What is planted is measured by `trainmark
+run`: how much longer a step takes with it than without, in three interleaved rounds, and, where the step had such a
+cause before, what explaining it as it is finds of that. Of the batch the promise is judged: what one ten times as large
+saves.
+Needs TRAINMARK_DATA with MNIST and a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark.record.store import load
+from trainmark.workload import catalog
+
+BACKENDS = '''
+"""PyTorch with one thing made slow in each."""
+
+import time
+import torch
+from trainmark.backends.torch.backend import TorchBackend
+from trainmark.backends.torch.fast import FastTrainer
+from trainmark.backends.torch import optimizers
+
+class Loader(FastTrainer):
+    def _batch(self, size, indices):
+        if "input" not in self._without:
+            time.sleep(0.003)
+        return super()._batch(size, indices)
+
+
+class Copy(FastTrainer):
+    def _batch(self, size, indices):
+        if "copy" not in self._without:
+            self._images.clone()
+        return super()._batch(size, indices)
+
+
+class Fetch(FastTrainer):
+    def _learn(self, x, y, row):
+        super()._learn(x, y, row)
+        if "fetch" not in self._without:
+            for _ in range(1000):
+                row[0].item()
+
+
+class Rows(torch.optim.Optimizer):
+    def __init__(self, inner, network):
+        self.inner = inner
+        super().__init__(network.parameters(), {})
+    def step(self, closure=None):
+        with torch.no_grad():
+            for group in self.param_groups:
+                for weight in group["params"]:
+                    for row in range(len(weight)):
+                        weight[row].add_(weight.grad[row], alpha=-0.01)
+
+
+class Optimizer(FastTrainer):
+    def __init__(self, workload, model, data, options):
+        super().__init__(workload, model, data, options)
+        self._optimizer = Rows(self._optimizer, self._network)
+    def load(self, weights):
+        kept, self._optimizer = self._optimizer, self._optimizer.inner
+        super().load(weights)
+        self._optimizer = kept
+
+
+class Planted(TorchBackend):
+    trainer_class, part = FastTrainer, None
+    def parts(self, options):
+        return super().parts(options) | ({self.part} if self.part else set())
+    def trainer(self, workload, model, data, options):
+        return self.trainer_class(workload, model, data, options)
+
+
+class SlowLoader(Planted): trainer_class, part = Loader, "input"
+class WholeCopy(Planted): trainer_class, part = Copy, "copy"
+class EagerFetch(Planted): trainer_class, part = Fetch, "fetch"
+class LoopedOptimizer(Planted): trainer_class, part = Optimizer, "optimizer"
+'''
+ENTRY_POINTS = """[trainmark.backends]
+slowloader = planted:SlowLoader
+wholecopy = planted:WholeCopy
+eagerfetch = planted:EagerFetch
+loopedoptimizer = planted:LoopedOptimizer
+"""
+NEAR = 0.15
+
+
+@dataclass(frozen=True)
+class Case:
+    """One planted thing.
+
+    Args:
+        backend: which has it.
+        cause: that must be named.
+        options: of ``explain``.
+        batch: of the workload; None leaves it.
+    """
+
+    backend: str
+    cause: str
+    options: tuple[str, ...] = ()
+    batch: int | None = None
+
+
+CASES = {
+    "a loader that sleeps 3 ms a batch": Case("slowloader", "input"),
+    "a copy of the whole data set every step": Case("wholecopy", "copy"),
+    "a loss fetched every step (1,000 times)": Case("eagerfetch", "fetch"),
+    "an optimiser written as a Python loop": Case("loopedoptimizer", "optimizer"),
+    "a 10 times too small batch": Case("torch", "dispatch", (), 10),
+    "one thread instead of two": Case("torch", "threads", ("--threads", "1")),
+}
+
+
+def explain(workload: str, *options: str, seconds: float, environment: dict[str, str]) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "trainmark", "explain", workload, "--style", "fast", "--device", "cpu", "--json",
+         "--seconds", str(seconds), *options],
+        check=True, capture_output=True, text=True, env=environment,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only")
+    parser.add_argument("--workload", default="mnist-mlp128")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        (folder / "planted.py").write_text(BACKENDS)
+        installed = folder / "planted-1.0.dist-info"
+        installed.mkdir()
+        (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: planted\nVersion: 1.0\n")
+        (installed / "entry_points.txt").write_text(ENTRY_POINTS)
+        path = os.pathsep.join(filter(None, (place, os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, "PYTHONPATH": path}
+        plain = explain(options.workload, "--backend", "torch", seconds=options.seconds, environment=environment)
+        results = {"nothing": plain}
+        for name, case in CASES.items():
+            if options.only and options.only not in name:
+                continue
+            results[name] = found = explain_case(case, options.workload, options.seconds, folder, environment)
+            print(f"{name}: {judged(case, found, plain)}", flush=True)
+    if options.out:
+        options.out.write_text(json.dumps(results, indent=1))
+
+
+def explain_case(
+    case: Case, workload: str, seconds: float, folder: Path, environment: dict[str, str]
+) -> dict[str, Any]:
+    """The answer, with the seconds of a step as `trainmark run` finds them: as planted, and without."""
+    changed = workload
+    if case.batch is not None:
+        text = Path(catalog.__file__).with_name(f"{workload}.toml").read_text().partition("[published")[0]
+        changed = str(folder / "small.toml")
+        Path(changed).write_text(
+            text.replace("size = 100\n", f"size = {case.batch}\n").replace(f'"{workload}"', '"small"')
+        )
+    found = explain(changed, "--backend", case.backend, *case.options, seconds=seconds, environment=environment)
+    runs = [(changed, case.backend, case.options), (workload, "torch", ())]
+    out = folder / f"records-{case.backend}-{case.cause}"
+    if not case.options and case.batch is None:  # one command, so that the rounds are interleaved
+        runs = [(workload, f"{case.backend},torch", ())]
+    for number, (name, backends, options) in enumerate(runs):
+        subprocess.run(
+            [sys.executable, "-m", "trainmark", "run", name, "--backend", backends, "--style", "fast", "--device",
+             "cpu", "--repeats", "3", "--epochs", "2", "--out", str(out / str(number)), *options],
+            check=True, capture_output=True, env=environment,
+        )  # fmt: skip
+    planted, without = [], []
+    for number in range(len(runs)):
+        for record in load([out / str(number)]):
+            epoch = record.epochs[-1]
+            spoiled = record.backend.name != "torch" or (len(runs) > 1 and number == 0)
+            (planted if spoiled else without).append(epoch.seconds / epoch.steps)
+    return found | {
+        "planted_step_seconds": statistics.median(planted),
+        "step_seconds_without": statistics.median(without),
+    }
+
+
+def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
+    """What was found beside what was planted, in milliseconds of a step."""
+    largest = max((each for each in found["shares"] if not each["on_top"]), key=lambda each: each["share"])
+    step, planted, without = found["step_seconds"], found["planted_step_seconds"], found["step_seconds_without"]
+    if case.batch is not None:
+        advice = next(each for each in found["advice"] if each["batch"])
+        low, value, high = (1e3 * step * (1 - 1 / advice[key]) for key in ("low", "promise", "high"))
+        truth = 1e3 * (planted - without * case.batch / plain["batch"])
+    else:
+        share = next(each for each in found["shares"] if each["cause"] == case.cause)
+        low, value, high = (1e3 * share[key] * step for key in ("low", "share", "high"))
+        own = next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
+        truth = 1e3 * (planted - without + own * plain["step_seconds"])
+    named = "as planted" if largest["cause"] == case.cause else "NOT AS PLANTED"
+    near = "near" if abs(value / truth - 1) <= NEAR else "NOT NEAR"
+    within = "within" if low <= truth <= high else "NOT WITHIN"
+    return (
+        f"largest cause {largest['cause']} ({named}); {value:.3f} ms [{low:.3f}, {high:.3f}] of a step of "
+        f"{1e3 * step:.3f} ms, planted {truth:.3f} ms: {100 * (value / truth - 1):+.1f} % ({near}, {within} the "
+        f"interval); unexplained {100 * found['unexplained']:.1f} %"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""What to do about the largest cause, and what that would buy at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainmark.analysis.attribution import LARGER, Attribution, Cause, Dissection, Share, speedup, speedup_of_fast
+from trainmark.analysis.statistics import Estimate
+
+WORDS: dict[Cause, tuple[str, str]] = {
+    "threads": ("cores that stand idle", "Let it use all cores: leave --threads out."),
+    "epoch": (
+        "what an epoch does before its first step: shuffling, making iterators",
+        "Let an epoch be longer: several passes over the data, or the data repeated.",
+    ),
+    "fetch": (
+        "reading results on the host in every step, which makes it wait for the device",
+        "Keep losses on the device, and read them once an epoch.",
+    ),
+    "input": (
+        "making the batches on the host",
+        "Prepare the data set once, keep it in memory as one array, and take batches by index.",
+    ),
+    "copy": ("copying batches to the device", "Keep the whole data set on the device."),
+    "optimizer": (
+        "the optimiser's update",
+        "Take the framework's fused or compiled optimiser, which goes over the weights once.",
+    ),
+    "memory": (
+        "layers that move values and compute little (activations, dropout, normalisation)",
+        "Compile the network, so that such layers are fused with their neighbours.",
+    ),
+    "dispatch": (
+        "starting operations, whatever their size",
+        "Compile or capture the step, or take a larger batch: each operation is too small.",
+    ),
+    "compute": (
+        "the products and convolutions themselves, at the device's measured peak",
+        "Only a faster device or fewer bits (--precision) would help.",
+    ),
+    "shapes": (
+        "products whose shapes keep them below the device's peak",
+        "Take a larger batch or wider layers, with sides that are multiples of 64.",
+    ),
+    "evaluation": ("looking at the test set", "Evaluate more rarely."),
+    "compile": ("compilation", "It is paid once: train longer, or keep the framework's compilation cache."),
+}
+"""What each cause is, and what can be done about it where nothing has been measured that does it."""
+
+_BY_STYLE: tuple[Cause, ...] = ("epoch", "fetch", "input", "copy", "dispatch", "optimizer", "memory", "shapes")
+_BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "shapes")
+_WORTH = 1.02
+"""A speed-up that is smaller is not promised."""
+
+
+@dataclass(frozen=True)
+class Advice:
+    """One thing to do.
+
+    Args:
+        do: for people.
+        promise: how many times faster training becomes at most.
+        cause: what it is against.
+        measured: the promise is of a training that was timed, not of one that is without the cause.
+        style, batch: what to change in trainmark's own terms, where that can be said.
+    """
+
+    do: str
+    promise: float
+    low: float | None
+    high: float | None
+    cause: Cause
+    measured: bool
+    style: str | None = None
+    batch: int | None = None
+
+
+def advise(found: Dissection, attribution: Attribution) -> tuple[Advice, ...]:
+    """What to do, the best first: against the largest cause against which something can be done.
+
+    What was timed comes before what would take the cause away altogether.
+    """
+    if largest_cause(attribution) is None:
+        return ()
+    for share in attribution.shares:
+        if not share.on_top and (against := tuple(_against(share, found))):
+            return against
+    return ()
+
+
+def largest_cause(attribution: Attribution) -> Share | None:
+    """The largest share of a step that is larger than what is unexplained; None where no cause is."""
+    share = max(
+        (share for share in attribution.shares if not share.on_top), key=lambda share: share.share, default=None
+    )
+    return None if share is None or share.share <= attribution.unexplained.value else share
+
+
+def _against(largest: Share, found: Dissection) -> Iterator[Advice]:
+    cause = largest.cause
+    measured = []
+    if cause in _BY_STYLE and found.fast:
+        do = "Do as --style fast does: keep the prepared data set on the device, and compile or capture the step."
+        measured.append(_timed(do, cause, speedup_of_fast(found), style="fast"))
+    if cause in _BY_BATCH and LARGER in found.rounds[0]:
+        size = found.batch * found.larger
+        do = f"Take {size:,} examples a step instead of {found.batch:,}; learning changes with it, so look at accuracy."
+        measured.append(_timed(do, cause, speedup(found, LARGER, found.larger), batch=size))
+    yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)
+    if cause != "compute" and 1 - 1 / _WORTH < largest.share < 1:
+        low, high = (None if bound is None else 1 / (1 - min(bound, 0.999)) for bound in (largest.low, largest.high))
+        yield Advice(WORDS[cause][1], 1 / (1 - largest.share), low, high, cause, measured=cause == "threads")
+
+
+def _timed(do: str, cause: Cause, ratio: Estimate, style: str | None = None, batch: int | None = None) -> Advice:
+    return Advice(do, ratio.value, ratio.low, ratio.high, cause, measured=True, style=style, batch=batch)

@@ -1,0 +1,272 @@
+"""Why a training diverged, or did not learn: a cause from a closed list, from a replay that looked at every tensor."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Failure = Literal[
+    "labels-out-of-range",
+    "nan-in-data",
+    "softmax-underflow",
+    "precision-overflow",
+    "nothing-is-training",
+    "dead-relus",
+    "learning-rate",
+    "not-found",
+]
+
+UNDERFLOW_GAP = 88.72
+"""Between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9 e^-gap is 0."""
+_LABEL_REFUSED = re.compile(r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE)
+_INDEX_REFUSED = re.compile(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
+"""What frameworks say of a label that names no class; the second is of any index, and counts if the size is theirs."""
+LARGEST_HALF = 65_504.0
+_TWO_STAGE = "softmax-then-log"
+_MOSTLY = 0.9
+_LARGE_MOVE = 1.0
+"""A step that changes a weight tensor by as much as its largest value is no small step."""
+_HIGHER = 1.1
+_SMALL_MOVE = 1e-7
+"""Relative to the largest weight, the last bit of float32."""
+
+
+@dataclass(frozen=True)
+class Opened:
+    """One step, opened up. See :mod:`trainmark.execute.replay`.
+
+    Args:
+        loss: as the backend computed it.
+        tensors: of the reference, from the same weights on the same batch, in the order of the step.
+        gap: largest distance between the largest and the true logit.
+        unchanged: weights that the backend's step left exactly as they were.
+        moved: the largest change of each kernel, against its largest value; None where it is not finite.
+        alone: examples whose own loss is not finite in the backend, while the reference's is.
+    """
+
+    step: int
+    loss: float
+    tensors: tuple[Mapping[str, Any], ...]
+    reference_loss: float | None
+    gap: float | None
+    bad_labels: tuple[int, ...]
+    unchanged: tuple[str, ...]
+    finite_after: bool
+    moved: Mapping[str, float | None]
+    alone: tuple[Mapping[str, Any], ...]
+
+    @property
+    def first_bad(self) -> Mapping[str, Any] | None:
+        """The first tensor that is not finite."""
+        return next((tensor for tensor in self.tensors if not tensor["finite"]), None)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the replay of a run showed.
+
+    Args:
+        losses: of the steps that were made again.
+        failed_at: the first whose loss is not finite.
+        opened: the first step, the one before the failure (or the last), and the failure.
+        loss_kind, precision, classes: of the run.
+        stopped: why the process ended early, if it did.
+    """
+
+    losses: tuple[float, ...]
+    failed_at: int | None
+    opened: tuple[Opened, ...]
+    loss_kind: str
+    precision: str
+    classes: int
+    stopped: str | None = None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What is wrong.
+
+    Args:
+        cause: from the closed list.
+        step: at which it shows first, from 0.
+        where: the first tensor that shows it: kind and layer.
+        evidence: sentences with figures.
+        do: what to do.
+    """
+
+    cause: Failure
+    step: int | None
+    where: str | None
+    evidence: tuple[str, ...]
+    do: str
+
+
+DO: dict[Failure, str] = {
+    "labels-out-of-range": "Make the last layer as wide as there are classes, and count labels from 0.",
+    "nan-in-data": "Look at how the input is made: a value there is not a number.",
+    "softmax-underflow": "Take the loss from the logits in one piece (a fused softmax cross-entropy).",
+    "precision-overflow": "Scale the loss, or train in bf16 or fp32, whose range is wider.",
+    "nothing-is-training": "See whether these weights are among those that the optimiser is given, and get a gradient.",
+    "dead-relus": "Take a smaller learning rate, or another initialisation or activation.",
+    "learning-rate": "Take a learning rate ten times smaller.",
+    "not-found": "Run it again with another seed, and with another backend (`trainmark parity`).",
+}
+
+
+def diagnose(replay: Replay) -> Diagnosis:
+    """The first cause of the list that the facts bear out, in the order in which one hides the next."""
+    for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
+        found = look(replay)
+        if found is not None:
+            return found
+    said = (f"the process ended: {replay.stopped}",) if replay.stopped else ("nothing unusual showed in the replay",)
+    return Diagnosis("not-found", replay.failed_at, None, said, DO["not-found"])
+
+
+def _diagnosis(cause: Failure, step: int | None, where: str | None, *evidence: str) -> Diagnosis:
+    return Diagnosis(cause, step, where, evidence, DO[cause])
+
+
+def _labels(replay: Replay) -> Diagnosis | None:
+    for each in replay.opened:
+        if each.bad_labels:
+            written = ", ".join(map(str, each.bad_labels))
+            return _diagnosis("labels-out-of-range", each.step, "labels", f"labels that name no class: {written}")
+    index = _INDEX_REFUSED.search(replay.stopped or "")
+    refused = _LABEL_REFUSED.search(replay.stopped or "") or (index and int(index[2]) == replay.classes)
+    if refused:
+        return _diagnosis("labels-out-of-range", None, "labels", f"the framework said: {replay.stopped}")
+    return None
+
+
+def _data(replay: Replay) -> Diagnosis | None:
+    for each in replay.opened:
+        bad = each.first_bad
+        if bad is not None and bad["kind"] == "input":
+            return _diagnosis("nan-in-data", each.step, "input", "the prepared images hold values that are not finite")
+        if each.alone and bad is None:
+            first = each.alone[0]
+            return _diagnosis(
+                "nan-in-data",
+                each.step,
+                "input",
+                f"training example {first['example']} alone gives a loss of {first['loss']}, the reference gives "
+                f"{first['reference']:.4g} from the same weights: what the backend made of its image is not finite",
+            )
+    return None
+
+
+def _overflow(replay: Replay) -> Diagnosis | None:
+    if replay.precision != "fp16":
+        return None
+    for each in replay.opened:
+        if math.isfinite(each.loss) and each.finite_after:
+            continue
+        for tensor in each.tensors:
+            if tensor["finite"] and tensor["largest"] > LARGEST_HALF:
+                return _diagnosis(
+                    "precision-overflow",
+                    each.step,
+                    f"{tensor['kind']} {tensor['name']}",
+                    f"in float32 its largest value is {tensor['largest']:.4g}; fp16 ends at {LARGEST_HALF:,.0f}",
+                )
+    return None
+
+
+def _underflow(replay: Replay) -> Diagnosis | None:
+    if replay.loss_kind != _TWO_STAGE or replay.failed_at is None:
+        return None
+    for each in replay.opened:
+        bad = each.first_bad
+        if each.gap is not None and each.gap > UNDERFLOW_GAP and (bad is None or bad["kind"] in ("loss", "gradient")):
+            where = "loss" if bad is None else f"{bad['kind']} {bad['name']}"
+            return _diagnosis(
+                "softmax-underflow",
+                each.step,
+                where,
+                f"the true class lies {each.gap:.1f} below the largest logit: its probability is e^-{each.gap:.1f}, "
+                "subnormal or 0 in float32, and so its logarithm or the reciprocal in its gradient is infinite",
+            )
+    return None
+
+
+def _frozen(replay: Replay) -> Diagnosis | None:
+    first = replay.opened[0] if replay.opened else None
+    if first is None or not first.unchanged:
+        return None
+    kernels = [name for name in first.unchanged if name.endswith(".kernel")]
+    later = replay.opened[-1].unchanged
+    kernels = [name for name in kernels if name in later]
+    if not kernels:
+        return None
+    gradients = {tensor["name"]: tensor["largest"] for tensor in first.tensors if tensor["kind"] == "gradient"}
+    asleep = [name for name in kernels if gradients.get(name, 0.0) > 0]
+    if asleep:
+        return _diagnosis(
+            "nothing-is-training",
+            first.step,
+            f"update {asleep[0]}",
+            f"{', '.join(asleep)} did not change by a bit, though the gradient of {asleep[0]} reaches "
+            f"{gradients[asleep[0]]:.3g} in the reference",
+        )
+    dead = _dead(replay)
+    return dead or _diagnosis(
+        "nothing-is-training", first.step, f"gradient {kernels[0]}", f"the gradient of {', '.join(kernels)} is zero"
+    )
+
+
+def _dead(replay: Replay) -> Diagnosis | None:
+    for each in replay.opened:
+        for tensor in each.tensors:
+            if tensor["dead"] is not None and tensor["dead"] >= _MOSTLY:
+                return _diagnosis(
+                    "dead-relus",
+                    each.step,
+                    f"activation {tensor['name']}",
+                    f"{100 * tensor['dead']:.0f} % of its units give 0 for every example of the batch",
+                )
+    return None
+
+
+def _leap(replay: Replay) -> Diagnosis | None:
+    """A learning rate that throws the weights about kills ReLUs, too; so it comes before them."""
+    leaps = [each for each in replay.opened if _largest(each.moved) > _LARGE_MOVE]
+    return _rate(dataclasses.replace(replay, opened=tuple(leaps))) if leaps else None
+
+
+def _rate(replay: Replay) -> Diagnosis | None:
+    losses = [loss for loss in replay.losses if math.isfinite(loss)]
+    moved = [(each.step, _largest(each.moved)) for each in replay.opened]
+    step, move = max(moved, key=lambda pair: pair[1], default=(None, 0.0))
+    if losses and (move > _LARGE_MOVE or _rises(losses)):
+        return _diagnosis(
+            "learning-rate",
+            step,
+            None,
+            f"the loss went from {losses[0]:.4g} to {max(losses):.4g}",
+            f"one step moves a kernel by up to {move:.3g} times its largest value",
+        )
+    if losses and replay.failed_at is None and 0 < move < _SMALL_MOVE:
+        return Diagnosis(
+            "learning-rate",
+            step,
+            None,
+            (f"a step moves no kernel by more than {move:.1g} of its largest value",),
+            "Take a larger learning rate.",
+        )
+    return None
+
+
+def _largest(moved: Mapping[str, float | None]) -> float:
+    """Of those that are finite: a step that ends in NaN says nothing of the rate."""
+    return max((value for value in moved.values() if value is not None), default=0.0)
+
+
+def _rises(losses: Sequence[float]) -> bool:
+    """Whether training ends higher than it began."""
+    tail = losses[-max(1, len(losses) // 10) :]
+    return len(losses) > 1 and sum(tail) / len(tail) > _HIGHER * losses[0]

@@ -1,0 +1,121 @@
+"""Why two runs did not take the same time: everything that was not the same, and what is left where all was."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainmark import units
+from trainmark.analysis.differences import FACTS, UNKNOWN
+from trainmark.record.record import Record
+
+CLOCKS_APART = 0.03
+"""Mean clocks that differ by less are the same clocks."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One thing that is not the same in both."""
+
+    what: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class TwoRecords:
+    """Two runs beside each other.
+
+    Args:
+        ratio: seconds of an example in a / in b, of steady epochs: above 1, b is faster; None where one has no epoch.
+        spread: how many times longer than its fastest the slowest steady epoch of one run took, of the worse one.
+        contrasts: what decides speed or arithmetic, the most likely reasons first.
+        noise: whether nothing differs and the ratio is no larger than the spread within a run.
+    """
+
+    ratio: float | None
+    spread: float | None
+    contrasts: tuple[Contrast, ...]
+    noise: bool
+
+
+def set_against(a: Record, b: Record) -> TwoRecords:
+    """What differs between two runs."""
+    facts: dict[str, Callable[[Record], str | None]] = {**_OF_A_RUN, **FACTS}
+    contrasts = [
+        Contrast(what, first or UNKNOWN, second or UNKNOWN)
+        for what, of in facts.items()
+        if (first := of(a)) != (second := of(b))
+    ]
+    contrasts += _of_dictionaries("setting", a.backend.settings, b.backend.settings)
+    contrasts += _of_dictionaries("version of", a.python.packages, b.python.packages)
+    contrasts += _clocks(a, b)
+    paces = [_seconds_an_example(record) for record in (a, b)]
+    ratio = statistics.median(paces[0]) / statistics.median(paces[1]) if all(paces) else None
+    spread = max((max(pace) / min(pace) for pace in paces if len(pace) > 1), default=None)
+    apart = None if ratio is None else max(ratio, 1 / ratio)
+    noise = not contrasts and apart is not None and spread is not None and apart <= spread
+    return TwoRecords(ratio, spread, tuple(contrasts), noise)
+
+
+def _seconds_an_example(record: Record) -> list[float]:
+    steady = record.epochs[1:] or record.epochs
+    return [epoch.seconds / epoch.examples for epoch in steady]
+
+
+def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any]) -> list[Contrast]:
+    def written(values: dict[str, Any], name: str) -> str:
+        return str(values[name]) if name in values else UNKNOWN
+
+    names = sorted(name for name in a.keys() | b.keys() if written(a, name) != written(b, name))
+    return [Contrast(f"{what} {name}", written(a, name), written(b, name)) for name in names]
+
+
+def _clocks(a: Record, b: Record) -> list[Contrast]:
+    """Mean clocks of the CPU and of the GPU that trained, where both were read and differ."""
+    found = []
+    for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
+        first, second = of(a), of(b)
+        if first and second and abs(first / second - 1) > CLOCKS_APART:
+            found.append(Contrast(what, _megahertz(first), _megahertz(second)))
+    return found
+
+
+def _cpu_hertz(record: Record) -> float | None:
+    return _mean(record.samples.cpu_hertz if record.samples else None)
+
+
+def _gpu_hertz(record: Record) -> float | None:
+    gpu, samples = record.device.gpu, record.samples
+    if gpu is None or samples is None or samples.gpu_sm_hertz is None:
+        return None
+    return _mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])
+
+
+def _mean(values: Sequence[float | None] | None) -> float | None:
+    known = [value for value in values or () if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _megahertz(hertz: float) -> str:
+    return f"{hertz / 1e6:,.0f} MHz"
+
+
+_OF_A_RUN: dict[str, Callable[[Record], str | None]] = {
+    "workload": lambda record: record.workload.name,
+    "arithmetic of a step": lambda record: record.workload.step_fingerprint,
+    "schedule": lambda record: record.workload.schedule_fingerprint,
+    "outcome": lambda record: record.outcome.status,
+    "backend": lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(),
+    "style (input path, compilation)": lambda record: record.backend.style,
+    "compile cache": lambda record: record.backend.compile_cache,
+    "machine": lambda record: record.machine.name,
+    "data": lambda record: f"{record.dataset.name} {record.dataset.sha256[:12]}",
+    "share of the cores that others used before": lambda record: (
+        None if record.machine.load_before is None else units.percent(round(record.machine.load_before, 1), 0)
+    ),
+    "caveats": lambda record: ", ".join(record.caveats) or "none",
+}
+"""The most likely reasons come first."""

@@ -1,0 +1,287 @@
+"""``trainmark explain``: why is it slow, and what to do about it?"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.options import (
+    cache_dir,
+    data_dir_option,
+    dataset_option,
+    environment_dir,
+    names_option,
+    precision_option,
+    python_option,
+    read_interpreters,
+    threads_option,
+    timeout_option,
+)
+from trainmark.cli.output import console, json_option, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trainmark.cli.progress import DataProgress
+    from trainmark.execute.request import Request
+    from trainmark.record.record import Record
+    from trainmark.study.explain import Explanation, failure
+    from trainmark.study.explain.measure import Subject
+
+Question: TypeAlias = "Callable[[Console, dict[str, Any]], int]"
+"""What is asked, prepared; answered once the progress of its preparation is off the screen."""
+
+EPILOG = """\b
+Examples:
+  trainmark explain mnist-mlp128 --backend torch            the tutorial's way, on the best device here
+  trainmark explain mnist-cnn --backend jax --style fast --device cpu
+  trainmark explain trainmark-results/RECORD.json           a run as it was; why it diverged, if it did
+  trainmark explain A.json B.json                           why two runs did not take the same time
+
+\b
+The same training is run in short stretches, whole and with one thing after the other taken away, in turns. What that
+saves is that thing's share; what does not fit is called unexplained.
+
+\b
+Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 interrupted.
+"""
+
+
+@click.command("explain", epilog=EPILOG)
+@click.argument("target", metavar="WORKLOAD|RECORD")
+@click.argument("other", metavar="[RECORD]", required=False)
+@names_option("--backend", "One backend; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a")
+@names_option("--style", "idiomatic or fast; idiomatic if not given.", "a")
+@names_option("--device", "cpu, cuda:0, ...; an accelerator if there is one.", "a")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the weights.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1),
+    default=100,
+    show_default=True,
+    metavar="S",
+    help="Of measuring; more makes the intervals narrower.",
+)
+@precision_option
+@threads_option
+@python_option
+@dataset_option
+@timeout_option
+@data_dir_option
+@json_option
+def command(target: str, other: str | None, **options: Any) -> int:
+    """Where does the time of a training step go, and what would be gained? Why did it not learn?
+
+    A RECORD is explained as it was run; one that diverged or did not learn is trained again up to where it went wrong.
+    Of two records it is said why they differ.
+    """
+    from trainmark.cli.progress import DataProgress
+
+    if other is not None:
+        return _set_against(Path(target), Path(other), as_json=options["as_json"])
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
+    screen = console(to_stderr=True)
+    request = _request(options)
+    with DataProgress(screen) as progress:
+        if Path(target).is_file() and target.endswith(".json"):
+            question = _ask_of_record(Path(target), request, progress)
+        else:
+            question = _ask(dataclasses.replace(request, workloads=(target,)), progress)
+    return question(screen, options)
+
+
+def _ask(request: Request, progress: DataProgress) -> Question:
+    from trainmark.study import explain
+
+    subject = explain.prepare(
+        request, cache_dir(), progress=progress, asking=progress.asking, measuring=progress.measuring
+    )
+    return partial(_take_apart, subject)
+
+
+def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Question:
+    """What can be asked of a record: why it failed, why it is slow, or what it says itself."""
+    from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
+    from trainmark.record.store import read
+    from trainmark.study.explain import again, failure
+
+    record = read(path)
+    try:
+        again_as = again.request_of(record, request)
+        why_not = again.elsewhere(record)
+        if failure.needs_diagnosis(record):
+            return partial(_diagnose, failure.prepare(record, again_as, cache_dir(), progress), why_not)
+        if why_not is None:
+            return _ask(again_as, progress)
+    except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
+        why_not = str(error)
+    return partial(_tell_of_record, record, why_not)
+
+
+def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
+    from trainmark.analysis.two_records import set_against
+    from trainmark.record.store import read
+    from trainmark.report.terminal import draw
+    from trainmark.report.two_records_table import two_records_table
+
+    first, second = read(a), read(b)
+    found = set_against(first, second)
+    if as_json:
+        print_json({"a": first.id, "b": second.id, **dataclasses.asdict(found)})
+    else:
+        draw(console(), two_records_table(first.id, second.id, found))
+    return OK
+
+
+def _take_apart(subject: Subject, screen: Console, options: dict[str, Any]) -> int:
+    from trainmark.cli.progress import StudyProgress
+    from trainmark.study import explain
+
+    with StudyProgress(screen, f"{subject.course.workload.name}, {subject.side.title}") as progress:
+        found = explain.explain(subject, progress.tell, options["seconds"], options["timeout"])
+    if options["as_json"]:
+        print_json(_data(found))
+    else:
+        _show(found)
+    return OK
+
+
+def _diagnose(subject: failure.Subject, elsewhere: str | None, screen: Console, options: dict[str, Any]) -> int:
+    from trainmark.cli.progress import StudyProgress
+    from trainmark.report.diagnosis_table import diagnosis_tables
+    from trainmark.report.terminal import draw_all
+    from trainmark.study.explain import failure
+
+    with StudyProgress(screen, f"{subject.record.id}: trained again") as progress:
+        found = failure.diagnose_run(subject, progress.tell, options["timeout"])
+    notes = (*found.notes, *((f"{elsewhere}; it was trained again here",) if elsewhere else ()))
+    if options["as_json"]:
+        print_json(
+            {
+                "record": found.record.id,
+                "diagnosis": found.diagnosis,
+                "repeated": found.repeated,
+                "notes": notes,
+                "replay": found.replay,
+            }
+        )
+    else:
+        draw_all(console(), diagnosis_tables(found.record.id, found.diagnosis, found.replay, notes))
+    return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
+
+
+def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict[str, Any]) -> int:
+    """What a record says that can't be run again."""
+    from trainmark.analysis.attribution import from_record
+    from trainmark.errors import ExplanationFailed
+
+    attribution = from_record(record)
+    if attribution is None:
+        raise ExplanationFailed(
+            f"there is nothing to tell of {record.id}", expected="an epoch that was finished", found=why_not
+        )
+    if options["as_json"]:
+        print_json(
+            {
+                "record": record.id,
+                "not_measured_because": why_not,
+                "step_seconds": attribution.step_seconds.value,
+                "shares": attribution.shares,
+                "unexplained": attribution.unexplained.value,
+                "unknown": attribution.unknown,
+                "advice": [],
+                "crossover_batch": None,
+            }
+        )
+        return OK
+    from trainmark.report.explanation_table import explanation_table
+    from trainmark.report.terminal import draw
+
+    screen.print(f"note: {why_not}; so this is what the record alone tells", soft_wrap=True, markup=False)
+    draw(console(), explanation_table(record.id, (), attribution, rest="what was not measured"))
+    return OK
+
+
+def _request(options: dict[str, Any]) -> Request:
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+
+    return Request(
+        backends=options["backend"],
+        styles=options["style"],
+        devices=options["device"],
+        interpreters=read_interpreters(options["pythons"]),
+        dataset=options["dataset"],
+        precision=options["precision"],
+        data_dir=options["data_dir"],
+        environment=environment_dir(),
+        settings=Settings(
+            seed=options["seed"],
+            threads=options["threads"],
+            timeout=options["timeout"],
+            command=shlex.join(["trainmark", *sys.argv[1:]]),
+        ),
+    )
+
+
+def _data(found: Explanation) -> dict[str, Any]:
+    side, crossing = found.subject.side, found.crossing
+    return {
+        "workload": found.subject.course.workload.name,
+        "backend": side.backend,
+        "style": side.style,
+        "device": side.device,
+        "precision": side.precision,
+        "threads": found.subject.threads,
+        "batch": found.subject.batch,
+        "step_seconds": found.attribution.step_seconds.value,
+        "step_seconds_low": found.attribution.step_seconds.low,
+        "step_seconds_high": found.attribution.step_seconds.high,
+        "shares": found.attribution.shares,
+        "unexplained": found.attribution.unexplained.value,
+        "unexplained_low": found.attribution.unexplained.low,
+        "unexplained_high": found.attribution.unexplained.high,
+        "unknown": found.attribution.unknown,
+        "advice": found.advice,
+        "crossover_batch": crossing.batch if crossing else None,
+        "crossover": crossing,
+        "no_crossover_because": found.no_crossing,
+        "rounds": found.found.rounds,
+        "dropped": found.found.dropped,
+    }
+
+
+def _show(found: Explanation) -> None:
+    from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
+    from trainmark.report.terminal import draw
+    from trainmark.units import many
+
+    side, course = found.subject.side, found.subject.course
+    screen = console()
+    conditions = (
+        f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
+        f"{many(len(found.found.rounds), 'round')} in turns",
+    )
+    dropped = tuple(f"{name} could not be had: {reason}." for name, reason in found.found.dropped.items())
+    draw(screen, explanation_table(f"{course.workload.name}: {side.title}", conditions, found.attribution, dropped))
+    screen.print()
+    for sentence in sentences(found.attribution, found.advice):
+        screen.print(sentence, soft_wrap=True, markup=False)
+    if found.crossing is not None:
+        screen.print(crossing_sentence(found.crossing, side.device), soft_wrap=True, markup=False)
+    elif found.no_crossing is not None:
+        screen.print(
+            f"At which batch size {side.device} overtakes the CPU could not be found: {found.no_crossing}.",
+            soft_wrap=True,
+            markup=False,
+        )

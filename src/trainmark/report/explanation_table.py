@@ -1,0 +1,107 @@
+"""Where the time of a step goes: a table of causes, and sentences about the largest."""
+
+from __future__ import annotations
+
+from trainmark import units
+from trainmark.analysis.advice import WORDS, Advice, largest_cause
+from trainmark.analysis.attribution import Attribution, Share
+from trainmark.analysis.crossing import Crossing
+from trainmark.analysis.statistics import Estimate
+from trainmark.report.table import Cell, Column, Row, Table
+
+_BAR_WIDTH = 24
+
+
+def explanation_table(
+    title: str,
+    conditions: tuple[str, ...],
+    attribution: Attribution,
+    notes: tuple[str, ...] = (),
+    rest: str = "what does not fit",
+) -> Table:
+    """The causes of a step's time, the largest first.
+
+    Args:
+        title: what was taken apart.
+        conditions: that hold for all rows.
+        notes: what is said below, before what could not be measured.
+        rest: what the part is that no cause was found of.
+    """
+    step = attribution.step_seconds
+    rows = [_row(share, step.value) for share in attribution.shares if not share.on_top]
+    rows.append(_line("unexplained", rest, attribution.unexplained, step.value))
+    rows += [_row(share, step.value) for share in attribution.shares if share.on_top]
+    unknown = ", ".join(attribution.unknown)
+    return Table(
+        title=title,
+        conditions=(f"a step takes {_seconds(step)}", *conditions),
+        columns=(
+            Column("cause"),
+            Column("share of\na step", "right"),
+            Column("95 % interval", "right"),
+            Column("time in\na step", "right"),
+            Column(""),
+            Column("what it is", optional=True),
+        ),
+        rows=tuple(rows),
+        notes=(*notes, *((f"Not measured here: {unknown}.",) if unknown else ())),
+    )
+
+
+def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]:
+    """At most three: the largest cause, what to do, and what that would buy at most."""
+    largest = largest_cause(attribution)
+    if largest is None:
+        return ["No cause that was found is as large as what is unexplained, so there is nothing to advise."]
+    said = [f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."]
+    if not advice:
+        return [*said, WORDS[largest.cause][1]]
+    best = advice[0]
+    if best.cause != largest.cause:
+        said[0] = f"{said[0][:-1]}; nothing that was tried helps against that, but against {best.cause} this does:"
+    interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
+    how = "measured here" if best.measured else "if it took no time at all"
+    return [*said, best.do, f"That makes an epoch at most {best.promise:.2f}×{interval} as fast, {how}."]
+
+
+def crossing_sentence(crossing: Crossing, device: str) -> str:
+    """From which batch size on the device overtakes the CPU."""
+    smallest, largest = min(crossing.seconds), max(crossing.seconds)
+    if crossing.batch is not None:
+        return f"{device} overtakes the CPU at batches of about {round(crossing.batch):,} examples."
+    if crossing.faster:
+        return f"{device} is faster than the CPU at every batch size from {smallest:,} examples."
+    return f"{device} is never faster than the CPU below batches of {largest:,} examples, the largest that was tried."
+
+
+def _row(share: Share, step: float) -> Row:
+    return _line(share.cause, WORDS[share.cause][0], Estimate(share.share, share.low, share.high), step, share.on_top)
+
+
+def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = False) -> Row:
+    interval = "" if share.low is None or share.high is None else f"{_percent(share.low)} to {_percent(share.high)}"
+    return Row(
+        (
+            Cell(cause, tone="dim" if on_top else "strong"),
+            Cell(f"{'+' if on_top else ''}{_percent(share.value)}"),
+            Cell(interval),
+            Cell(units.seconds(share.value * step)),
+            Cell(_bar(share.value), tone="dim" if on_top else "plain"),
+            Cell(words + (" (beside the steps, spread over them)" if on_top else ""), tone="dim"),
+        ),
+        starts_section=on_top or cause == "unexplained",
+    )
+
+
+def _bar(share: float) -> str:
+    return "█" * round(_BAR_WIDTH * min(max(share, 0.0), 1.0))
+
+
+def _percent(share: float) -> str:
+    return units.percent(share, 1)
+
+
+def _seconds(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return units.seconds(estimate.value)
+    return f"{units.seconds(estimate.value)} [{units.seconds(estimate.low)}, {units.seconds(estimate.high)}]"

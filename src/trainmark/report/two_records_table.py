@@ -1,0 +1,35 @@
+"""Why two runs differ, as a table of what is not the same."""
+
+from __future__ import annotations
+
+from trainmark import units
+from trainmark.analysis.two_records import TwoRecords
+from trainmark.report.table import Cell, Column, Row, Table
+
+
+def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
+    """What is not the same in ``a`` and ``b``, and how much faster the one is."""
+    return Table(
+        title=f"a: {a}\nb: {b}",
+        conditions=(_pace(found),),
+        columns=(Column("what differs"), Column("a"), Column("b")),
+        rows=tuple(Row((Cell(each.what, tone="strong"), Cell(each.a), Cell(each.b))) for each in found.contrasts),
+        notes=(_conclusion(found),),
+    )
+
+
+def _pace(found: TwoRecords) -> str:
+    if found.ratio is None:
+        return "one of them has no finished epoch, so their paces can't be compared"
+    faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
+    return f"{faster} trains {units.ratio(ratio)} as fast as the other, by the median of its steady epochs"
+
+
+def _conclusion(found: TwoRecords) -> str:
+    if found.noise:
+        return (
+            "Nothing that is known differs, and epochs of one run differ as much: several runs of each would tell more."
+        )
+    if found.contrasts:
+        return "Any of these may be why; change one at a time to see which. One run each says nothing about chance."
+    return "Nothing that is known differs; several runs of each would tell whether this is more than noise."

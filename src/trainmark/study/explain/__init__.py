@@ -1,0 +1,139 @@
+"""Where the time goes: one side is taken apart, and what was found is put into words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.analysis.advice import Advice, advise
+from trainmark.analysis.attribution import Attribution, Dissection, attribute
+from trainmark.analysis.crossing import Crossing, crossing
+from trainmark.data.progress import Progress, silent
+from trainmark.errors import ExplanationFailed, UsageError
+from trainmark.execute import request as requests
+from trainmark.execute.here import look_around
+from trainmark.execute.peaks import Keep, find_peaks
+from trainmark.execute.plan import Course, Side
+from trainmark.execute.probe import Seen
+from trainmark.execute.request import Request
+from trainmark.record.record import Peaks
+from trainmark.study.explain import measure
+from trainmark.study.explain.measure import Subject, Tell
+
+_LARGEST_ON_CPU = 2048
+"""There a larger product is hardly faster, and takes a second."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why one side takes the time that it takes.
+
+    Args:
+        crossing: against the CPU; None where the side is on the CPU, or for the reason ``no_crossing``.
+    """
+
+    subject: Subject
+    found: Dissection
+    attribution: Attribution
+    advice: tuple[Advice, ...]
+    crossing: Crossing | None
+    no_crossing: str | None = None
+
+
+def prepare(
+    request: Request,
+    cache: Path,
+    *,
+    progress: Progress = silent,
+    asking: Callable[[str], None] = lambda _: None,
+    measuring: Callable[[str], None] = lambda _: None,
+) -> Subject:
+    """Find the one side that is meant, its data, and its device's limits.
+
+    Args:
+        request: of one workload; the first backend, ``idiomatic`` and the best device where nothing is said.
+        cache: folder of trainmark's own copies of datasets and limits.
+        progress: told of downloads.
+        asking: told which backend is being asked what it can do.
+        measuring: told which device's limits are being measured.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    selection = requests.select(request, asking)
+    ((workload, able),) = selection.able
+    side = _the_one(able, request)
+    seen = selection.by_side[side.backend, side.interpreter.label]
+    located, _ = requests.locate_all(request, [workload], cache, progress)
+    threads = request.settings.threads
+    here = look_around()
+    peaks = find_peaks([(side, threads)], selection.by_side, Keep(cache / "limits"), lambda: here, measuring)
+    accelerator = _is_accelerator(seen, side)
+    known = peaks.get((side, threads))
+    return Subject(
+        course=Course(workload, located[workload.dataset], repeats=1),
+        side=side,
+        seed=request.settings.seed,
+        threads=threads,
+        memory_fraction=request.settings.memory_fraction,
+        cores=here.machine.usable_cores or 1,
+        accelerator=accelerator,
+        fast=seen.can is not None and "fast" in seen.can.styles,
+        peak_size=_peak_size(known, accelerator=accelerator),
+    )
+
+
+def explain(
+    subject: Subject, tell: Tell, seconds: float = measure.SECONDS, timeout: float | None = None
+) -> Explanation:
+    """Take ``subject`` apart.
+
+    Args:
+        tell: told what is being done.
+        seconds: of measuring, about; what it takes to begin comes on top.
+        timeout: seconds that a process may take.
+
+    Raises:
+        ExplanationFailed: a process died, or took too long.
+    """
+    found = measure.dissect(subject, tell, seconds, timeout)
+    attribution = attribute(found)
+    overtaking, why_not = _overtaking(subject, tell, seconds, timeout) if subject.accelerator else (None, None)
+    return Explanation(subject, found, attribution, advise(found, attribution), overtaking, why_not)
+
+
+def _overtaking(
+    subject: Subject, tell: Tell, seconds: float, timeout: float | None
+) -> tuple[Crossing | None, str | None]:
+    """At which batch size the device overtakes the CPU; or why that could not be found."""
+    try:
+        swept = measure.sweep_devices(subject, tell, seconds, timeout)
+    except ExplanationFailed as failed:  # such as a precision that the CPU lacks; the rest of the answer stands
+        return None, str(failed)
+    cpu, device = swept.get("cpu", {}), swept.get(subject.side.device, {})
+    if not cpu.keys() & device.keys():
+        return None, "no batch size could be timed on both"
+    return crossing(cpu, device), None
+
+
+def _the_one(sides: list[Side], request: Request) -> Side:
+    """The side that was meant; an accelerator before the CPU, since of that one people ask."""
+    for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
+        if len(asked) > 1:
+            raise UsageError("one side at a time is explained", expected=f"one {option}", found=", ".join(asked))
+    best = [side for side in sides if side.device != "cpu"] or sides
+    style = "idiomatic" if any(side.style == "idiomatic" for side in best) else "fast"
+    return next(side for side in best if request.styles or side.style == style)
+
+
+def _peak_size(peaks: Peaks | None, *, accelerator: bool) -> int | None:
+    """Of the product that stands for the peak in every round; None where no limit is known."""
+    if peaks is None or not isinstance(size := peaks.conditions.get("matmul_size"), int):
+        return None
+    return size if accelerator else min(size, _LARGEST_ON_CPU)
+
+
+def _is_accelerator(seen: Seen, side: Side) -> bool:
+    device = seen.device(side.device)
+    return device is not None and device.kind == "accelerator"

@@ -1,0 +1,57 @@
+"""From a record to the run it is of, as far as that can be had again here."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from trainmark.errors import ForeignRecord, UsageError
+from trainmark.execute.here import look_around
+from trainmark.execute.request import Request
+from trainmark.record.record import Record
+from trainmark.workload.decode import Misfit
+from trainmark.workload.spec import Workload
+
+
+def request_of(record: Record, asked: Request) -> Request:
+    """The request that would run ``record`` again; what else was asked for holds as well.
+
+    Raises:
+        ForeignRecord: its workload is not one that this trainmark can read.
+        UsageError: something else was asked for, too.
+    """
+    try:
+        workload = Workload.from_data(record.workload.spec)
+    except Misfit as misfit:
+        raise ForeignRecord(
+            f"the workload of {record.id} can't be read", expected=misfit.expected, found=str(misfit.found)
+        ) from misfit
+    if asked.backends or asked.styles or asked.devices or asked.settings.threads is not None:
+        raise UsageError(
+            "a record is explained as it was run",
+            expected="no --backend, --style, --device or --threads beside it",
+            fix=f"Explain the workload instead: trainmark explain {record.workload.name} ...",
+        )
+    label = "" if record.python.label == "default" else f"@{record.python.label}"
+    return dataclasses.replace(
+        asked,
+        specification=workload,
+        dataset=asked.dataset or (record.dataset.name if record.dataset.name != workload.dataset else None),
+        backends=(f"{record.backend.name}{label}",),
+        styles=(record.backend.style,),
+        devices=(record.device.id,),
+        precision=record.backend.precision,
+        settings=dataclasses.replace(
+            asked.settings,
+            seed=record.seed,
+            threads=record.threads,
+            memory_fraction=record.memory_fraction,
+        ),
+    )
+
+
+def elsewhere(record: Record) -> str | None:
+    """Why the run can't be had again here; None where it can, as far as the machine goes."""
+    here, there = look_around().machine, record.machine
+    if (here.name, here.cpu, here.usable_cores) == (there.name, there.cpu, there.usable_cores):
+        return None
+    return f"the record is of another machine ({there.name}, {there.cpu or 'unknown CPU'})"

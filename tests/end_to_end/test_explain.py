@@ -1,0 +1,181 @@
+"""``trainmark explain`` as a person starts it, on the asynchronous fake, which costs what it is told to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.end_to_end.command import CommandLine
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+
+KERNELS = {"step_seconds": 0.0, "flops_per_second": 45e9}
+"""A step of mnist-mlp128 is 45 MFLOP, so about 1 ms."""
+
+
+def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any) -> dict[str, Any]:
+    code, out, err = command.run(
+        "explain", "mnist-mlp128", "--backend", "fake", "--device", device, "--dataset", "synthetic-digits", "--json",
+        "--seconds", "4", *arguments, fake=KERNELS | fake,
+    )  # fmt: skip
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found
+
+
+def largest(found: dict[str, Any]) -> dict[str, Any]:
+    share: dict[str, Any] = max(
+        (share for share in found["shares"] if not share["on_top"]), key=lambda share: share["share"]
+    )
+    return share
+
+
+@pytest.mark.parametrize(
+    ("planted", "cause"),
+    [
+        ({"input_seconds": 0.006}, "input"),
+        ({"copy_seconds": 0.006}, "copy"),
+        ({"optimizer_seconds": 0.006}, "optimizer"),
+        # The host takes 4 ms a step, the device 4 ms: only who waits for each in turn needs 8.
+        ({"fetches": True, "dispatch_seconds": 0.004, "flops_per_second": 11e9}, "fetch"),
+    ],
+)
+def test_a_planted_cause_is_the_largest(command: CommandLine, planted: dict[str, Any], cause: str) -> None:
+    found = explained(command, **planted)
+    share = largest(found)
+    assert share["cause"] == cause
+    assert 0.3 < share["share"] < 0.95
+    assert share["low"] <= share["share"] <= share["high"]
+    assert found["advice"][0]["promise"] > 1.3
+    assert found["advice"][0]["do"]
+
+
+def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(command: CommandLine) -> None:
+    """4 ms of launching for a GPU that is done in a quarter of one."""
+    found = explained(command, device="cuda:0", dispatch_seconds=0.004)
+    assert largest(found)["cause"] == "dispatch"
+    assert found["advice"][0]["style"] == "fast"
+    assert found["advice"][0]["promise"] > 2
+
+
+def test_where_the_gpu_overtakes_the_cpu(command: CommandLine) -> None:
+    """Both need 1 ms to begin a step, and the GPU is four times as fast: it overtakes where computing takes longer."""
+    found = explained(command, device="cuda:0", dispatch_seconds=0.001, flops_per_second=4.5e9)
+    assert found["crossover"]["faster"] is True
+    assert found["crossover_batch"] is None or 4 < found["crossover_batch"] < 1000
+
+
+def test_the_answer_for_people_ends_with_what_to_do(command: CommandLine) -> None:
+    code, out, _ = command.run(
+        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
+        "--seconds", "4",
+        fake=KERNELS | {"input_seconds": 0.006},
+    )  # fmt: skip
+    assert code == 0
+    assert "The largest cause is input" in out
+    assert "That makes an epoch at most" in out
+    assert "unexplained" in out
+
+
+def test_a_process_that_dies_is_an_error(command: CommandLine) -> None:
+    code, _, err = command.run(
+        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
+        "--seconds", "4",
+        fake={"fail": "kill", "at_step": 3},
+    )  # fmt: skip
+    assert code == 1
+    assert "SIGKILL" in err
+
+
+def test_one_side_at_a_time(command: CommandLine) -> None:
+    code, _, err = command.run("explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu,cuda:0")
+    assert code == 2
+    assert "one side at a time" in err
+
+
+def test_a_name_that_is_not_known(command: CommandLine) -> None:
+    code, _, err = command.run("explain", "mnist-mlp12", "--backend", "fake")
+    assert code == 2
+    assert "mnist-mlp128" in err
+
+
+def test_a_record_is_explained_as_it_was_run(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    found = of_record(command, record_of(command), KERNELS)
+    assert (found["backend"], found["style"], found["device"]) == ("fake", "fast", "cpu")
+    assert found["step_seconds"] > 0
+
+
+def test_a_record_of_another_machine_tells_what_it_can(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    changed = changed_record(command, machine={"name": "elsewhere"})
+    found = of_record(command, changed, KERNELS)
+    assert "another machine (elsewhere" in found["not_measured_because"]
+    assert found["step_seconds"] > 0
+    assert "input" in found["unknown"]
+
+
+def test_a_record_whose_backend_is_gone_tells_what_it_can(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    found = of_record(command, changed_record(command, backend={"name": "gone"}), KERNELS)
+    assert "gone" in found["not_measured_because"]
+
+
+def test_a_record_whose_workload_can_not_be_read_tells_what_it_can(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    found = of_record(command, changed_record(command, workload={"spec": {"name": "future"}}), KERNELS)
+    assert "can't be read" in found["not_measured_because"]
+
+
+def test_a_record_without_an_epoch_has_nothing_to_tell(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake={"fail": "raise", "at_step": 3})[0] == 1
+    code, _, err = command.run(
+        "explain", str(changed_record(command, machine={"name": "elsewhere"}, backend={"name": "gone"})), "--json"
+    )
+    assert code == 1
+    assert "nothing to tell" in err
+
+
+def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "2", fake=KERNELS)[0] == 0
+    a, b = sorted(command.out.glob("*.json"))
+    code, out, _ = command.run("explain", str(a), str(b), "--json")
+    assert code == 0
+    chance = {"share of the cores that others used before", "caveats"}
+    assert {contrast["what"] for contrast in json.loads(out)["contrasts"]} <= chance
+
+
+def test_two_records_say_what_differs(command: CommandLine) -> None:
+    assert command.train("--style", "fast", "--device", "cpu,cuda:0", "--repeats", "1", fake=KERNELS)[0] == 0
+    a, b = sorted(command.out.glob("*.json"))
+    code, out, _ = command.run("explain", str(a), str(b))
+    assert code == 0
+    assert "device" in out
+    assert "cuda:0" in out
+
+
+def record_of(command: CommandLine) -> Path:
+    return next(command.out.glob("*.json"))
+
+
+def changed_record(command: CommandLine, **changes: dict[str, Any]) -> Path:
+    """The record with some fields of its parts changed, beside the others."""
+    record: Record = command.records()[0]
+    for part, fields in changes.items():
+        record = msgspec.structs.replace(record, **{part: msgspec.structs.replace(getattr(record, part), **fields)})
+    folder = command.out.with_name("changed")
+    Store(folder).write(record)
+    return folder / f"{record.id}.json"
+
+
+def of_record(command: CommandLine, path: Path, fake: dict[str, Any]) -> dict[str, Any]:
+    code, out, err = command.run(
+        "explain", str(path), "--dataset", "synthetic-digits", "--seconds", "4", "--json", fake=fake
+    )
+    assert code == 0, err
+    found: dict[str, Any] = json.loads(out)
+    return found

@@ -1,0 +1,190 @@
+"""A step divided among causes: the costs are those that were planted, and add up."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from trainmark.analysis.attribution import (
+    CAPTURED,
+    EMPTY,
+    PEAK,
+    PLAIN,
+    PRODUCTS,
+    SHRUNK,
+    SHRUNK_PLAIN,
+    WHOLE,
+    Dissection,
+    Round,
+    attribute,
+    speedup,
+    speedup_of_fast,
+)
+from trainmark.analysis.statistics import Estimate
+
+PLANTED = {
+    "fetch": 1.0,
+    "input": 8.0,
+    "copy": 2.0,
+    "optimizer": 3.0,
+    "dispatch": 1.5,
+    "memory": 0.5,
+    "compute": 2.0,
+    "shapes": 1.0,
+    "unexplained": 1.0,
+}
+STEP = sum(PLANTED.values())
+
+
+def on_cpu(**changes: float) -> dict[str, float]:
+    """The times of a step that costs what is planted, on a device that computes while the host waits."""
+    left, seconds = STEP, {WHOLE: STEP}
+    for part in ("fetch", "input", "copy", "optimizer"):
+        left -= PLANTED[part]
+        seconds[f"without {part}"] = left
+    kernels = PLANTED["compute"] + PLANTED["shapes"] + PLANTED["unexplained"]
+    plain_dispatch = 1.2
+    return (
+        seconds
+        | {
+            SHRUNK: PLANTED["dispatch"],
+            SHRUNK_PLAIN: plain_dispatch,
+            PLAIN: kernels + plain_dispatch,
+            PRODUCTS: PLANTED["compute"] + PLANTED["shapes"] + 0.1,
+            EMPTY: 0.1,
+            PEAK: 0.2,
+        }
+        | changes
+    )
+
+
+def dissection(rounds: list[dict[str, float]], **changes: Any) -> Dissection:
+    values: dict[str, Any] = {
+        "rounds": tuple(rounds),
+        "starts": tuple({WHOLE: 0.0} for _ in rounds),
+        "steps_per_epoch": 50,
+        "flops": 10.0,
+        "peak_flops": 1.0,
+        "batch": 100,
+        "larger": 10,
+        "evaluations": (4.0, 5.0, 6.0),
+        "compile_seconds": 30.0,
+        "steps": 100,
+        "looks": 2,
+        "accelerator": False,
+        "dropped": {},
+    }
+    return Dissection(**(values | changes))
+
+
+def shares(found: Dissection) -> dict[str, float]:
+    attribution = attribute(found)
+    return {share.cause: share.share for share in attribution.shares} | {"unexplained": attribution.unexplained.value}
+
+
+def test_every_cause_has_the_share_that_was_planted() -> None:
+    found = shares(dissection([on_cpu()] * 5))
+    for cause, seconds in PLANTED.items():
+        assert found[cause] == pytest.approx(seconds / STEP), cause
+
+
+def test_the_shares_of_a_step_add_up_to_it_and_what_comes_on_top_does_not_count() -> None:
+    attribution = attribute(dissection([on_cpu()] * 5))
+    steady = sum(share.share for share in attribution.shares if not share.on_top)
+    assert steady + attribution.unexplained.value == pytest.approx(1)
+    on_top = {share.cause: share.share for share in attribution.shares if share.on_top}
+    assert on_top == {
+        "evaluation": pytest.approx(2 * 5.0 / 100 / STEP),
+        "compile": pytest.approx(30.0 / 100 / STEP),
+    }
+
+
+def test_the_start_of_an_epoch_is_spread_over_its_steps() -> None:
+    found = dissection([on_cpu()] * 5, starts=({WHOLE: 50.0 * STEP},) * 5)
+    assert shares(found)["epoch"] == pytest.approx(0.5)
+    assert shares(found)["input"] == pytest.approx(0.5 * PLANTED["input"] / STEP)
+    assert attribute(found).step_seconds.value == pytest.approx(2 * STEP)
+
+
+def test_a_speed_up_is_of_examples_and_counts_the_start_of_an_epoch() -> None:
+    rounds = [on_cpu(larger=40.0)] * 5
+    starts = ({WHOLE: 0.0, "larger": 0.0},) * 5
+    found = dissection(rounds, starts=starts, fast=((2.0, 100.0),) * 7)
+    assert speedup_of_fast(found).value == pytest.approx(STEP / (2.0 + 100.0 / 50))
+    assert speedup(found, "larger", 10).value == pytest.approx(STEP / 4.0)
+
+
+def test_the_largest_comes_first_and_what_was_not_measured_is_named() -> None:
+    seconds = on_cpu()
+    del seconds["without copy"], seconds[PEAK], seconds[PRODUCTS]
+    attribution = attribute(dissection([seconds] * 5, compile_seconds=None))
+    assert attribution.shares[0].cause == "input"
+    assert attribution.unknown == ("copy", "compute", "shapes", "compile")
+
+
+def test_what_a_missing_variant_would_have_told_is_not_spread_over_others() -> None:
+    seconds = on_cpu()
+    del seconds["without optimizer"]
+    with_it, without_it = shares(dissection([on_cpu()] * 5)), shares(dissection([seconds] * 5))
+    assert without_it["input"] == pytest.approx(with_it["input"])
+    assert without_it["memory"] == pytest.approx(with_it["memory"] + with_it["optimizer"])
+
+
+def test_on_an_accelerator_dispatch_is_what_capturing_the_step_saves() -> None:
+    """A host that launches for 4 while the device computes for 3: only the fourth is what launching costs."""
+    seconds = {WHOLE: 4.0, "without optimizer": 4.0, CAPTURED: 3.0, PLAIN: 2.5, PEAK: 0.2}
+    found = shares(dissection([seconds] * 5, accelerator=True))
+    assert found["dispatch"] == pytest.approx(1 / 4)
+    assert found["memory"] == pytest.approx(0.5 / 4)
+    assert found["compute"] == pytest.approx(2 / 4)
+
+
+def test_without_its_counterpart_a_variant_says_nothing() -> None:
+    """What launching the plain network costs was not measured, so ``memory`` would hold some of that."""
+    seconds = on_cpu()
+    del seconds[SHRUNK_PLAIN]
+    attribution = attribute(dissection([seconds] * 5))
+    assert "memory" in attribution.unknown
+
+
+def test_compute_is_never_more_than_what_is_left() -> None:
+    found = shares(dissection([on_cpu(**{PEAK: 100.0})] * 5))
+    assert found["compute"] == pytest.approx((2.0 + 1.0 + 1.0) / STEP)
+    assert found["shapes"] == 0
+    assert found["unexplained"] == pytest.approx(0)
+
+
+def test_idle_cores_take_their_share_and_the_rest_is_smaller_by_that() -> None:
+    found = dissection([on_cpu()] * 5, threads_ratio=Estimate(0.6, 0.5, 0.7))
+    attribution = attribute(found)
+    assert shares(found)["threads"] == pytest.approx(0.4)
+    assert shares(found)["input"] == pytest.approx(0.6 * PLANTED["input"] / STEP)
+    threads = next(share for share in attribution.shares if share.cause == "threads")
+    assert (threads.low, threads.high) == (pytest.approx(0.3), pytest.approx(0.5))
+    assert attribution.step_seconds.value == pytest.approx(STEP / 0.6)
+
+
+def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    rng = random.Random(7)
+    covered = 0
+    for _ in range(200):
+        rounds = [_noisy(rng) for _ in range(12)]
+        share = next(each for each in attribute(dissection(list(rounds))).shares if each.cause == "input")
+        assert share.low is not None
+        assert share.high is not None
+        covered += share.low <= PLANTED["input"] / STEP <= share.high
+    assert 180 <= covered <= 200
+
+
+def _noisy(rng: random.Random) -> dict[str, float]:
+    """A round in which the machine is slower or faster by some per cent, and every stretch again by some."""
+    pace = rng.lognormvariate(0, 0.05)
+    return {name: seconds * pace * rng.lognormvariate(0, 0.02) for name, seconds in on_cpu().items()}
+
+
+def test_one_bad_stretch_does_not_move_a_share() -> None:
+    rounds: list[Round] = [on_cpu()] * 11 + [on_cpu(**{"without input": 500.0})]
+    found = dissection([dict(each) for each in rounds])
+    assert shares(found)["input"] == pytest.approx(PLANTED["input"] / STEP)
