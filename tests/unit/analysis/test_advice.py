@@ -1,0 +1,86 @@
+"""What is advised against which cause, and what it promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.analysis.test_attribution import STEP, dissection, on_cpu
+from trainmark.analysis.advice import WORDS, Advice, advise
+from trainmark.analysis.attribution import CAUSES, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, attribute
+from trainmark.analysis.statistics import Estimate
+from trainmark.report.explanation_table import sentences
+
+
+def advised(seconds: dict[str, float], **changes: Any) -> tuple[Advice, ...]:
+    found = dissection([seconds] * 5, **changes)
+    return advise(found, attribute(found))
+
+
+def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
+    timed, untimed = advised(on_cpu(), fast=((STEP / 3, 0.0),) * 5)
+    assert (timed.cause, timed.style, timed.measured) == ("input", "fast", True)
+    assert timed.promise == pytest.approx(3)
+    assert (untimed.style, untimed.measured) == (None, False)
+    assert untimed.promise == pytest.approx(1 / (1 - 8 / STEP))
+
+
+def test_what_is_no_faster_is_not_promised() -> None:
+    (only,) = advised(on_cpu(), fast=((STEP, 0.0),) * 5)
+    assert not only.measured
+
+
+def dispatching() -> dict[str, float]:
+    """A step that mostly starts operations."""
+    return {
+        WHOLE: 10.0,
+        "without input": 10.0,
+        "without copy": 10.0,
+        "without optimizer": 10.0,
+        SHRUNK: 8.0,
+        SHRUNK_PLAIN: 8.0,
+        "without elementwise layers": 10.0,
+        LARGER: 28.0,
+        PEAK: 0.1,
+    }
+
+
+def test_against_small_operations_a_larger_batch_is_promised_by_the_example() -> None:
+    best = advised(dispatching(), starts=({WHOLE: 0.0, LARGER: 0.0},) * 5)[0]
+    assert (best.cause, best.batch) == ("dispatch", 1000)
+    assert best.promise == pytest.approx(10 * 10 / 28)
+
+
+def test_where_nothing_helps_against_the_largest_cause_the_next_one_is_taken() -> None:
+    seconds = on_cpu(**{PEAK: 100.0, "without input": STEP - 0.5})
+    found = dissection([seconds] * 5)
+    shares = attribute(found)
+    assert shares.shares[0].cause != "input"
+    assert all(each.cause != "compute" for each in advise(found, shares))
+
+
+def test_where_most_is_unexplained_nothing_is_advised() -> None:
+    found = dissection([{WHOLE: 10.0, "without input": 9.0}] * 5)
+    assert advise(found, attribute(found)) == ()
+    assert "nothing to advise" in sentences(attribute(found), ())[0]
+
+
+def test_all_cores_are_a_measured_promise() -> None:
+    found = dissection([on_cpu()] * 5, threads_ratio=Estimate(0.5, 0.45, 0.55))
+    best = advise(found, attribute(found))[0]
+    assert (best.cause, best.measured) == ("threads", True)
+    assert best.promise == pytest.approx(2)
+
+
+def test_people_get_three_sentences() -> None:
+    found = dissection([on_cpu()] * 5, fast=((STEP / 3, 0.0),) * 5)
+    attribution = attribute(found)
+    said = sentences(attribution, advise(found, attribution))
+    assert len(said) == 3
+    assert "The largest cause is input" in said[0]
+    assert "3.00×" in said[2]
+
+
+def test_every_cause_has_words() -> None:
+    assert set(WORDS) == set(CAUSES)
