@@ -136,7 +136,7 @@ def test_half_precision_that_overflows(drawn: Located) -> None:
 
 def test_a_softmax_that_underflows(drawn: Located) -> None:
     """The two stages of the Flux workload, with logits so far apart that the true class's probability is subnormal."""
-    workload = dataclasses.replace(catalog.find("mnist-mlp32"), loss=TwoStageCrossEntropy())
+    workload = dataclasses.replace(catalog.find("mnist-mlp512"), loss=TwoStageCrossEntropy())
     wild = tuple(
         dataclasses.replace(layer, kernel=Uniform(3.0)) if isinstance(layer, Dense) else layer
         for layer in workload.model
