@@ -97,6 +97,13 @@ def test_one_side_at_a_time(command: CommandLine) -> None:
     assert "one side at a time" in err
 
 
+@pytest.mark.parametrize("arguments", [("nowhere.json",), ("nowhere.json", "mnist-mlp128"), ("mnist-mlp128", "x.json")])
+def test_a_record_that_is_not_there(command: CommandLine, arguments: tuple[str, ...]) -> None:
+    code, _, err = command.run("explain", *arguments)
+    assert code == 2
+    assert "there is no record" in err
+
+
 def test_a_name_that_is_not_known(command: CommandLine) -> None:
     code, _, err = command.run("explain", "mnist-mlp12", "--backend", "fake")
     assert code == 2

@@ -87,17 +87,30 @@ def command(target: str, other: str | None, **options: Any) -> int:
     from trainmark.cli.progress import DataProgress
 
     if other is not None:
-        return _set_against(Path(target), Path(other), as_json=options["as_json"])
+        return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     request = _request(options)
     with DataProgress(screen) as progress:
-        if Path(target).is_file() and target.endswith(".json"):
-            question = _ask_of_record(Path(target), request, progress)
+        if target.endswith(".json"):
+            question = _ask_of_record(_existing(target), request, progress)
         else:
             question = _ask(dataclasses.replace(request, workloads=(target,)), progress)
     return question(screen, options)
+
+
+def _existing(name: str) -> Path:
+    """The file of a record."""
+    from trainmark.errors import UsageError
+
+    if not Path(name).is_file():
+        raise UsageError(
+            f"there is no record {name!r}",
+            expected="the file of a record, or one WORKLOAD alone",
+            fix="`trainmark compare FOLDER` shows what a folder holds.",
+        )
+    return Path(name)
 
 
 def _ask(request: Request, progress: DataProgress) -> Question:
@@ -147,7 +160,9 @@ def _take_apart(subject: Subject, screen: Console, options: dict[str, Any]) -> i
     from trainmark.cli.progress import StudyProgress
     from trainmark.study import explain
 
-    with StudyProgress(screen, f"{subject.course.workload.name}, {subject.side.title}") as progress:
+    length = f"{options['seconds']:g} s of measuring, and what it takes to begin"
+    title = f"{subject.course.workload.name}, {subject.side.title}: {length}"
+    with StudyProgress(screen, title) as progress:
         found = explain.explain(subject, progress.tell, options["seconds"], options["timeout"])
     if options["as_json"]:
         print_json(_data(found))
@@ -162,7 +177,7 @@ def _diagnose(subject: failure.Subject, elsewhere: str | None, screen: Console, 
     from trainmark.report.terminal import draw_all
     from trainmark.study.explain import failure
 
-    with StudyProgress(screen, f"{subject.record.id}: trained again") as progress:
+    with StudyProgress(screen, f"{subject.record.id}: trained again up to where it went wrong") as progress:
         found = failure.diagnose_run(subject, progress.tell, options["timeout"])
     notes = (*found.notes, *((f"{elsewhere}; it was trained again here",) if elsewhere else ()))
     if options["as_json"]:
@@ -235,6 +250,8 @@ def _request(options: dict[str, Any]) -> Request:
 
 
 def _data(found: Explanation) -> dict[str, Any]:
+    from trainmark.record.caveats import Caveat
+
     side, crossing = found.subject.side, found.crossing
     return {
         "workload": found.subject.course.workload.name,
@@ -256,12 +273,14 @@ def _data(found: Explanation) -> dict[str, Any]:
         "crossover_batch": crossing.batch if crossing else None,
         "crossover": crossing,
         "no_crossover_because": found.no_crossing,
+        "caveats": [Caveat.BUSY_MACHINE] if found.subject.busy else [],
         "rounds": found.found.rounds,
         "dropped": found.found.dropped,
     }
 
 
 def _show(found: Explanation) -> None:
+    from trainmark.record.caveats import Caveat
     from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
     from trainmark.report.terminal import draw
     from trainmark.units import many
@@ -272,8 +291,17 @@ def _show(found: Explanation) -> None:
         f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
         f"{many(len(found.found.rounds), 'round')} in turns",
     )
+    busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, threads wait for each other, no share can be trusted.",)
     dropped = tuple(f"{name} could not be had: {reason}." for name, reason in found.found.dropped.items())
-    draw(screen, explanation_table(f"{course.workload.name}: {side.title}", conditions, found.attribution, dropped))
+    draw(
+        screen,
+        explanation_table(
+            f"{course.workload.name}: {side.title}",
+            conditions,
+            found.attribution,
+            (*(busy if found.subject.busy else ()), *dropped),
+        ),
+    )
     screen.print()
     for sentence in sentences(found.attribution, found.advice):
         screen.print(sentence, soft_wrap=True, markup=False)

@@ -277,7 +277,7 @@ class StudyProgress:
         )
 
     def __enter__(self) -> StudyProgress:
-        self._screen.print(f"{self._title}: this takes a minute or two.", soft_wrap=True, markup=False, highlight=False)
+        self._screen.print(f"{self._title}.", soft_wrap=True, markup=False, highlight=False)
         self._progress.start()
         self._bar = self._progress.add_task("", total=1.0)
         return self

@@ -22,7 +22,7 @@ def _pace(found: TwoRecords) -> str:
     if found.ratio is None:
         return "one of them has no finished epoch, so their paces can't be compared"
     faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
-    return f"{faster} trains {units.ratio(ratio)} as fast as the other, by the median of its steady epochs"
+    return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)"
 
 
 def _conclusion(found: TwoRecords) -> str:

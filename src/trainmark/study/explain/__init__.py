@@ -77,6 +77,7 @@ def prepare(
         seed=request.settings.seed,
         threads=threads,
         memory_fraction=request.settings.memory_fraction,
+        busy=here.is_busy,
         cores=here.machine.usable_cores or 1,
         accelerator=accelerator,
         fast=seen.can is not None and "fast" in seen.can.styles,

@@ -39,6 +39,7 @@ class Subject:
 
     Args:
         threads: of the CPU; None is the framework's own choice.
+        busy: others used the CPU when it was looked at last.
         cores: that can be used here.
         accelerator: its device is not the CPU.
         fast: its backend has that style.
@@ -50,6 +51,7 @@ class Subject:
     seed: int
     threads: int | None
     memory_fraction: float | None
+    busy: bool
     cores: int
     accelerator: bool
     fast: bool
