@@ -104,6 +104,13 @@ def test_a_record_that_is_not_there(command: CommandLine, arguments: tuple[str, 
     assert "there is no record" in err
 
 
+def test_a_file_that_is_no_record(command: CommandLine, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello")
+    code, _, err = command.run("explain", str(tmp_path / "notes.txt"))
+    assert code == 1
+    assert "is not a trainmark record" in err
+
+
 def test_a_name_that_is_not_known(command: CommandLine) -> None:
     code, _, err = command.run("explain", "mnist-mlp12", "--backend", "fake")
     assert code == 2

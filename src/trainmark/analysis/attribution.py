@@ -35,8 +35,6 @@ Cause = Literal[
     "compile",
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-ON_TOP: tuple[Cause, ...] = ("evaluation", "compile")
-"""What training does beside its steps; their share is of a steady step too, but beyond the 100 %."""
 
 WHOLE, LARGER = "whole", "larger batch"
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")

@@ -93,7 +93,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     screen = console(to_stderr=True)
     request = _request(options)
     with DataProgress(screen) as progress:
-        if target.endswith(".json"):
+        if target.endswith(".json") or (Path(target).is_file() and not target.endswith(".toml")):
             question = _ask_of_record(_existing(target), request, progress)
         else:
             question = _ask(dataclasses.replace(request, workloads=(target,)), progress)
