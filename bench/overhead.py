@@ -1,13 +1,16 @@
 """What trainmark costs: a steady epoch under `trainmark run` against the same loop in a bare script.
 
     python bench/overhead.py [--pairs 15] [--workload mnist-mlp128 --workload mnist-mlp512] [--out FILE.json]
-    python bench/overhead.py --sampler 60 [--out FILE.json]
+    python bench/overhead.py --sampler 400 [--times 4] [--out FILE.json]
 
 Pairs of processes alternate (A B, B A, ...), so that a drift of the machine meets both. Each process trains two epochs;
 the first is warm-up. A ratio above 1 means trainmark is slower.
 
-With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast`, watched in every second
-epoch; the ratio of each watched epoch to the unwatched one before it, and the CPU time that watching itself took.
+With `--sampler` the cost of sampling alone: one training of mnist-mlp512 with torch `fast` in epochs of 100 steps, of
+which every second one is watched; the ratio of the watched epoch to the unwatched one of each pair, and the CPU time
+that watching itself took. Others on the machine disturb for seconds, so hundreds of short pairs tell more than some
+long ones. With `--times` the looks follow each other so many times faster, and the excess is divided by as much: the
+cost is too small to be seen at its own pace, and so stands out of the noise.
 
 Needs TRAINMARK_DATA with MNIST, and a quiet machine.
 """
@@ -22,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any
@@ -29,11 +33,12 @@ from typing import Any
 from trainmark.analysis.statistics import paired_difference
 from trainmark.cli.options import cache_dir
 from trainmark.data.locate import locate
+from trainmark.execute import child
 from trainmark.execute import request as requests
 from trainmark.execute.plan import Settings, Task
 from trainmark.execute.scheduler import execute
 from trainmark.execute.wire import Message
-from trainmark.measure.sampler import Row, Sampler
+from trainmark.measure.sampler import INTERVAL_SECONDS, Row, Sampler
 from trainmark.record.record import Record
 from trainmark.record.store import Store, load
 
@@ -62,13 +67,18 @@ def measured(workload: str) -> float:
         return record.epochs[-1].seconds
 
 
+def is_watched(epoch: int) -> bool:
+    """Off, on, on, off, ...: a drift of the machine then meets both."""
+    return epoch % 4 in (1, 2)
+
+
 class EverySecondEpoch(Sampler):
-    """Looks in odd epochs only."""
+    """Looks in watched epochs only."""
 
     epoch = 0
 
     def look(self) -> None:
-        if self.epoch % 2:
+        if is_watched(self.epoch):
             super().look()
 
 
@@ -90,21 +100,47 @@ class Watcher:
     def task_ended(self, task: Task) -> None: ...
 
 
-def sampling(pairs: int, device: str, folder: Path) -> dict[str, Any]:
-    """What it costs to watch, in so many pairs of epochs."""
+def _in_short_epochs(task: Task) -> Task:
+    """The same training, cut into epochs of 100 steps and evaluated at the end only."""
+    runs = []
+    for run in task.runs:
+        workload = run.course.workload.with_schedule(steps_per_epoch=100, evaluate="end")
+        runs.append(replace(run, course=replace(run.course, workload=workload)))
+    return replace(task, runs=tuple(runs))
+
+
+def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any]:
+    """What it costs to watch, in so many pairs of epochs, so many times more often than usual."""
+    child.LOOK_EVERY_SECONDS /= times
     request = requests.Request(
-        ("mnist-mlp512",), ("torch",), ("fast",), (device,), epochs=2 * pairs + 2, repeats=1,
+        workloads=("mnist-mlp512",), backends=("torch",), styles=("fast",), devices=(device,),
+        epochs=2 * pairs + 4, repeats=1,
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip
     prepared = requests.prepare(request, cache_dir())
-    sampler = EverySecondEpoch()
+    tasks = [_in_short_epochs(task) for task in prepared.tasks]
+    sampler = EverySecondEpoch(interval=INTERVAL_SECONDS / times)
     start, used = time.perf_counter(), time.process_time()
-    (record,) = execute(prepared.tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=sampler)
+    (record,) = execute(tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=sampler)
     share = (time.process_time() - used) / (time.perf_counter() - start)
-    seconds = [epoch.seconds for epoch in record.epochs[2:]]  # unwatched, watched, unwatched, ...
-    ratios = [log(watched / before) for before, watched in zip(seconds[::2], seconds[1::2], strict=True)]
+    warm = 4
+    seconds = [epoch.seconds for epoch in record.epochs[warm:]]
+    pairs_of_epochs = zip(seconds[::2], seconds[1::2], strict=True)
+    ratios = [
+        log(first / second) if is_watched(warm + 2 * number) else log(second / first)
+        for number, (first, second) in enumerate(pairs_of_epochs)
+    ]
     ratio = paired_difference(ratios).exponential()
-    print(f"watched / unwatched epoch: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], n = {len(ratios)} pairs")
+    assert ratio.low is not None
+    assert ratio.high is not None
+    often = f", looking {times} times as often as usual" if times > 1 else ""
+    print(
+        f"watched / unwatched epoch{often}: {ratio.value:.4f} [{ratio.low:.4f}, {ratio.high:.4f}], "
+        f"n = {len(ratios)} pairs"
+    )
+    if times > 1:
+        usual = ", ".join(f"{100 * (bound - 1) / times:.2f}" for bound in (ratio.low, ratio.high))
+        print(f"so as often as usual it costs {100 * (ratio.value - 1) / times:.2f} % [{usual}] of an epoch")
     print(f"the watching process itself used {100 * share:.2f} % of one core, looking in every second epoch")
     return {"seconds": seconds, "ratio": ratio.value, "low": ratio.low, "high": ratio.high, "own_share": share}
 
@@ -115,11 +151,12 @@ def main() -> None:
     parser.add_argument("--workload", action="append", choices=("mnist-mlp128", "mnist-mlp512"))
     parser.add_argument("--device", default="cpu", help="with --sampler")
     parser.add_argument("--sampler", type=int, metavar="PAIRS", help="the cost of sampling alone")
+    parser.add_argument("--times", type=int, default=1, help="with --sampler: look so many times as often")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.sampler:
         with tempfile.TemporaryDirectory() as folder:
-            found = sampling(options.sampler, options.device, Path(folder))
+            found = sampling(options.sampler, options.times, options.device, Path(folder))
         if options.out:
             options.out.write_text(json.dumps(found, indent=1))
         return
