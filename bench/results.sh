@@ -3,7 +3,7 @@
 # data_batch_1.bin of CIFAR-10, a machine with nothing else to do, and about 90 minutes on 2 cores.
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
-#                                  fast-against-idiomatic main-job frameworks overhead sampler calibration
+#                                  fast-against-idiomatic main-job frameworks overhead sampler limits calibration
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -18,7 +18,7 @@ comparison() {
   trainmark compare "$results/$1" --format markdown >"$results/$1/README.md"
 }
 
-for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler calibration}"; do
+for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler limits calibration}"; do
   for what in $name; do
     rm -rf "${results:?}/$what"
     case $what in
@@ -35,8 +35,13 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         ;;
       sampler)
         mkdir -p "$results/sampler"
-        python bench/overhead.py --sampler 60 | tee "$results/sampler/printed.txt"
+        python bench/overhead.py --sampler 400 | tee "$results/sampler/printed.txt"
+        python bench/overhead.py --sampler 200 --times 4 | tee -a "$results/sampler/printed.txt"
         python bench/sampler.py | tee -a "$results/sampler/printed.txt"
+        ;;
+      limits)
+        mkdir -p "$results/limits"
+        python bench/limits.py --rounds 6 | tee "$results/limits/printed.txt"
         ;;
       calibration)
         mkdir -p "$results/calibration"

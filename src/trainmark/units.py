@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 
 MISSING = "-"
@@ -43,6 +44,15 @@ def seconds(value: float | None) -> str:
     minutes, rest = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def moment(iso: str) -> str:
+    """``2026-11-21 17:12 UTC`` of an ISO 8601 time with its zone; the text as it is where it is none."""
+    try:
+        at = datetime.datetime.fromisoformat(iso)
+    except ValueError:
+        return iso
+    return f"{at.astimezone(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC" if at.tzinfo else iso
 
 
 def count(value: float | None, unit: str = "") -> str:

@@ -16,10 +16,12 @@ import sys, time
 from trainmark.backends import registry
 from trainmark.backends.base import Options
 from trainmark.backends.limits import Limited, best_seconds
+from trainmark.workload.products import Product
 backend = registry.load(sys.argv[1])
 assert isinstance(backend, Limited)
 limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, 1))
-small, large = (best_seconds(limits.products([(size,) * 3]), time.perf_counter, 0.1) for size in (512, 2048))
+asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size in (512, 2048))
+small, large = (best_seconds(limits.products(each), time.perf_counter, 0.1) for each in asked)
 print(large / small, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))
 """
 

@@ -59,7 +59,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "--resume" in err and "Traceback" not in err
+    assert "What is finished is in" in err and "--resume" in err and "Traceback" not in err
     assert command.outcomes() == ["ok", "interrupted"]
     assert not [child for child in measured_processes() if child.ppid() == process.pid]
     first = command.records()[0].id

@@ -59,7 +59,7 @@ def test_limits_are_measured_once_and_kept_in_every_record(command: CommandLine)
     code, out, _ = command.run("show", str(next(command.out.glob("*.json"))))
     assert code == 0
     assert "MFU" in out
-    assert "measured with products of numpy" in out
+    assert "in matrix products of numpy, measured on 20" in out
 
 
 def test_a_run_ends_at_its_target(command: CommandLine) -> None:

@@ -94,5 +94,18 @@ def test_unknown_is_never_a_number(write: object) -> None:
     assert write(None) == units.MISSING
 
 
+@pytest.mark.parametrize(
+    ("iso", "text"),
+    [
+        ("2026-11-21T17:29:08+00:00", "2026-11-21 17:29 UTC"),
+        ("2026-11-21T00:10:00+02:00", "2026-11-20 22:10 UTC"),
+        ("2026-11-21T17:29:08", "2026-11-21T17:29:08"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_moment(iso: str, text: str) -> None:
+    assert units.moment(iso) == text
+
+
 def test_many() -> None:
     assert (units.many(0, "run"), units.many(1, "run"), units.many(1200, "step")) == ("0 runs", "1 run", "1,200 steps")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainmark.analysis.attribution import LARGER, Attribution, Cause, Dissection, Share, speedup, speedup_of_fast
+from trainmark.analysis.attribution import FAST, LARGER, Attribution, Cause, Dissection, Share, speedup
 from trainmark.analysis.statistics import Estimate
 
 WORDS: dict[Cause, tuple[str, str]] = {
@@ -28,7 +28,7 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "Take the framework's fused or compiled optimiser, which goes over the weights once.",
     ),
     "memory": (
-        "layers that move values and compute little (activations, dropout, normalisation)",
+        "layers that move values and compute little (activations, dropout, normalisation, pooling)",
         "Compile the network, so that such layers are fused with their neighbours.",
     ),
     "dispatch": (
@@ -100,9 +100,9 @@ def largest_cause(attribution: Attribution) -> Share | None:
 def _against(largest: Share, found: Dissection) -> Iterator[Advice]:
     cause = largest.cause
     measured = []
-    if cause in _BY_STYLE and found.fast:
+    if cause in _BY_STYLE and FAST in found.rounds[0]:
         do = "Do as --style fast does: keep the prepared data set on the device, and compile or capture the step."
-        measured.append(_timed(do, cause, speedup_of_fast(found), style="fast"))
+        measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
     if cause in _BY_BATCH and LARGER in found.rounds[0]:
         size = found.batch * found.larger
         do = f"Take {size:,} examples a step instead of {found.batch:,}; learning changes with it, so look at accuracy."

@@ -36,7 +36,7 @@ Cause = Literal[
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
-WHOLE, LARGER = "whole", "larger batch"
+WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")
 CAPTURED = "captured"
 PLAIN = "without elementwise layers"
@@ -68,7 +68,6 @@ class Dissection:
         looks: how often it evaluates.
         accelerator: the device computes while the host goes on.
         dropped: variants that could not be had, and why.
-        fast: seconds of a step and of an epoch's start in the style ``fast``, measured apart; empty where none.
         threads_ratio: seconds with all cores / seconds as asked; None where all were asked for.
     """
 
@@ -85,7 +84,6 @@ class Dissection:
     looks: int
     accelerator: bool
     dropped: Mapping[str, str]
-    fast: tuple[tuple[float, float], ...] = ()
     threads_ratio: Estimate | None = None
 
 
@@ -193,18 +191,6 @@ def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
     return _estimate([ratio(each) for each in (both, *_resamples(both))])
 
 
-def speedup_of_fast(found: Dissection) -> Estimate:
-    """How many times faster the style ``fast`` trains, which was measured apart from the others."""
-
-    def seconds(parts: Sequence[tuple[float, float]]) -> float:
-        step, start = (statistics.median(each) for each in zip(*parts, strict=True))
-        return float(step + start / found.steps_per_epoch)
-
-    whole = [(steps[WHOLE], starts[WHOLE]) for steps, starts in zip(found.rounds, found.starts, strict=True)]
-    both = zip((whole, *_resamples(whole)), (found.fast, *_resamples(found.fast, seed=1)), strict=True)
-    return _estimate([seconds(these) / seconds(those) for these, those in both])
-
-
 @dataclass(frozen=True)
 class _Split:
     step: float
@@ -256,8 +242,8 @@ def _medians(rounds: Sequence[Round]) -> Round:
     return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
 
 
-def _resamples(rounds: Sequence[_T], seed: int = 0) -> Iterator[Sequence[_T]]:
-    rng = random.Random(seed)
+def _resamples(rounds: Sequence[_T]) -> Iterator[Sequence[_T]]:
+    rng = random.Random(0)
     return (rng.choices(rounds, k=len(rounds)) for _ in range(RESAMPLES))
 
 

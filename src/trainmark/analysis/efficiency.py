@@ -6,6 +6,7 @@ measured the same device in the same precision the highest limit counts for all,
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -27,11 +28,15 @@ class Limit:
 
     Args:
         measured_by: the framework that reached the product's.
+        measured_at: when it did, in ISO 8601.
+        others_share: of all cores' time, that others used then.
     """
 
     flops_per_second: float
     bytes_per_second: float | None
     measured_by: str
+    measured_at: str | None = None
+    others_share: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class Efficiency:
     Args:
         flops_per_second: achieved, of the matrix products and convolutions that the specification asks for.
         mfu: share of the measured peak (model FLOP utilisation).
-        peak_flops_per_second: measured; ``measured_by`` names the framework.
+        peak_flops_per_second: measured; ``measured_by`` names the framework, ``measured_at`` says when, and
+            ``others_share`` how much of the cores' time others used then.
         datasheet_flops_per_second: as the maker promises; None where that is not known here.
         intensity: FLOPs for each byte that a step has to move at least.
         roofline_seconds: of a step that did nothing but what the device's limits dictate.
@@ -52,6 +58,8 @@ class Efficiency:
     mfu: float
     peak_flops_per_second: float
     measured_by: str
+    measured_at: str | None
+    others_share: float | None
     datasheet_flops_per_second: float | None
     intensity: float
     roofline_seconds: float | None
@@ -66,14 +74,20 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
         if peaks is None or peaks.matmul_flops_per_second is None:
             continue
         place = place_of(record)
-        limit = Limit(peaks.matmul_flops_per_second, peaks.copy_bytes_per_second, record.backend.name)
+        limit = Limit(
+            peaks.matmul_flops_per_second,
+            peaks.copy_bytes_per_second,
+            record.backend.name,
+            peaks.created,
+            peaks.others_share,
+        )
         other = best.get(place)
         if other is None:
             best[place] = limit
             continue
         faster = max(limit, other, key=lambda each: each.flops_per_second)
         copies = [each.bytes_per_second for each in (limit, other) if each.bytes_per_second is not None]
-        best[place] = Limit(faster.flops_per_second, max(copies, default=None), faster.measured_by)
+        best[place] = dataclasses.replace(faster, bytes_per_second=max(copies, default=None))
     return best
 
 
@@ -112,6 +126,8 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         mfu=achieved / limit.flops_per_second,
         peak_flops_per_second=limit.flops_per_second,
         measured_by=limit.measured_by,
+        measured_at=limit.measured_at,
+        others_share=limit.others_share,
         datasheet_flops_per_second=sheet.flops_per_second.get(record.backend.precision) if sheet else None,
         intensity=flops / moved,
         roofline_seconds=roofline,

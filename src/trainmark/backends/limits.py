@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from trainmark.backends.base import Device, Options
+from trainmark.workload.products import Product
 
 METHOD = 1
 """Goes up when rates are no longer found in the same way, so that older ones are not used any more."""
@@ -24,8 +25,6 @@ _SHARE_OF_MEMORY = 1 / 16
 _CPU_BYTES, _LARGEST_COPY_BYTES = 2**28, 2**31  # far more than any cache holds
 
 Clock = Callable[[], float]
-Shape = tuple[int, int, int]
-"""Of a product, ``(rows, inner, columns)``: ``[rows, inner]`` by ``[inner, columns]``."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Work:
 class Limits(Protocol):
     """A device, ready for such work in one precision."""
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """Matrix products, one after the other, each computed as a training step computes its own; all in one program
         where the framework compiles programs."""
 
@@ -105,7 +104,7 @@ def _products(limits: Limits, device: Device, clock: Clock) -> Iterator[tuple[fl
         too_slow = before and seconds * (size / before) ** 3 > _LONGEST_SECONDS
         if before and (too_large or too_slow):
             return
-        seconds = best_seconds(limits.products([(size, size, size)]), clock)
+        seconds = best_seconds(limits.products([Product(size, size, size)]), clock)
         yield 2 * size**3 / seconds, size
 
 

@@ -92,7 +92,7 @@ class RunProgress:
 
     def __init__(self, screen: Console, tasks: list[Task], *, log: bool = False) -> None:
         self._screen, self._log = screen, log
-        self._runs, self._number = sum(len(task.runs) for task in tasks), 0
+        self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
         self._left = TimeLeft(tasks)
         self._pace = Pace()
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
@@ -182,6 +182,7 @@ class RunProgress:
 
     def recorded(self, record: Record) -> None:
         """One line that stays."""
+        self._finished += record.outcome.status == "ok"
         mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
         self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
 
@@ -191,8 +192,9 @@ class RunProgress:
 
     def interrupted(self, folder: Path) -> None:
         """What Ctrl-C leaves."""
+        finished = f"What is finished is in {folder} (trainmark compare {folder})"
         self._screen.print(
-            f"Finished runs are in {folder} (trainmark compare {folder}); the same command with --resume goes on.",
+            f"{finished if self._finished else 'No run was finished'}; the same command with --resume goes on.",
             soft_wrap=True,
             markup=False,
         )

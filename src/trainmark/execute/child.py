@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -50,6 +50,7 @@ def converse(
     look: Callable[[int], None] = lambda _: None,
     threads: int | None = None,
     timeout: float | None = None,
+    inherited: Sequence[int] = (),
 ) -> Ending:
     """Start ``python``, send it the request, and listen until it is gone.
 
@@ -60,6 +61,7 @@ def converse(
         look: called at a steady pace, a few times a second, with the number of steps counted so far.
         threads: of the libraries that can only be told by the environment.
         timeout: seconds after which the process is ended.
+        inherited: descriptors of ours that the process has, too, by the same numbers.
 
     Raises:
         ProtocolError: the process sent garbage; it has been ended.
@@ -75,7 +77,7 @@ def converse(
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=(theirs.fileno(), shared.fileno()),
+            pass_fds=(theirs.fileno(), shared.fileno(), *inherited),
             env=_environment(python, threads),
             start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
         )

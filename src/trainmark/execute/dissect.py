@@ -16,14 +16,16 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.limits import Limited, Limits, Shape, Work
+from trainmark.backends.limits import Limited, Limits, Work
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.load import load as load_dataset
 from trainmark.execute.order import epoch_plans
 from trainmark.execute.timing import Clock, timed_epoch
+from trainmark.execute.turns import Turn
 from trainmark.execute.wire import Message
 from trainmark.workload.model import Weights, initial_weights, lay_out
+from trainmark.workload.products import Product
 from trainmark.workload.reduce import without_distortions
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
@@ -81,6 +83,8 @@ class Probe:
 
 def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[], None], clock: Clock) -> None:
     """Time the variants of ``request`` (see :mod:`trainmark.study.explain.variants`); the first one is the whole."""
+    turn = Turn(request["seat"])
+    turn.take()
     backend = registry.load(request["backend"])
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     asked = request["variants"]
@@ -116,19 +120,23 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
             say({"event": "dropped", "name": each["name"], "reason": f"{type(error).__name__}: {error}"})
             continue
         variants[each["name"]] = made
-    probes = _probes(backend, asked[0]["options"], request["products"], request["peak_size"], clock)
+    probes = _probes(
+        backend, asked[0]["options"], [Product(*each) for each in request["products"]], request["peak_size"], clock
+    )
     say({"event": "ready", "compile_seconds": compile_seconds, "steps": steps})
-    deadline = clock() + request["budget"]
-    turns = random.Random(0)
+    left, shuffled = request["budget"], random.Random(0)
     for index in range(request["rounds"]):
+        turn.rest()
+        start = clock()
         order = list(variants)
-        turns.shuffle(order)
+        shuffled.shuffle(order)
         both = {name: variants[name].seconds(tick, clock) for name in order}
         seconds = {name: step for name, (step, _) in both.items()}
         seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
         starts = {name: start for name, (_, start) in both.items()}
         say({"event": "round", "index": index, "seconds": seconds, "starts": starts})
-        if clock() > deadline and index + 1 >= _FEWEST_ROUNDS:
+        left -= clock() - start
+        if left < 0 and index + 1 >= _FEWEST_ROUNDS:
             break
     whole = next(iter(variants.values()))
     for _ in range(_EVALUATIONS):
@@ -189,36 +197,36 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
 
 
 def _probes(
-    backend: Backend, options: Message, products: list[list[int]], peak_size: int | None, clock: Clock
+    backend: Backend, options: Message, asked: list[Product], peak_size: int | None, clock: Clock
 ) -> dict[str, list[Probe]]:
     """``products``: each once; ``empty``: as many that compute nothing; ``peak``: the product that is fastest."""
-    if not products or not isinstance(backend, Limited):
+    if not asked or not isinstance(backend, Limited):
         return {}
     limits = backend.limits(Options(**options))
     found = {
-        "products": list(_products(limits, [(m, k, n) for m, k, n in products], clock)),
-        "empty": [_ready(limits.products([(1, 1, 1)] * len(products)), 1.0, clock)],
+        "products": list(_products(limits, asked, clock)),
+        "empty": [_ready(limits.products([Product(1, 1, 1)] * len(asked)), 1.0, clock)],
     }
     if peak_size is not None:
-        found["peak"] = [_ready(limits.products([(peak_size,) * 3]), 1.0, clock)]
+        found["peak"] = [_ready(limits.products([Product(peak_size, peak_size, peak_size)]), 1.0, clock)]
     return found
 
 
-def _products(limits: Limits, shapes: list[Shape], clock: Clock) -> Iterator[Probe]:
+def _products(limits: Limits, asked: list[Product], clock: Clock) -> Iterator[Probe]:
     """Those that fit together; each that is too large alone, and in part."""
-    whole = [shape for shape in shapes if _largest_matrix(shape) <= _MOST_VALUES]
+    whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:
         yield _ready(limits.products(whole), 1.0, clock)
-    for shape in shapes:
-        if shape not in whole:
-            longest = shape.index(max(shape))
-            shorter = max(1, round(shape[longest] * _MOST_VALUES / _largest_matrix(shape)))
-            m, k, n = (shorter if place == longest else side for place, side in enumerate(shape))
-            yield _ready(limits.products([(m, k, n)]), shape[longest] / shorter, clock)
+    for product in asked:
+        if product not in whole:
+            sides = {side: getattr(product, side) for side in ("rows", "inner", "columns")}
+            longest = max(sides, key=sides.__getitem__)
+            shorter = max(1, round(sides[longest] * _MOST_VALUES / _largest_matrix(product)))
+            yield _ready(limits.products([product._replace(**{longest: shorter})]), sides[longest] / shorter, clock)
 
 
-def _largest_matrix(shape: Shape) -> int:
-    m, k, n = shape
+def _largest_matrix(product: Product) -> int:
+    m, k, n, _ = product
     return max(m * k, k * n, m * n)
 
 

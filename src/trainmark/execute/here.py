@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from trainmark.measure.host import usable_core_numbers
-from trainmark.measure.machine import BUSY_SHARE, cpu_load, describe
+from trainmark.measure.machine import cpu_load, describe
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Machine
 
 

@@ -10,9 +10,6 @@ from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numb
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.record.record import Machine
 
-BUSY_SHARE = 0.2
-"""Share of all cores in use before a run from which on the machine counts as busy."""
-
 
 def describe(load: float | None = None, driver: Driver | None = None, host: Path = Path("/")) -> Machine:
     """This machine.

@@ -6,9 +6,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from trainmark.measure.energy import gpu_column, training_windows
-from trainmark.measure.machine import BUSY_SHARE
 from trainmark.measure.nvidia import SLOWDOWN_BITS
-from trainmark.record.caveats import Caveat
+from trainmark.record.caveats import BUSY_SHARE, Caveat
 from trainmark.record.record import Epoch, Samples
 
 STOLEN_PERCENT = 2.0

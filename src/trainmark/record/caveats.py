@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+BUSY_SHARE = 0.2
+"""Share of all cores' time from which on others make a machine busy."""
+
 
 class Caveat(str, Enum):
     """One caveat: its id, and what it means in a sentence."""

@@ -87,9 +87,9 @@ def _with_string_numbers(part: Any) -> Any:
 def _foreign(origin: str, found: str) -> ForeignRecord:
     return ForeignRecord(
         f"{origin} is not a trainmark record",
-        expected=f"a record of schema version 1 to {SCHEMA_VERSION}",
+        expected=f"a record of schema version {SCHEMA_VERSION} or older",
         found=found,
-        fix="Move the file out of the folder of records, or name the records one by one.",
+        fix="Leave it out; if it lies in a folder of records, move it out of there.",
     )
 
 

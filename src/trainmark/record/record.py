@@ -214,6 +214,18 @@ class Peaks(Struct, frozen=True):
     copy_bytes_per_second: float | None
     conditions: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def created(self) -> str | None:
+        """When they were measured, in ISO 8601; None where the record does not tell."""
+        created = self.conditions.get("created")
+        return created if isinstance(created, str) else None
+
+    @property
+    def others_share(self) -> float | None:
+        """Share of all cores' time that others used just before; None where that is not known."""
+        share = self.conditions.get("load_before")
+        return float(share) if isinstance(share, (int, float)) else None
+
 
 class Memory(Struct, frozen=True):
     """Highest use: the child's resident memory, and what its framework held on the device."""

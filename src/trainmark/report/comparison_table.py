@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
+from trainmark.analysis.groups import Key
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.record.caveats import Caveat
-from trainmark.report.conditions import Fact, split
+from trainmark.report.conditions import Fact, split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.table import Cell, Column, Row, Table, Tone, span
 
@@ -176,7 +177,8 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     """What the columns mean, and what could not be compared."""
     groups = [comparison.groups[position] for position in positions]
     which = "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
-    lines = [
+    lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
+    lines += [
         f"epoch: {which}, the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
     ]
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
@@ -199,6 +201,9 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     return tuple(lines)
 
 
+_NOTHING_FINISHED = "A row without figures has no run that was finished; trainmark show RECORD tells why."
+
+
 def _of_targets(groups: Sequence[GroupResult]) -> list[str]:
     targets = dict.fromkeys(group.reached.target for group in groups if group.reached)
     return [
@@ -210,25 +215,35 @@ def _of_targets(groups: Sequence[GroupResult]) -> list[str]:
 
 def _of_peaks(groups: Sequence[GroupResult]) -> list[str]:
     """What the share of the peak is a share of."""
+    several = {title for title, of in _PLACES if len({of(group.key) for group in groups}) > 1}
     lines: dict[str, None] = {}
     for group in groups:
-        known = group.efficiency
+        key, known = group.key, group.efficiency
         if known is None:
             continue
         promised = known.datasheet_flops_per_second
         sheet = f"; its maker promises {units.flops(promised)}/s" if promised else ""
+        place = "".join(f", {of(key)}" for title, of in _PLACES if title in several)
         lines[
             f"of peak: of the {units.flops(known.peak_flops_per_second)}/s that matrix products of {known.measured_by} "
-            f"reach on {group.key.device_name or group.key.device} in {group.key.precision}, measured{sheet}."
+            f"reach on {key.device_name or key.device} in {key.precision}{place}, "
+            f"{when_measured(known.measured_at, known.others_share)}{sheet}."
         ] = None
     return list(lines)
 
 
+_PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
+    ("threads", threads),
+    ("machine", lambda key: f"machine {key.machine}"),
+)
+"""What else a peak belongs to, told where the groups differ in it."""
+
+
 def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
-    lines = [f"energy: of the training epochs, {source}." for source in _sources(groups)]
+    lines = [f"energy: of one run's training epochs, {source}." for source in _sources(groups)]
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
     if priced:
-        lines.append("cost: of the training epochs alone, at the price that was given.")
+        lines.append("cost: of one run's training epochs alone, at the price that was given.")
     able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
     if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) > 1:
         best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)

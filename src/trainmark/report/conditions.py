@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from trainmark import units
 from trainmark.analysis.groups import Key
 from trainmark.analysis.results import GroupResult
+from trainmark.record.caveats import BUSY_SHARE
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ def _data(key: Key) -> str:
     return f"{key.dataset}, {key.train_examples:,} training{test} examples"
 
 
-def _threads(key: Key) -> str:
+def threads(key: Key) -> str:
+    """How many the framework was given."""
     if key.threads is None:
         return "default threads"
     return f"{key.threads} thread{'s' if key.threads != 1 else ''}"
@@ -46,7 +48,7 @@ _LINES: tuple[tuple[Fact, ...], ...] = (
     (
         Fact("dataset", _data),
         Fact("precision", lambda key: key.precision),
-        Fact("threads", _threads),
+        Fact("threads", threads),
         Fact("protocol", lambda key: f"{key.protocol} weights" if key.protocol == "fresh" else key.protocol),
         Fact("memory", lambda key: "" if not key.memory_fraction else f"memory limit {key.memory_fraction:.0%}"),
         Fact("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
@@ -61,6 +63,14 @@ _LINES: tuple[tuple[Fact, ...], ...] = (
         Fact("python", lambda key: f"python {key.python}"),
     ),
 )
+
+
+def when_measured(at: str | None, others_share: float | None) -> str:
+    """``measured on 2026-11-21 17:12 UTC``, and that others used the machine then, where they did."""
+    words = f"measured on {units.moment(at)}" if at else "measured"
+    if others_share is not None and others_share > BUSY_SHARE:
+        words += f" while others used {others_share:.0%} of the CPU, so the device may well be faster"
+    return words
 
 
 def split(groups: Sequence[GroupResult]) -> tuple[tuple[str, ...], tuple[Fact, ...]]:

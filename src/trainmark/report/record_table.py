@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.summary import summarize
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Record, Samples
+from trainmark.report.conditions import when_measured
 from trainmark.report.table import Cell, Column, Row, Table
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -49,10 +51,11 @@ def _epoch_cells(number: int, epoch: Epoch) -> tuple[Cell, ...]:
 
 def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
+    single = Caveat.ONE_EPOCH in run.caveats
     pairs = [
         ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
-        ("epoch", units.seconds(run.epoch_seconds), "the median of the steady epochs"),
-        ("throughput", units.rate(run.samples_per_second, "samples/s"), "in a steady epoch"),
+        ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "the median of the steady epochs"),
+        ("throughput", units.rate(run.samples_per_second, "samples/s"), "in it" if single else "in a steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
         *(
@@ -75,7 +78,7 @@ def _final_table(record: Record) -> Table:
             for name, value, note in pairs
             if value != units.MISSING
         ),
-        notes=tuple(f"{caveat.value}: {caveat.meaning}" for caveat in record.caveats),
+        notes=tuple(f"{caveat.value}: {caveat.meaning}" for caveat in Caveat if caveat in run.caveats),
     )
 
 
@@ -141,11 +144,16 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
         return
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
     yield "achieved", f"{units.flops(known.flops_per_second)}/s", "of the specification's products and convolutions"
-    yield "MFU", units.percent(known.mfu, 1), f"of {peak}, measured with products of {known.measured_by}"
+    when = when_measured(known.measured_at, known.others_share)
+    yield "MFU", units.percent(known.mfu, 1), f"of {peak} in matrix products of {known.measured_by}, {when}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
         yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
     yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs for each byte a step must move at least"
     if known.roofline_seconds is not None and known.gap is not None:
-        yield "roofline", units.seconds(known.roofline_seconds), "a step at the device's measured limits"
-        yield "gap", units.ratio(known.gap), "a step takes so many times longer"
+        yield (
+            "roofline",
+            units.seconds(known.roofline_seconds),
+            "a step that did nothing but what these limits dictate",
+        )
+        yield "gap", units.ratio(known.gap), "a step takes so many times as long as that"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Layer, LocalResponseNorm, ReLU
+from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Layer, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _ELEMENTWISE = (ReLU, Dropout, ChannelDropout, LocalResponseNorm)
@@ -20,10 +21,11 @@ def shrunk(workload: Workload) -> Workload:
 
 
 def without_elementwise(workload: Workload) -> Workload:
-    """Products, convolutions and pooling alone."""
-    return dataclasses.replace(
-        workload, model=tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
-    )
+    """Products and convolutions alone; of pooling, where that leaves the shapes as they are, every so many values."""
+    kept = tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
+    with_pooling = dataclasses.replace(workload, model=kept)
+    plain = dataclasses.replace(workload, model=tuple(_unpooled(layer) for layer in kept))
+    return plain if lay_out(plain).training_flops == lay_out(workload).training_flops else with_pooling
 
 
 def without_distortions(workload: Workload) -> Workload:
@@ -33,12 +35,16 @@ def without_distortions(workload: Workload) -> Workload:
 
 def has_elementwise(workload: Workload) -> bool:
     """Whether :func:`without_elementwise` takes anything away."""
-    return any(isinstance(layer, _ELEMENTWISE) for layer in workload.model)
+    return without_elementwise(workload) != workload
 
 
 def with_batch(workload: Workload, size: int) -> Workload:
     """So many examples a step; a smaller batch at the end of a pass is dropped."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
+
+
+def _unpooled(layer: Layer) -> Layer:
+    return dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer
 
 
 def _narrow(layer: Layer) -> Layer:

@@ -8,9 +8,11 @@ import pytest
 
 from tests.unit.analysis.test_attribution import STEP, dissection, on_cpu
 from trainmark.analysis.advice import WORDS, Advice, advise
-from trainmark.analysis.attribution import CAUSES, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, attribute
+from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, attribute
 from trainmark.analysis.statistics import Estimate
 from trainmark.report.explanation_table import sentences
+
+NO_STARTS = ({WHOLE: 0.0, LARGER: 0.0, FAST: 0.0},) * 5
 
 
 def advised(seconds: dict[str, float], **changes: Any) -> tuple[Advice, ...]:
@@ -19,7 +21,7 @@ def advised(seconds: dict[str, float], **changes: Any) -> tuple[Advice, ...]:
 
 
 def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
-    timed, untimed = advised(on_cpu(), fast=((STEP / 3, 0.0),) * 5)
+    timed, untimed = advised(on_cpu(**{FAST: STEP / 3}), starts=NO_STARTS)
     assert (timed.cause, timed.style, timed.measured) == ("input", "fast", True)
     assert timed.promise == pytest.approx(3)
     assert (untimed.style, untimed.measured) == (None, False)
@@ -27,7 +29,7 @@ def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
 
 
 def test_what_is_no_faster_is_not_promised() -> None:
-    (only,) = advised(on_cpu(), fast=((STEP, 0.0),) * 5)
+    (only,) = advised(on_cpu(**{FAST: STEP}), starts=NO_STARTS)
     assert not only.measured
 
 
@@ -47,7 +49,7 @@ def dispatching() -> dict[str, float]:
 
 
 def test_against_small_operations_a_larger_batch_is_promised_by_the_example() -> None:
-    best = advised(dispatching(), starts=({WHOLE: 0.0, LARGER: 0.0},) * 5)[0]
+    best = advised(dispatching(), starts=NO_STARTS)[0]
     assert (best.cause, best.batch) == ("dispatch", 1000)
     assert best.promise == pytest.approx(10 * 10 / 28)
 
@@ -74,7 +76,7 @@ def test_all_cores_are_a_measured_promise() -> None:
 
 
 def test_people_get_three_sentences() -> None:
-    found = dissection([on_cpu()] * 5, fast=((STEP / 3, 0.0),) * 5)
+    found = dissection([on_cpu(**{FAST: STEP / 3})] * 5, starts=NO_STARTS)
     attribution = attribute(found)
     said = sentences(attribution, advise(found, attribution))
     assert len(said) == 3

@@ -10,6 +10,7 @@ import pytest
 from trainmark.analysis.attribution import (
     CAPTURED,
     EMPTY,
+    FAST,
     PEAK,
     PLAIN,
     PRODUCTS,
@@ -20,7 +21,6 @@ from trainmark.analysis.attribution import (
     Round,
     attribute,
     speedup,
-    speedup_of_fast,
 )
 from trainmark.analysis.statistics import Estimate
 
@@ -109,10 +109,10 @@ def test_the_start_of_an_epoch_is_spread_over_its_steps() -> None:
 
 
 def test_a_speed_up_is_of_examples_and_counts_the_start_of_an_epoch() -> None:
-    rounds = [on_cpu(larger=40.0)] * 5
-    starts = ({WHOLE: 0.0, "larger": 0.0},) * 5
-    found = dissection(rounds, starts=starts, fast=((2.0, 100.0),) * 7)
-    assert speedup_of_fast(found).value == pytest.approx(STEP / (2.0 + 100.0 / 50))
+    rounds = [on_cpu(**{"larger": 40.0, FAST: 2.0})] * 5
+    starts = ({WHOLE: 0.0, "larger": 0.0, FAST: 100.0},) * 5
+    found = dissection(rounds, starts=starts)
+    assert speedup(found, FAST).value == pytest.approx(STEP / (2.0 + 100.0 / 50))
     assert speedup(found, "larger", 10).value == pytest.approx(STEP / 4.0)
 
 

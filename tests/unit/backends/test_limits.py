@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 from trainmark.backends.base import Device
-from trainmark.backends.limits import Peaks, Shape, Work, best_seconds, measure
+from trainmark.backends.limits import Peaks, Work, best_seconds, measure
+from trainmark.workload.products import Product
 
 
 @dataclass
@@ -36,9 +37,9 @@ class Slow:
 
         return Work(queue, wait)
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
-        self.largest = max(self.largest, *(rows for rows, _, _ in shapes))
-        return self.work(sum(2 * m * k * n for m, k, n in shapes) / self.flops_per_second)
+    def products(self, asked: Sequence[Product]) -> Work:
+        self.largest = max(self.largest, *(product.rows for product in asked))
+        return self.work(sum(2 * m * k * n for m, k, n, _ in asked) / self.flops_per_second)
 
     def copy(self, size: int) -> Work:
         return self.work(2 * size / self.bytes_per_second)
@@ -69,8 +70,8 @@ def test_products_that_do_not_fit_are_not_tried() -> None:
 
 def test_the_fastest_size_counts() -> None:
     class Uneven(Slow):
-        def products(self, shapes: Sequence[Shape]) -> Work:
-            ((size, _, _),) = shapes
+        def products(self, asked: Sequence[Product]) -> Work:
+            ((size, _, _, _),) = asked
             return self.work(2 * size**3 / (self.flops_per_second if size == 2048 else 1e11))
 
     uneven = Uneven()

@@ -91,6 +91,12 @@ def test_a_group_of_failures_alone_can_be_drawn_in_every_form() -> None:
     assert "failed-runs" in tables.comparison_csv(comparison)
 
 
+def test_a_row_without_figures_says_where_to_look() -> None:
+    broken = a_record(status="interrupted", seconds=())
+    assert "has no run that was finished; trainmark show" in drawn(compare([broken]))
+    assert "has no run that was finished" not in drawn(compare([a_record()]))
+
+
 def test_without_a_test_set_the_training_accuracy_is_shown() -> None:
     text = drawn(compare(rounds([2.0] * 3, test_accuracy=None)), 90)
     assert "97.50 %" in text

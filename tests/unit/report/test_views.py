@@ -65,6 +65,14 @@ def test_a_record_is_readable() -> None:
         assert said in text, said
 
 
+def test_a_single_epoch_is_not_called_steady() -> None:
+    text = view(a_record(seconds=(4.0,)))
+    assert "the only one" in text
+    assert "one-epoch: a single epoch" in text
+    assert "steady" not in text
+    assert "the median of the steady epochs" in view(a_record(seconds=(4.0, 2.0)))
+
+
 def test_a_failed_record_says_why() -> None:
     outcome = Outcome("diverged", "loss is NaN at step 873", 873, 0.0123, "Traceback\n  boom\n")
     text = view(a_record(seconds=(), outcome=outcome, train_loss=math.nan))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from trainmark.workload import catalog
-from trainmark.workload.layers import Dropout, LocalResponseNorm, ReLU
+from trainmark.workload.layers import Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import products
 from trainmark.workload.reduce import has_elementwise, shrunk, with_batch, without_distortions, without_elementwise
@@ -33,6 +35,15 @@ def test_without_elementwise_layers_the_products_stay(name: str) -> None:
     assert lay_out(plain).training_flops == lay_out(workload).training_flops
 
 
+@pytest.mark.parametrize(("size", "left"), [(2, 1), (3, 3)])
+def test_pooling_is_thinned_where_that_leaves_the_shapes(size: int, left: int) -> None:
+    """Of 24 places windows of 2 leave 12, as single ones do; windows of 3 leave 11."""
+    workload = catalog.find("mnist-cnn")
+    changed = [dataclasses.replace(each, size=size) if isinstance(each, MaxPool) else each for each in workload.model]
+    plain = without_elementwise(dataclasses.replace(workload, model=tuple(changed)))
+    assert {layer.size for layer in plain.model if isinstance(layer, MaxPool)} == {left}
+
+
 def test_without_distortions_the_network_sees_the_same_shape() -> None:
     workload = catalog.find("cifar10-cnn")
     assert workload.input.distortions is not None
@@ -49,4 +60,6 @@ def test_another_batch_drops_what_is_left_at_the_end() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     model = lay_out(catalog.find(name))
-    assert sum(2 * m * k * n for m, k, n in products(model, 100)) == 100 * model.training_flops
+    assert sum(2 * m * k * n for m, k, n, _ in products(model, 100)) == 100 * model.training_flops
+    turned = [product for product in products(model, 100) if product.turned]
+    assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import jax
@@ -12,7 +13,8 @@ from jax import Array, lax
 
 from trainmark.backends.base import Options
 from trainmark.backends.jax.precision import product_dtype, set_arithmetic
-from trainmark.backends.limits import Shape, Work
+from trainmark.backends.limits import Work
+from trainmark.workload.products import Product
 
 
 class JaxLimits:
@@ -22,29 +24,29 @@ class JaxLimits:
         set_arithmetic(options.precision)
         self._device, self._dtype = device, product_dtype(options.precision)
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """One compiled program."""
         rng = np.random.default_rng(0)
         operands = [
             tuple(
                 jax.device_put(rng.random(size, np.float32), self._device).astype(self._dtype)
-                for size in ((m, k), (k, n))
+                for size in ((k, m) if turned else (m, k), (k, n))
             )
-            for m, k, n in shapes
+            for m, k, n, turned in asked
         ]
-        return _work(jax.jit(_in_a_row), operands)
+        return _work(jax.jit(partial(_in_a_row, asked)), operands)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once, which XLA does not take out as it would a plain copy."""
         return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
 
 
-def _in_a_row(operands: list[tuple[Array, Array]]) -> list[Array]:
+def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> list[Array]:
     found: list[Array] = []
-    for left, right in operands:
+    for product, (left, right) in zip(asked, operands, strict=True):
         # Each waits for the one before, as in a step: else XLA may compute several at once.
         left, _ = lax.optimization_barrier((left, found[-1:]))
-        found.append(jnp.matmul(left, right))
+        found.append(jnp.matmul(left.T if product.turned else left, right))
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Shape, Work
+from trainmark.backends.limits import Work
+from trainmark.workload.products import Product
 
 
 class TensorFlowLimits:
@@ -18,13 +20,14 @@ class TensorFlowLimits:
         self._device = "CPU:0" if options.device == "cpu" else "GPU:0"
         self._dtype = tf.float64 if options.precision == "fp64" else tf.float32
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """One compiled function."""
         with tf.device(self._device):
             operands = [
-                tuple(tf.random.uniform(size, dtype=self._dtype) for size in ((m, k), (k, n))) for m, k, n in shapes
+                tuple(tf.random.uniform(size, dtype=self._dtype) for size in ((k, m) if turned else (m, k), (k, n)))
+                for m, k, n, turned in asked
             ]
-        return self._work(tf.function(_in_a_row), operands)
+        return self._work(tf.function(partial(_in_a_row, asked)), operands)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
@@ -42,9 +45,9 @@ class TensorFlowLimits:
         return Work(queue, tf.test.experimental.sync_devices)
 
 
-def _in_a_row(operands: Sequence[tuple[Any, Any]]) -> list[Any]:
+def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> list[Any]:
     found: list[Any] = []
-    for left, right in operands:
+    for product, (left, right) in zip(asked, operands, strict=True):
         with tf.control_dependencies(found[-1:]):  # as in a step: else TensorFlow may compute several at once
-            found.append(tf.matmul(left, right))
+            found.append(tf.matmul(left, right, transpose_a=product.turned))
     return found

@@ -8,7 +8,8 @@ from functools import partial
 import mxnet as mx
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Shape, Work
+from trainmark.backends.limits import Work
+from trainmark.workload.products import Product
 
 
 class MxnetLimits:
@@ -19,19 +20,19 @@ class MxnetLimits:
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._dtype = "float64" if options.precision == "fp64" else "float32"
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """Products into matrices that are there."""
         operands = [
             tuple(
                 mx.nd.random.uniform(shape=size, ctx=self._context, dtype=self._dtype)
-                for size in ((m, k), (k, n), (m, n))
+                for size in ((k, m) if turned else (m, k), (k, n), (m, n))
             )
-            for m, k, n in shapes
+            for m, k, n, turned in asked
         ]
 
         def queue() -> None:
-            for left, right, out in operands:
-                mx.nd.dot(left, right, out=out)
+            for product, (left, right, out) in zip(asked, operands):  # noqa: B905  (as many by their making)
+                mx.nd.dot(left, right, transpose_a=product.turned, out=out)
 
         return Work(queue, mx.nd.waitall)
 

@@ -8,7 +8,8 @@ from functools import partial
 import numpy as np
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Shape, Work
+from trainmark.backends.limits import Work
+from trainmark.workload.products import Product
 
 
 class NumpyLimits:
@@ -17,12 +18,15 @@ class NumpyLimits:
     def __init__(self, options: Options) -> None:
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """Products into matrices that are there."""
         rng = np.random.default_rng(0)
-        operands = [
-            tuple(rng.random(size).astype(self._dtype) for size in ((m, k), (k, n), (m, n))) for m, k, n in shapes
-        ]
+        operands = []
+        for m, k, n, turned in asked:
+            left, right, out = (
+                rng.random(size).astype(self._dtype) for size in ((k, m) if turned else (m, k), (k, n), (m, n))
+            )
+            operands.append((left.T if turned else left, right, out))
 
         def queue() -> None:
             for left, right, out in operands:

@@ -8,8 +8,9 @@ from functools import partial
 import torch
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Shape, Work
+from trainmark.backends.limits import Work
 from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
+from trainmark.workload.products import Product
 
 _SIXTEEN_BITS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -24,12 +25,15 @@ class TorchLimits:
         self._device = torch.device(options.device)
         self._dtype = _SIXTEEN_BITS.get(options.precision, parameter_dtype(options.precision))
 
-    def products(self, shapes: Sequence[Shape]) -> Work:
+    def products(self, asked: Sequence[Product]) -> Work:
         """Products into matrices that are there."""
-        operands = [
-            tuple(torch.rand(size, device=self._device).to(self._dtype) for size in ((m, k), (k, n), (m, n)))
-            for m, k, n in shapes
-        ]
+        operands = []
+        for m, k, n, turned in asked:
+            left, right, out = (
+                torch.rand(size, device=self._device).to(self._dtype)
+                for size in ((k, m) if turned else (m, k), (k, n), (m, n))
+            )
+            operands.append((left.t() if turned else left, right, out))
 
         def queue() -> None:
             for left, right, out in operands:

@@ -7,8 +7,8 @@ import sys
 
 from trainmark import units
 from trainmark.measure.host import Host
-from trainmark.measure.machine import BUSY_SHARE
 from trainmark.measure.nvidia import Driver
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
 MIB = 2**20

@@ -13,7 +13,9 @@ from trainmark.execute.here import look_around
 from trainmark.execute.peaks import Keep, find_peaks
 from trainmark.execute.plan import Side
 from trainmark.execute.probe import THIS, probe
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Peaks
+from trainmark.report.conditions import when_measured
 from trainmark.study.doctor.check import Check, passed, skipped, warned
 
 SLOW_SHARE = 0.8
@@ -29,7 +31,6 @@ class Pace:
         name: of the device's model.
         kind: ``cpu`` or ``accelerator``.
         cores: that may be used.
-        busy: whether the machine was.
     """
 
     device: str
@@ -38,7 +39,6 @@ class Pace:
     cores: int | None
     backend: str
     peaks: Peaks
-    busy: bool = False
 
 
 def measure(frameworks: Sequence[Framework], keep: Keep) -> tuple[Pace, ...]:
@@ -62,7 +62,7 @@ def _measured(device: str, backend: str, keep: Keep) -> Iterator[Pace]:
     for reached in peaks.values():
         accelerator = found.kind == "accelerator"
         name = found.name if accelerator else here.machine.cpu
-        yield Pace(device, name, found.kind, here.machine.usable_cores, backend, reached, here.is_busy)
+        yield Pace(device, name, found.kind, here.machine.usable_cores, backend, reached)
 
 
 def against(paces: Iterable[Pace], known: Sequence[Yardstick]) -> Iterator[Check]:
@@ -75,7 +75,9 @@ def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     id_, reached = f"pace.{pace.device}", pace.peaks.matmul_flops_per_second
     if reached is None:
         return skipped(id_, "its limit was not measured")
-    rate = f"{units.flops(reached)}/s in float32 products of {pace.backend}"
+    peaks = pace.peaks
+    when = when_measured(peaks.created, peaks.others_share)
+    rate = f"{units.flops(reached)}/s in float32 products of {pace.backend}, {when}"
     same = next((each for each in known if each.is_model_of(pace.name, pace.kind, pace.cores)), None)
     of_same = same.matmul_flops_per_second.get("fp32") if same else None
     if same is None or of_same is None:
@@ -88,8 +90,7 @@ def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     share = reached / of_same
     found = f"{rate}: {share:.0%} of the reference of the same model ({same.source})"
     if share < SLOW_SHARE:
-        fix = (
-            "The machine is busy: wait, and try again" if pace.busy else "See host.load, host.cpu-quota, gpu.throttling"
-        )
+        busy = (peaks.others_share or 0.0) > BUSY_SHARE
+        fix = "The machine was busy: wait, and try again" if busy else "See host.load, host.cpu-quota, gpu.throttling"
         return warned(id_, found, fix)
     return passed(id_, found)

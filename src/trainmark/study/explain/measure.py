@@ -5,16 +5,17 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.attribution import WHOLE, Dissection
+from trainmark.analysis.attribution import FAST, WHOLE, Dissection, Round
 from trainmark.analysis.statistics import Estimate, paired_difference
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
 from trainmark.execute.child import converse
 from trainmark.execute.dissect import NOT_A_PART
 from trainmark.execute.plan import Course, Side
+from trainmark.execute.turns import Pids, Seat, in_turns
 from trainmark.execute.wire import Message
 from trainmark.study.explain.variants import LARGER_TIMES, Variant, sweep, variants
 from trainmark.workload.products import products
@@ -22,10 +23,7 @@ from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
 ROUNDS = 20
-PAIRS = 4
-"""Of processes, with some cores and with all; few, since each imports its framework."""
-_PAIR_SHARE, _PAIR_ROUNDS = 0.02, 5
-_FAST_SHARE = 0.1
+_FAST_SHARE, _THREADS_SHARE = 0.1, 0.1
 _SWEEP_SHARE, _SWEEP_ROUNDS = 0.15, 5
 _PREPARING = 0.3
 
@@ -80,30 +78,32 @@ def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: flo
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
+    workload = subject.course.workload
     ratio = _threads_ratio(subject, tell, seconds, timeout) if subject.starved else None
     threads = subject.cores if subject.starved else subject.threads
+    options = subject.options(threads)
     planned = variants(
-        subject.course.workload,
-        subject.options(threads),
+        workload,
+        options,
         subject.course.dataset.train_examples,
         accelerator=subject.accelerator,
         fast=subject.fast,
     )
-    heard = _hold(subject, planned, threads, seconds, ROUNDS, tell, timeout, probes=True)
-    found = dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
+    chain = _Process(planned, threads, seconds, probes=True)
     if not subject.fast or subject.side.style == "fast":
-        return found
-    options = dataclasses.replace(subject.options(threads), style="fast")
-    heard = _hold(
-        subject,
-        [Variant(WHOLE, subject.course.workload, options)],
-        threads,
-        _FAST_SHARE * seconds,
-        ROUNDS,
-        lambda what, share: tell(f"the style fast, {what}", share),
-        timeout,
+        heard = _hold(subject, chain, tell, timeout)
+        return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
+    fast = _Process(
+        [Variant(FAST, workload, dataclasses.replace(options, style="fast"))], threads, _FAST_SHARE * seconds
     )
-    return dataclasses.replace(found, fast=_steps_and_starts(heard))
+    heard, heard_of_fast = _hold_both(subject, chain, fast, tell, timeout)
+    found = _dissection(subject, heard)
+    return dataclasses.replace(
+        found,
+        rounds=_beside(found.rounds, _rounds(heard_of_fast)),
+        starts=_beside(found.starts, _starts(heard_of_fast)),
+        threads_ratio=ratio,
+    )
 
 
 def sweep_devices(
@@ -111,7 +111,7 @@ def sweep_devices(
 ) -> dict[str, dict[int, float]]:
     """Seconds of a step on the CPU and on the device of ``subject``, by batch size.
 
-    One process a device, since not every framework can have both in one.
+    A process a device, since not every framework can have both in one.
 
     Returns:
         By the device's id; sizes that could not be had, or were over before they could be timed, are left out.
@@ -119,21 +119,19 @@ def sweep_devices(
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    workload, examples = subject.course.workload, subject.course.dataset.train_examples
+    workload, examples, threads = subject.course.workload, subject.course.dataset.train_examples, subject.threads
+    devices = ("cpu", subject.side.device)
+    planned = {
+        device: sweep(workload, dataclasses.replace(subject.options(threads), device=device), examples)
+        for device in devices
+    }
+    on_cpu, on_device = (
+        _Process(planned[device], threads, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS) for device in devices
+    )
     found: dict[str, dict[int, float]] = {}
-    for device in ("cpu", subject.side.device):
-        planned = sweep(workload, dataclasses.replace(subject.options(subject.threads), device=device), examples)
-        heard = _hold(
-            subject,
-            planned,
-            subject.threads,
-            _SWEEP_SHARE * seconds,
-            _SWEEP_ROUNDS,
-            tell,
-            timeout,
-        )
+    for device, heard in zip(devices, _hold_both(subject, on_cpu, on_device, tell, timeout), strict=True):
         rounds = _rounds(heard)
-        for variant in planned:
+        for variant in planned[device]:
             size = variant.workload.batches.size
             if variant.name in rounds[0] and size != "full":
                 took = statistics.median(each[variant.name] for each in rounds)
@@ -143,42 +141,54 @@ def sweep_devices(
 
 
 def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float | None) -> Estimate:
-    """Seconds with all cores / seconds with those that were asked for: pairs of processes, one after the other."""
-    logs = []
-    for pair in range(PAIRS):
-        took = {}
-        for turn, threads in enumerate((subject.threads, subject.cores)):
-            tell(f"with {threads} of {subject.cores} cores", (2 * pair + turn) / (2 * PAIRS))
-            planned = [Variant(WHOLE, subject.course.workload, subject.options(threads))]
-            heard = _hold(subject, planned, threads, _PAIR_SHARE * seconds, _PAIR_ROUNDS, lambda *_: None, timeout)
-            took[threads] = statistics.median(each[WHOLE] for each in _rounds(heard))
-        logs.append(math.log(took[subject.cores] / took[subject.threads]))
-    return paired_difference(logs).exponential()
+    """Seconds with all cores / seconds with those that were asked for, round by round."""
+    some, every = (
+        _Process([Variant(WHOLE, subject.course.workload, subject.options(threads))], threads, _THREADS_SHARE * seconds)
+        for threads in (subject.threads, subject.cores)
+    )
+
+    def tell_of_cores(what: str, share: float) -> None:
+        tell(f"with {subject.threads} and with {subject.cores} cores, {what}", share)
+
+    both = (_rounds(heard) for heard in _hold_both(subject, some, every, tell_of_cores, timeout))
+    return paired_difference([math.log(b[WHOLE] / a[WHOLE]) for a, b in zip(*both, strict=False)]).exponential()
+
+
+@dataclass(frozen=True)
+class _Process:
+    """What one process is asked for; with ``probes`` the products of a step and the peak, too."""
+
+    planned: list[Variant]
+    threads: int | None
+    budget: float
+    rounds: int = ROUNDS
+    probes: bool = False
+
+    def request(self, subject: Subject, seat: Seat | None) -> Message:
+        course = subject.course
+        return {
+            "event": "dissect",
+            "seat": seat,
+            "backend": subject.side.backend,
+            "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
+            "variants": [variant.to_data() for variant in self.planned],
+            "products": list(products(course.model, subject.batch)) if self.probes else [],
+            "peak_size": subject.peak_size,
+            "budget": self.budget,
+            "rounds": self.rounds,
+        }
 
 
 def _hold(
     subject: Subject,
-    planned: list[Variant],
-    threads: int | None,
-    budget: float,
-    rounds: int,
+    process: _Process,
     tell: Tell,
     timeout: float | None,
-    *,
-    probes: bool = False,
+    seat: Seat | None = None,
+    born: Callable[[int], None] = lambda _: None,
 ) -> list[Message]:
-    """What the process said that timed the variants; with ``probes`` the products of a step and the peak, too."""
-    side, course = subject.side, subject.course
-    request = {
-        "event": "dissect",
-        "backend": side.backend,
-        "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
-        "variants": [variant.to_data() for variant in planned],
-        "products": list(products(course.model, subject.batch)) if probes else [],
-        "peak_size": subject.peak_size,
-        "budget": budget,
-        "rounds": rounds,
-    }
+    """All that ``process`` said."""
+    side = subject.side
     heard: list[Message] = []
 
     def hear(message: Message) -> None:
@@ -187,23 +197,46 @@ def _hold(
             tell(f"preparing: {message['name']}", _PREPARING * message["done"] / message["of"])
         elif message["event"] == "round":
             done = message["index"] + 1
-            tell(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
+            tell(f"round {done} of {process.rounds}", _PREPARING + (1 - _PREPARING) * done / process.rounds)
 
-    ending = converse(side.interpreter.path, lambda _: request, hear=hear, threads=threads, timeout=timeout)
+    ending = converse(
+        side.interpreter.path,
+        lambda _: process.request(subject, seat),
+        hear=hear,
+        born=born,
+        threads=process.threads,
+        timeout=timeout,
+        inherited=seat or (),
+    )
     if ending.status != "done":
         failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
         raise ExplanationFailed(f"{side.title} can't be taken apart", found=failed or "no answer")
     return heard
 
 
-def _rounds(heard: list[Message]) -> list[Mapping[str, float]]:
+def _hold_both(
+    subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
+) -> tuple[list[Message], list[Message]]:
+    """What two processes said that had their rounds in turns; the first one's progress is told."""
+    pids = Pids()
+    return in_turns(
+        lambda seat: _hold(subject, first, tell, timeout, seat, pids.add),
+        lambda seat: _hold(subject, second, lambda *_: None, timeout, seat, pids.add),
+        pids.end,
+    )
+
+
+def _beside(these: Sequence[Round], those: Sequence[Round]) -> tuple[Round, ...]:
+    """Rounds of two processes as one, as many as both made."""
+    return tuple({**a, **b} for a, b in zip(these, those, strict=False))
+
+
+def _rounds(heard: list[Message]) -> list[Round]:
     return [message["seconds"] for message in heard if message["event"] == "round"]
 
 
-def _steps_and_starts(heard: list[Message]) -> tuple[tuple[float, float], ...]:
-    """Seconds of a step and of an epoch's start, of the one variant of each round."""
-    rounds = [message for message in heard if message["event"] == "round"]
-    return tuple((message["seconds"][WHOLE], message["starts"][WHOLE]) for message in rounds)
+def _starts(heard: list[Message]) -> list[Round]:
+    return [message["starts"] for message in heard if message["event"] == "round"]
 
 
 def _dissection(subject: Subject, heard: list[Message]) -> Dissection:
@@ -212,7 +245,7 @@ def _dissection(subject: Subject, heard: list[Message]) -> Dissection:
     ready = next(message for message in heard if message["event"] == "ready")
     return Dissection(
         rounds=tuple(_rounds(heard)),
-        starts=tuple(message["starts"] for message in heard if message["event"] == "round"),
+        starts=tuple(_starts(heard)),
         steps_per_epoch=len(sizes[0]),
         flops=subject.batch * subject.course.model.training_flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,

@@ -11,7 +11,8 @@ H200 = Yardstick("NVIDIA H200", "accelerator", None, "measured in 2026", {"fp32"
 
 
 def pace(flops: float | None, *, name: str = "Xeon", cores: int = 2, busy: bool = False) -> Pace:
-    return Pace("cpu", name, "cpu", cores, "torch", Peaks(flops, None), busy)
+    then = {"created": "2026-11-20T10:00:00+00:00", "load_before": 0.6 if busy else 0.1}
+    return Pace("cpu", name, "cpu", cores, "torch", Peaks(flops, None, then))
 
 
 def test_as_fast_as_its_model() -> None:
@@ -26,6 +27,8 @@ def test_slower_than_its_model(busy: bool, fix: str) -> None:
     assert check.status == "WARN"
     assert "62%" in check.found
     assert fix in check.fix
+    assert "measured on 2026-11-20 10:00 UTC" in check.found, "it may have been kept since then"
+    assert ("while others used 60% of the CPU" in check.found) == busy
 
 
 @pytest.mark.parametrize("unlike", [{"name": "EPYC"}, {"cores": 4}])
