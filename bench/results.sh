@@ -3,7 +3,7 @@
 # data_batch_1.bin of CIFAR-10, a machine with nothing else to do, and about 90 minutes on 2 cores.
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
-#                                  fast-against-idiomatic main-job frameworks overhead sampler limits calibration
+#                                  fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -18,7 +18,7 @@ comparison() {
   trainmark compare "$results/$1" --format markdown >"$results/$1/README.md"
 }
 
-for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler limits calibration}"; do
+for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration}"; do
   for what in $name; do
     rm -rf "${results:?}/$what"
     case $what in
@@ -42,6 +42,16 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
       limits)
         mkdir -p "$results/limits"
         python bench/limits.py --rounds 6 | tee "$results/limits/printed.txt"
+        ;;
+      explain)
+        mkdir -p "$results/explain"
+        for workload in mnist-mlp32 mnist-mlp128 mnist-mlp512 mnist-cnn cifar10-cnn; do
+          for backend in torch jax keras; do
+            trainmark explain "$workload" --backend "$backend" --device cpu --seconds 60 >"$results/explain/$workload-$backend.txt"
+          done
+        done
+        python bench/explain.py mnist-mlp128 | tee "$results/explain/advice.txt"
+        python bench/planted.py --seconds 60 | tee "$results/explain/planted.txt"
         ;;
       calibration)
         mkdir -p "$results/calibration"

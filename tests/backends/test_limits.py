@@ -15,14 +15,23 @@ SCRIPT = """
 import sys, time
 from trainmark.backends import registry
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Limited, best_seconds
-from trainmark.workload.products import Product
+from trainmark.backends.limits import Convolving, Limited, best_seconds
+from trainmark.workload.products import Convolution, Product
 backend = registry.load(sys.argv[1])
 assert isinstance(backend, Limited)
 limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, 1))
 asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size in (512, 2048))
 small, large = (best_seconds(limits.products(each), time.perf_counter, 0.1) for each in asked)
-print(large / small, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))
+grown = large / small
+if isinstance(limits, Convolving):
+    layers = ([Convolution(batch, 24, 24, 8, 5, 16, True)] for batch in (4, 64))
+    small, large = (best_seconds(limits.convolutions(each), time.perf_counter, 0.1) for each in layers)
+    assert large > 6 * small, (small, large)
+    half = best_seconds(limits.convolutions([Convolution(64, 24, 24, 8, 5, 16, False)]), time.perf_counter, 0.1)
+    assert half < 0.9 * large, (half, large)
+else:
+    assert sys.argv[1] == "numpy", "every framework has convolutions of its own"
+print(grown, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))
 """
 
 

@@ -124,6 +124,18 @@ def test_a_record_is_explained_as_it_was_run(command: CommandLine) -> None:
     assert found["step_seconds"] > 0
 
 
+def test_what_is_not_as_it_was_when_the_record_was_made_is_said(command: CommandLine) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    assert of_record(command, record_of(command), KERNELS)["notes"] == []
+    changed = changed_record(
+        command, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
+    )
+    data, version, ending = of_record(command, changed, KERNELS)["notes"]
+    assert data == "the data here are not those of the record"
+    assert version.startswith("fake is ") and version.endswith("and was 0.1")
+    assert "ended early (interrupted" in ending
+
+
 def test_a_record_of_another_machine_tells_what_it_can(command: CommandLine) -> None:
     assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
     changed = changed_record(command, machine={"name": "elsewhere"})

@@ -40,7 +40,7 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "Only a faster device or fewer bits (--precision) would help.",
     ),
     "shapes": (
-        "products whose shapes keep them below the device's peak",
+        "products and convolutions whose shapes keep them below the device's peak",
         "Take a larger batch or wider layers, with sides that are multiples of 64.",
     ),
     "evaluation": ("looking at the test set", "Evaluate more rarely."),

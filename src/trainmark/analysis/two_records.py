@@ -43,13 +43,17 @@ class TwoRecords:
 
 def set_against(a: Record, b: Record) -> TwoRecords:
     """What differs between two runs."""
-    facts: dict[str, Callable[[Record], str | None]] = {**_OF_A_RUN, **FACTS}
     contrasts = [
+        Contrast(what, first, second)
+        for what, of in _OF_A_RUN.items()
+        if (first := of(a)) and (second := of(b)) and first != second  # what one did not come to know is no difference
+    ]
+    contrasts += [
         Contrast(what, first or UNKNOWN, second or UNKNOWN)
-        for what, of in facts.items()
+        for what, of in FACTS.items()
         if (first := of(a)) != (second := of(b))
     ]
-    contrasts += _of_dictionaries("setting", a.backend.settings, b.backend.settings)
+    contrasts += _of_dictionaries("setting", _not_said(a.backend.settings), _not_said(b.backend.settings))
     contrasts += _of_dictionaries("version of", a.python.packages, b.python.packages)
     contrasts += _clocks(a, b)
     paces = [_seconds_an_example(record) for record in (a, b)]
@@ -63,6 +67,11 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 def _seconds_an_example(record: Record) -> list[float]:
     steady = record.epochs[1:] or record.epochs
     return [epoch.seconds / epoch.examples for epoch in steady]
+
+
+def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
+    """Those that are not among the facts already."""
+    return {name: value for name, value in settings.items() if name not in FACTS}
 
 
 def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any]) -> list[Contrast]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from trainmark.backends.base import Device, Options
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 
 METHOD = 1
 """Goes up when rates are no longer found in the same way, so that older ones are not used any more."""
@@ -49,6 +49,14 @@ class Limits(Protocol):
 
     def copy(self, size: int) -> Work:
         """A copy of ``size`` bytes from one place in the device's memory to another."""
+
+
+@runtime_checkable
+class Convolving(Protocol):
+    """Limits of a framework that has convolutions of its own; to others they are matrix products."""
+
+    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+        """Convolutions and their gradients, one layer after the other, as a training step computes its own."""
 
 
 @runtime_checkable

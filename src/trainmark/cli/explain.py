@@ -96,7 +96,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
         if target.endswith(".json") or (Path(target).is_file() and not target.endswith(".toml")):
             question = _ask_of_record(_existing(target), request, progress)
         else:
-            question = _ask(dataclasses.replace(request, workloads=(target,)), progress)
+            question = partial(_take_apart, _subject(dataclasses.replace(request, workloads=(target,)), progress), ())
     return question(screen, options)
 
 
@@ -113,13 +113,12 @@ def _existing(name: str) -> Path:
     return Path(name)
 
 
-def _ask(request: Request, progress: DataProgress) -> Question:
+def _subject(request: Request, progress: DataProgress) -> Subject:
     from trainmark.study import explain
 
-    subject = explain.prepare(
+    return explain.prepare(
         request, cache_dir(), progress=progress, asking=progress.asking, measuring=progress.measuring
     )
-    return partial(_take_apart, subject)
 
 
 def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Question:
@@ -133,9 +132,15 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
         again_as = again.request_of(record, request)
         why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
-            return partial(_diagnose, failure.prepare(record, again_as, cache_dir(), progress), why_not)
+            failed = failure.prepare(record, again_as, cache_dir(), progress)
+            unlike = again.unlike(record, failed.dataset.sha256, failed.side.version)
+            if why_not is not None:
+                unlike = (f"{why_not}; it was trained again here", *unlike)
+            return partial(_diagnose, failed, unlike)
         if why_not is None:
-            return _ask(again_as, progress)
+            subject = _subject(again_as, progress)
+            unlike = again.unlike(record, subject.course.dataset.sha256, subject.side.version)
+            return partial(_take_apart, subject, unlike)
     except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
         why_not = str(error)
     return partial(_tell_of_record, record, why_not)
@@ -156,7 +161,7 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     return OK
 
 
-def _take_apart(subject: Subject, screen: Console, options: dict[str, Any]) -> int:
+def _take_apart(subject: Subject, unlike: tuple[str, ...], screen: Console, options: dict[str, Any]) -> int:
     from trainmark.cli.progress import StudyProgress
     from trainmark.study import explain
 
@@ -165,13 +170,13 @@ def _take_apart(subject: Subject, screen: Console, options: dict[str, Any]) -> i
     with StudyProgress(screen, title) as progress:
         found = explain.explain(subject, progress.tell, options["seconds"], options["timeout"])
     if options["as_json"]:
-        print_json(_data(found))
+        print_json({**_data(found), "notes": unlike})
     else:
-        _show(found)
+        _show(found, unlike)
     return OK
 
 
-def _diagnose(subject: failure.Subject, elsewhere: str | None, screen: Console, options: dict[str, Any]) -> int:
+def _diagnose(subject: failure.Subject, unlike: tuple[str, ...], screen: Console, options: dict[str, Any]) -> int:
     from trainmark.cli.progress import StudyProgress
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.report.terminal import draw_all
@@ -179,7 +184,7 @@ def _diagnose(subject: failure.Subject, elsewhere: str | None, screen: Console, 
 
     with StudyProgress(screen, f"{subject.record.id}: trained again up to where it went wrong") as progress:
         found = failure.diagnose_run(subject, progress.tell, options["timeout"])
-    notes = (*found.notes, *((f"{elsewhere}; it was trained again here",) if elsewhere else ()))
+    notes = (*found.notes, *unlike)
     if options["as_json"]:
         print_json(
             {
@@ -279,7 +284,7 @@ def _data(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _show(found: Explanation) -> None:
+def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     from trainmark.record.caveats import Caveat
     from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
     from trainmark.report.terminal import draw
@@ -299,7 +304,7 @@ def _show(found: Explanation) -> None:
             f"{course.workload.name}: {side.title}",
             conditions,
             found.attribution,
-            (*(busy if found.subject.busy else ()), *dropped),
+            (*(f"{each[0].upper()}{each[1:]}." for each in unlike), *(busy if found.subject.busy else ()), *dropped),
         ),
     )
     screen.print()

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.limits import Limited, Limits, Work
+from trainmark.backends.limits import Convolving, Limited, Limits, Work
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.load import load as load_dataset
@@ -25,7 +25,7 @@ from trainmark.execute.timing import Clock, timed_epoch
 from trainmark.execute.turns import Turn
 from trainmark.execute.wire import Message
 from trainmark.workload.model import Weights, initial_weights, lay_out
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 from trainmark.workload.reduce import without_distortions
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
@@ -120,9 +120,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
             say({"event": "dropped", "name": each["name"], "reason": f"{type(error).__name__}: {error}"})
             continue
         variants[each["name"]] = made
-    probes = _probes(
-        backend, asked[0]["options"], [Product(*each) for each in request["products"]], request["peak_size"], clock
-    )
+    probes = _probes(backend, asked[0]["options"], request, clock)
     say({"event": "ready", "compile_seconds": compile_seconds, "steps": steps})
     left, shuffled = request["budget"], random.Random(0)
     for index in range(request["rounds"]):
@@ -196,19 +194,25 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
     return dataclasses.replace(data, train=train, complete=False)
 
 
-def _probes(
-    backend: Backend, options: Message, asked: list[Product], peak_size: int | None, clock: Clock
-) -> dict[str, list[Probe]]:
-    """``products``: each once; ``empty``: as many that compute nothing; ``peak``: the product that is fastest."""
-    if not asked or not isinstance(backend, Limited):
+def _probes(backend: Backend, options: Message, request: Message, clock: Clock) -> dict[str, list[Probe]]:
+    """``products``: each product and convolution once; ``empty``: as many products that compute nothing; ``peak``: the
+    product that is fastest."""
+    products = [Product(*each) for each in request["products"]]
+    convolutions = [Convolution(*each) for each in request["convolutions"]]
+    if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
     limits = backend.limits(Options(**options))
-    found = {
-        "products": list(_products(limits, asked, clock)),
-        "empty": [_ready(limits.products([Product(1, 1, 1)] * len(asked)), 1.0, clock)],
-    }
-    if peak_size is not None:
-        found["peak"] = [_ready(limits.products([Product(peak_size, peak_size, peak_size)]), 1.0, clock)]
+    as_products = [product for each in convolutions for product in each.products()]
+    empty = [Product(1, 1, 1)] * len(products + as_products)
+    found = {"products": [], "empty": [_ready(limits.products(empty), 1.0, clock)]}
+    if convolutions and isinstance(limits, Convolving):
+        found["products"].append(_ready(limits.convolutions(convolutions), 1.0, clock))
+    else:
+        products += as_products
+    found["products"] += _products(limits, products, clock)
+    peak = request["peak_size"]
+    if peak is not None:
+        found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
     return found
 
 

@@ -44,7 +44,7 @@ def explanation_table(
             Column("what it is", optional=True),
         ),
         rows=tuple(rows),
-        notes=(*notes, *((f"Not measured here: {unknown}.",) if unknown else ())),
+        notes=(*notes, *_of_noise(attribution), *((f"Not measured here: {unknown}.",) if unknown else ())),
     )
 
 
@@ -72,6 +72,14 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
     if crossing.faster:
         return f"{device} is faster than the CPU at every batch size from {smallest:,} examples."
     return f"{device} is never faster than the CPU below batches of {largest:,} examples, the largest that was tried."
+
+
+def _of_noise(attribution: Attribution) -> tuple[str, ...]:
+    """What an interval says that holds 0."""
+    lost = [each.cause for each in attribution.shares if each.low is not None and each.low < 0]
+    if not lost:
+        return ()
+    return (f"Too small to be told from noise here: {', '.join(lost)}; more --seconds make the intervals narrower.",)
 
 
 def _row(share: Share, step: float) -> Row:

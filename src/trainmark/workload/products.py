@@ -1,12 +1,12 @@
-"""The matrix products that a training step comes down to, layer by layer."""
+"""The matrix products and convolutions that a training step comes down to, layer by layer."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainmark.workload.model import Model
+from trainmark.workload.layers import Conv2D
+from trainmark.workload.model import LayerPlan, Model
 
 
 class Product(NamedTuple):
@@ -22,18 +22,66 @@ class Product(NamedTuple):
     turned: bool = False
 
 
-def products(model: Model, batch: int) -> Iterator[Product]:
-    """Those of one step: forward, by the kernel, and by the input where a layer before it learns.
+class Convolution(NamedTuple):
+    """One layer's: forward, its kernel's gradient, and its input's where a layer before it learns.
 
-    A convolution is the product of its windows, ``[batch · positions, window]``, with its kernel, ``[window,
-    filters]``; whichever way a framework computes it, that many multiply-adds are asked for. A kernel's gradient is the
-    product of the turned windows with the output's gradient.
+    ``[batch, height + size - 1, width + size - 1, channels]`` by ``[size, size, channels, filters]``: padding is there
+    already.
     """
+
+    batch: int
+    height: int
+    width: int
+    channels: int
+    size: int
+    filters: int
+    by_input: bool
+
+    @property
+    def input_shape(self) -> tuple[int, int, int, int]:
+        """Channels last."""
+        return self.batch, self.height + self.size - 1, self.width + self.size - 1, self.channels
+
+    @property
+    def output_shape(self) -> tuple[int, int, int, int]:
+        """Channels last."""
+        return self.batch, self.height, self.width, self.filters
+
+    @property
+    def kernel_shape(self) -> tuple[int, int, int, int]:
+        """``[size, size, channels, filters]``."""
+        return self.size, self.size, self.channels, self.filters
+
+    def products(self) -> Iterator[Product]:
+        """What they come down to: windows, ``[batch · positions, window]``, by the kernel, ``[window, filters]``."""
+        return _products(
+            self.batch * self.height * self.width, self.size**2 * self.channels, self.filters, self.by_input
+        )
+
+
+def products(model: Model, batch: int) -> Iterator[Product]:
+    """Those of one step's dense layers: forward, by the kernel, and by the input where a layer before it learns."""
     for plan in model.weighted_layers:
-        assert plan.kernel_shape is not None
-        *window, filters = plan.kernel_shape
-        rows, inner = batch * math.prod(plan.output_shape) // filters, math.prod(window)
-        yield Product(rows, inner, filters)
-        yield Product(inner, rows, filters, turned=True)
-        if plan.input_gradient_macs:
-            yield Product(rows, filters, inner)
+        if not isinstance(plan.layer, Conv2D):
+            assert plan.kernel_shape is not None
+            inner, columns = plan.kernel_shape
+            yield from _products(batch, inner, columns, plan.input_gradient_macs > 0)
+
+
+def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
+    """Those of one step."""
+    return (_convolution(plan, plan.layer, batch) for plan in model.layers if isinstance(plan.layer, Conv2D))
+
+
+def _convolution(plan: LayerPlan, layer: Conv2D, batch: int) -> Convolution:
+    height, width, filters = plan.output_shape
+    return Convolution(
+        batch, height, width, plan.input_shape[2], layer.size, filters, by_input=plan.input_gradient_macs > 0
+    )
+
+
+def _products(rows: int, inner: int, columns: int, by_input: bool) -> Iterator[Product]:
+    yield Product(rows, inner, columns)
+    yield Product(inner, rows, columns, turned=True)
+    if by_input:
+        yield Product(rows, columns, inner)

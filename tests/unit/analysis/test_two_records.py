@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.records import WARM_UP, a_record
@@ -38,3 +39,10 @@ def test_what_was_changed_is_named(changes: dict[str, object], what: str) -> Non
 
 def test_a_run_without_an_epoch_has_no_pace() -> None:
     assert set_against(a_record(), a_record(seconds=())).ratio is None
+
+
+def test_what_one_run_did_not_come_to_know_is_no_difference() -> None:
+    known = a_record(seconds=(WARM_UP, 2.0, 2.0))
+    unknown = msgspec.structs.replace(known, machine=msgspec.structs.replace(known.machine, load_before=None))
+    known = msgspec.structs.replace(known, machine=msgspec.structs.replace(known.machine, load_before=0.5))
+    assert set_against(known, unknown).contrasts == ()

@@ -9,7 +9,7 @@ import pytest
 from trainmark.workload import catalog
 from trainmark.workload.layers import Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
-from trainmark.workload.products import products
+from trainmark.workload.products import convolutions, products
 from trainmark.workload.reduce import has_elementwise, shrunk, with_batch, without_distortions, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
@@ -60,6 +60,7 @@ def test_another_batch_drops_what_is_left_at_the_end() -> None:
 @pytest.mark.parametrize("name", ALL)
 def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     model = lay_out(catalog.find(name))
-    assert sum(2 * m * k * n for m, k, n, _ in products(model, 100)) == 100 * model.training_flops
-    turned = [product for product in products(model, 100) if product.turned]
+    asked = [*products(model, 100), *(each for layer in convolutions(model, 100) for each in layer.products())]
+    assert sum(2 * m * k * n for m, k, n, _ in asked) == 100 * model.training_flops
+    turned = [product for product in asked if product.turned]
     assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"

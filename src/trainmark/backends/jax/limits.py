@@ -1,4 +1,4 @@
-"""Matrix products and copies of JAX."""
+"""Matrix products, convolutions and copies of JAX."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 from jax import Array, lax
 
 from trainmark.backends.base import Options
+from trainmark.backends.jax import convolution
 from trainmark.backends.jax.precision import product_dtype, set_arithmetic
 from trainmark.backends.limits import Work
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 
 
 class JaxLimits:
@@ -23,18 +24,27 @@ class JaxLimits:
     def __init__(self, options: Options, device: Any) -> None:
         set_arithmetic(options.precision)
         self._device, self._dtype = device, product_dtype(options.precision)
+        by_products = options.style == "fast" and device.platform == "cpu"
+        self._convolve = convolution.by_products if by_products else convolution.by_xla
 
     def products(self, asked: Sequence[Product]) -> Work:
         """One compiled program."""
-        rng = np.random.default_rng(0)
         operands = [
-            tuple(
-                jax.device_put(rng.random(size, np.float32), self._device).astype(self._dtype)
-                for size in ((k, m) if turned else (m, k), (k, n))
-            )
-            for m, k, n, turned in asked
+            tuple(self._random(size) for size in ((k, m) if turned else (m, k), (k, n))) for m, k, n, turned in asked
         ]
         return _work(jax.jit(partial(_in_a_row, asked)), operands)
+
+    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+        """One compiled program."""
+        operands = [
+            tuple(self._random(shape) for shape in (each.input_shape, each.kernel_shape, each.output_shape))
+            for each in asked
+        ]
+        return _work(jax.jit(partial(_layers_in_a_row, asked, self._convolve)), operands)
+
+    def _random(self, shape: tuple[int, ...]) -> Array:
+        values = np.random.default_rng(0).random(shape, np.float32)
+        return jax.device_put(values, self._device).astype(self._dtype)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once, which XLA does not take out as it would a plain copy."""
@@ -47,6 +57,20 @@ def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> 
         # Each waits for the one before, as in a step: else XLA may compute several at once.
         left, _ = lax.optimization_barrier((left, found[-1:]))
         found.append(jnp.matmul(left.T if product.turned else left, right))
+    return found
+
+
+def _layers_in_a_row(
+    asked: Sequence[Convolution], convolve: convolution.Convolve, operands: list[tuple[Array, Array, Array]]
+) -> list[Any]:
+    found: list[Any] = []
+    for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
+        x, _ = lax.optimization_barrier((x, found[-1:]))
+        if each.by_input:
+            y, pull = jax.vjp(lambda x, kernel: convolve(x, kernel, [(0, 0), (0, 0)]), x, kernel)
+        else:
+            y, pull = jax.vjp(lambda kernel, x=x: convolve(x, kernel, [(0, 0), (0, 0)]), kernel)
+        found.append((y, pull(gradient)))
     return found
 
 

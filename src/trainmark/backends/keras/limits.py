@@ -1,4 +1,4 @@
-"""Matrix products and copies of TensorFlow."""
+"""Matrix products, convolutions and copies of TensorFlow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from trainmark.backends.base import Options
 from trainmark.backends.limits import Work
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 
 
 class TensorFlowLimits:
@@ -28,6 +28,18 @@ class TensorFlowLimits:
                 for m, k, n, turned in asked
             ]
         return self._work(tf.function(partial(_in_a_row, asked)), operands)
+
+    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+        """One compiled function."""
+        with tf.device(self._device):
+            operands = [
+                tuple(
+                    tf.random.uniform(shape, dtype=self._dtype)
+                    for shape in (each.input_shape, each.kernel_shape, each.output_shape)
+                )
+                for each in asked
+            ]
+        return self._work(tf.function(partial(_layers_in_a_row, asked)), operands)
 
     def copy(self, size: int) -> Work:
         """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
@@ -50,4 +62,24 @@ def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> 
     for product, (left, right) in zip(asked, operands, strict=True):
         with tf.control_dependencies(found[-1:]):  # as in a step: else TensorFlow may compute several at once
             found.append(tf.matmul(left, right, transpose_a=product.turned))
+    return found
+
+
+def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any, Any, Any]]) -> list[Any]:
+    found: list[Any] = []
+    how = {"strides": (1, 1, 1, 1), "padding": "VALID"}
+    for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
+        with tf.control_dependencies(found[-1:]):
+            found.append(tf.nn.conv2d(x, kernel, **how))
+        with tf.control_dependencies(found[-1:]):
+            found.append(
+                tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=each.kernel_shape, out_backprop=gradient, **how)
+            )
+        if each.by_input:
+            with tf.control_dependencies(found[-1:]):
+                found.append(
+                    tf.raw_ops.Conv2DBackpropInput(
+                        input_sizes=each.input_shape, filter=kernel, out_backprop=gradient, **how
+                    )
+                )
     return found

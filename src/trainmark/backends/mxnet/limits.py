@@ -1,4 +1,4 @@
-"""Matrix products and copies of MXNet."""
+"""Matrix products, convolutions and copies of MXNet."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import mxnet as mx
 
 from trainmark.backends.base import Options
 from trainmark.backends.limits import Work
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 
 
 class MxnetLimits:
@@ -35,6 +35,29 @@ class MxnetLimits:
                 mx.nd.dot(left, right, transpose_a=product.turned, out=out)
 
         return Work(queue, mx.nd.waitall)
+
+    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+        """Forward and backward, channels first."""
+        operands = []
+        for each in asked:
+            kernel = each.filters, each.size, each.size, each.channels
+            x, gradient, kernel = (self._random(shape) for shape in (each.input_shape, each.output_shape, kernel))
+            for array in (kernel, x) if each.by_input else (kernel,):
+                array.attach_grad()
+            operands.append((each, x, gradient, kernel))
+
+        def queue() -> None:
+            for each, x, gradient, kernel in operands:
+                with mx.autograd.record():
+                    y = mx.nd.Convolution(x, kernel, no_bias=True, kernel=(each.size,) * 2, num_filter=each.filters)
+                y.backward(gradient)
+
+        return Work(queue, mx.nd.waitall)
+
+    def _random(self, shape: tuple[int, int, int, int]) -> mx.nd.NDArray:
+        """Of such a shape, which has its channels last, with channels first."""
+        batch, height, width, channels = shape
+        return mx.nd.random.uniform(shape=(batch, channels, height, width), ctx=self._context, dtype=self._dtype)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there."""

@@ -1,4 +1,4 @@
-"""Matrix products and copies of PyTorch."""
+"""Matrix products, convolutions and copies of PyTorch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from trainmark.backends.base import Options
 from trainmark.backends.limits import Work
 from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
-from trainmark.workload.products import Product
+from trainmark.workload.products import Convolution, Product
 
 _SIXTEEN_BITS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
@@ -40,6 +40,31 @@ class TorchLimits:
                 torch.mm(left, right, out=out)
 
         return Work(queue, self._wait)
+
+    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+        """Forward and backward, channels first."""
+        operands = [
+            (
+                *(self._random(each.input_shape), self._random(each.output_shape)),
+                torch.rand((each.filters, each.channels, each.size, each.size), device=self._device).to(self._dtype),
+                [each.by_input, True, False],
+            )
+            for each in asked
+        ]
+
+        def queue() -> None:
+            for x, gradient, kernel, wanted in operands:
+                torch.nn.functional.conv2d(x, kernel)
+                torch.ops.aten.convolution_backward(
+                    gradient, x, kernel, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, wanted
+                )
+
+        return Work(torch.no_grad()(queue), self._wait)
+
+    def _random(self, shape: tuple[int, int, int, int]) -> torch.Tensor:
+        """Of such a shape, which has its channels last, with channels first."""
+        batch, height, width, channels = shape
+        return torch.rand((batch, channels, height, width), device=self._device).to(self._dtype)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there."""

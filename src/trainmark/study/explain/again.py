@@ -49,6 +49,25 @@ def request_of(record: Record, asked: Request) -> Request:
     )
 
 
+def unlike(record: Record, sha256: str | None, version: str | None) -> tuple[str, ...]:
+    """What is not as it was when ``record`` was made, in sentences.
+
+    Args:
+        sha256: of the data that are here.
+        version: of the backend that is here.
+    """
+    said = []
+    if record.dataset.sha256 != sha256:
+        said.append("the data here are not those of the record")
+    if record.backend.version != version:
+        was, now = (each or "of unknown version" for each in (record.backend.version, version))
+        said.append(f"{record.backend.name} is {now} here, and was {was}")
+    if record.outcome.status in ("interrupted", "timeout", "failed"):
+        steps = sum(epoch.steps for epoch in record.epochs)
+        said.append(f"the run ended early ({record.outcome.status}, {steps:,} steps in whole epochs)")
+    return tuple(said)
+
+
 def elsewhere(record: Record) -> str | None:
     """Why the run can't be had again here; None where it can, as far as the machine goes."""
     here, there = look_around().machine, record.machine

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainmark.analysis.diagnosis import Diagnosis, Opened, Replay, diagnose
+from trainmark.data.locate import Located
 from trainmark.data.progress import Progress, silent
 from trainmark.execute import request as requests
 from trainmark.execute.child import converse
@@ -32,13 +33,13 @@ class Subject:
 
     Args:
         side: who trains; as in the record, as far as that is still there.
-        directory: of the dataset.
+        dataset: what it was trained on, as it is here.
     """
 
     record: Record
     workload: Workload
     side: Side
-    directory: Path
+    dataset: Located
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def prepare(record: Record, request: Request, cache: Path, progress: Progress = 
     selection = requests.select(request)
     ((workload, able),) = selection.able
     located, _ = requests.locate_all(request, [workload], cache, progress)
-    return Subject(record, workload, able[0], located[workload.dataset].directory)
+    return Subject(record, workload, able[0], located[workload.dataset])
 
 
 def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> Failed:
@@ -137,7 +138,7 @@ def _request(subject: Subject, steps: int) -> Message:
         "event": "replay",
         "backend": side.backend,
         "workload": dataclasses.replace(subject.workload, published=None).to_data(),
-        "dataset": {"name": subject.workload.dataset, "directory": str(subject.directory)},
+        "dataset": {"name": subject.workload.dataset, "directory": str(subject.dataset.directory)},
         "options": {
             "style": side.style,
             "device": side.device,

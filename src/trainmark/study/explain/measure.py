@@ -18,7 +18,7 @@ from trainmark.execute.plan import Course, Side
 from trainmark.execute.turns import Pids, Seat, in_turns
 from trainmark.execute.wire import Message
 from trainmark.study.explain.variants import LARGER_TIMES, Variant, sweep, variants
-from trainmark.workload.products import products
+from trainmark.workload.products import convolutions, products
 from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
@@ -173,6 +173,7 @@ class _Process:
             "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
             "variants": [variant.to_data() for variant in self.planned],
             "products": list(products(course.model, subject.batch)) if self.probes else [],
+            "convolutions": list(convolutions(course.model, subject.batch)) if self.probes else [],
             "peak_size": subject.peak_size,
             "budget": self.budget,
             "rounds": self.rounds,
