@@ -76,7 +76,8 @@ def followed(workload: str, backend: str, style: str, advice: dict[str, Any], re
 def _with_batch(workload: str, size: int, folder: Path) -> Path:
     text = Path(catalog.__file__).with_name(f"{workload}.toml").read_text().partition("[published")[0]
     text = re.sub(r'^name = ".*"$', f'name = "{workload}-batch-{size}"', text, count=1, flags=re.MULTILINE)
-    text = re.sub(r"^size = .*$", f"size = {size}", text, count=1, flags=re.MULTILINE)
+    before, found, batches = text.partition("[batches]")
+    text = before + found + re.sub(r"^size = .*$", f"size = {size}", batches, count=1, flags=re.MULTILINE)
     path = folder / f"{workload}-batch-{size}.toml"
     path.write_text(text)
     return path

@@ -27,8 +27,6 @@ if isinstance(limits, Convolving):
     layers = ([Convolution(batch, 24, 24, 8, 5, 16, True)] for batch in (4, 64))
     small, large = (best_seconds(limits.convolutions(each), time.perf_counter, 0.1) for each in layers)
     assert large > 6 * small, (small, large)
-    half = best_seconds(limits.convolutions([Convolution(64, 24, 24, 8, 5, 16, False)]), time.perf_counter, 0.1)
-    assert half < 0.9 * large, (half, large)
 else:
     assert sys.argv[1] == "numpy", "every framework has convolutions of its own"
 print(grown, 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1))

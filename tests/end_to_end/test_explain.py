@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine
+from tests.end_to_end.command import CommandLine, measured_processes, wait_until
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 
@@ -89,6 +91,24 @@ def test_a_process_that_dies_is_an_error(command: CommandLine) -> None:
     )  # fmt: skip
     assert code == 1
     assert "SIGKILL" in err
+
+
+def test_ctrl_c_leaves_no_process_of_those_that_take_turns(command: CommandLine) -> None:
+    process = command.start(
+        "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
+        fake=KERNELS,
+    )  # fmt: skip
+
+    def ours() -> list[psutil.Process]:
+        return [child for child in measured_processes() if child.ppid() == process.pid]
+
+    wait_until(lambda: len(ours()) == 2)
+    children = ours()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
 
 
 def test_one_side_at_a_time(command: CommandLine) -> None:

@@ -94,7 +94,7 @@ def largest_cause(attribution: Attribution) -> Share | None:
     share = max(
         (share for share in attribution.shares if not share.on_top), key=lambda share: share.share, default=None
     )
-    return None if share is None or share.share <= attribution.unexplained.value else share
+    return None if share is None or share.share <= abs(attribution.unexplained.value) else share
 
 
 def _against(largest: Share, found: Dissection) -> Iterator[Advice]:

@@ -5,8 +5,8 @@ costs add up to the step. What is left at the end are products and convolutions:
 FLOPs could be, the same products alone how fast their shapes let them be. Nothing else is assumed, and what does not
 fit is *unexplained*.
 
-Medians over the rounds; the interval of a share is that of its bootstrap over rounds (Efron 1979), all variants of a
-round together.
+Lower quartiles over the rounds of whatever was timed, since others on the machine only ever add time; the interval of a
+share is that of its bootstrap over rounds (Efron 1979), all variants of a round together.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeVar, get_args
 
-from trainmark.analysis.statistics import CONFIDENCE, Estimate
+from trainmark.analysis.statistics import CONFIDENCE, Estimate, lower_quartile
 from trainmark.record.record import Record
 
 Cause = Literal[
@@ -46,6 +46,9 @@ PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
 RESAMPLES = 1_000
 
 _T = TypeVar("_T")
+_OF_A_PROBE = (0, 1)
+_Stretches = Mapping[tuple[str, int], float]
+"""Seconds of so many steps of a variant."""
 Round = Mapping[str, float]
 """Seconds of a step of each variant; of all ``products`` of a step, of as many empty ones, and of the peak's one."""
 
@@ -57,6 +60,7 @@ class Dissection:
     Args:
         rounds: neighbours in time; a step's seconds are those of one more step in an epoch.
         starts: seconds that an epoch takes before its steps, of the variants of each round.
+        lengths: steps of the short and of the long stretch that were timed of each variant in each round.
         steps_per_epoch: as it is scheduled, over which its start is spread.
         flops: of a step.
         peak_flops: of the one product that is called ``peak``; None where none was measured.
@@ -84,6 +88,7 @@ class Dissection:
     looks: int
     accelerator: bool
     dropped: Mapping[str, str]
+    lengths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     threads_ratio: Estimate | None = None
 
 
@@ -117,11 +122,8 @@ class Attribution:
 
 def attribute(found: Dissection) -> Attribution:
     """Divide the step of ``found``."""
-    both = list(zip(found.rounds, found.starts, strict=True))
-    splits = [
-        _split(_medians([steps for steps, _ in each]), _medians([starts for _, starts in each]), found)
-        for each in (both, *_resamples(both))
-    ]
+    stretches = _stretches(found)
+    splits = [_split(*_typical(each, found), found) for each in (stretches, *_resamples(stretches))]
     step = _estimate([split.step for split in splits])
     # Where only a part of the cores was asked for, all that follows was measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
@@ -178,17 +180,13 @@ def from_record(record: Record) -> Attribution | None:
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
     """How many times faster the variant ``name`` trains, each of whose steps has ``times`` as many examples."""
-    both = [
-        (steps[WHOLE], starts[WHOLE], steps[name], starts[name])
-        for steps, starts in zip(found.rounds, found.starts, strict=True)
-    ]
+    stretches, spread = _stretches(found), found.steps_per_epoch
 
-    def ratio(rounds: Sequence[tuple[float, ...]]) -> float:
-        step, start, other, other_start = (statistics.median(each) for each in zip(*rounds, strict=True))
-        spread = found.steps_per_epoch
-        return float((step + start / spread) / (other / times + other_start / spread))
+    def ratio(rounds: Sequence[_Stretches]) -> float:
+        steps, starts = _typical(rounds, found)
+        return (steps[WHOLE] + starts[WHOLE] / spread) / (steps[name] / times + starts[name] / spread)
 
-    return _estimate([ratio(each) for each in (both, *_resamples(both))])
+    return _estimate([ratio(each) for each in (stretches, *_resamples(stretches))])
 
 
 @dataclass(frozen=True)
@@ -215,14 +213,14 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
         # As without these layers there is less to launch, too, which has been counted already.
         plain = seconds[PLAIN] - seconds[SHRUNK_PLAIN]
         causes["memory"], left = left - plain, plain
-    elif PLAIN in seconds and found.accelerator:
+    elif PLAIN in seconds and found.accelerator and CAPTURED not in found.dropped:
         causes["memory"], left = left - seconds[PLAIN], seconds[PLAIN]
     if PEAK in seconds and found.peak_flops:
         compute = min(found.flops * seconds[PEAK] / found.peak_flops, max(left, 0.0))
         causes["compute"] = compute
         if PRODUCTS in seconds:
             alone = seconds[PRODUCTS] - seconds[EMPTY]
-            causes["shapes"] = min(max(alone - compute, 0.0), max(left - compute, 0.0))
+            causes["shapes"] = max(alone - compute, 0.0)
     return _Split(seconds[WHOLE] + causes["epoch"], causes)
 
 
@@ -238,8 +236,27 @@ def _on_top(found: Dissection, step: float) -> list[Share]:
     return shares
 
 
-def _medians(rounds: Sequence[Round]) -> Round:
-    return {name: statistics.median(each[name] for each in rounds) for name in rounds[0]}
+def _stretches(found: Dissection) -> list[_Stretches]:
+    """What was timed in each round."""
+    return [
+        {
+            (name, length): starts.get(name, 0.0) + length * step
+            for name, step in steps.items()
+            for length in found.lengths.get(name, _OF_A_PROBE)
+        }
+        for steps, starts in zip(found.rounds, found.starts, strict=True)
+    ]
+
+
+def _typical(rounds: Sequence[_Stretches], found: Dissection) -> tuple[Round, Round]:
+    """Seconds of a step and of an epoch's start, of each variant in these rounds."""
+    seconds = {each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]}
+    steps, starts = {}, {}
+    for name in found.rounds[0]:
+        few, many = found.lengths.get(name, _OF_A_PROBE)
+        steps[name] = (seconds[name, many] - seconds[name, few]) / (many - few)
+        starts[name] = seconds[name, few] - few * steps[name]
+    return steps, starts
 
 
 def _resamples(rounds: Sequence[_T]) -> Iterator[Sequence[_T]]:

@@ -133,13 +133,14 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
         why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
             failed = failure.prepare(record, again_as, cache_dir(), progress)
-            unlike = again.unlike(record, failed.dataset.sha256, failed.side.version)
+            unlike = again.unlike(record, failed.dataset.sha256, failed.side.version, failed.device_name)
             if why_not is not None:
                 unlike = (f"{why_not}; it was trained again here", *unlike)
             return partial(_diagnose, failed, unlike)
         if why_not is None:
             subject = _subject(again_as, progress)
-            unlike = again.unlike(record, subject.course.dataset.sha256, subject.side.version)
+            sha256, version = subject.course.dataset.sha256, subject.side.version
+            unlike = again.unlike(record, sha256, version, subject.device_name)
             return partial(_take_apart, subject, unlike)
     except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
         why_not = str(error)
@@ -265,6 +266,7 @@ def _data(found: Explanation) -> dict[str, Any]:
         "device": side.device,
         "precision": side.precision,
         "threads": found.subject.threads,
+        "shares_measured_with_threads": found.subject.cores if found.subject.starved else found.subject.threads,
         "batch": found.subject.batch,
         "step_seconds": found.attribution.step_seconds.value,
         "step_seconds_low": found.attribution.step_seconds.low,
@@ -295,6 +297,7 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     conditions = (
         f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
         f"{many(len(found.found.rounds), 'round')} in turns",
+        *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
     )
     busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, threads wait for each other, no share can be trusted.",)
     dropped = tuple(f"{name} could not be had: {reason}." for name, reason in found.found.dropped.items())

@@ -7,6 +7,7 @@ cores and in the same memory, differ in nothing else. A stretch is an epoch cut 
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ _TRIED_STEPS = 12
 _SHORT = 0.125
 """Steps of the short stretch, as a share of those of the long one."""
 _FEWEST_ROUNDS = 5
+_LONGEST_WINDOWS = 4
+"""Of a stretch: with it and the usual number of rounds the fewest of them still fit into the time there is."""
 _EVALUATIONS = 3
 _PROBE_SECONDS = 0.02
 _MOST_VALUES = 2**24
@@ -51,12 +54,21 @@ class Variant:
     long: EpochPlan
     short: EpochPlan
 
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Steps of the short stretch and of the long one."""
+        return len(self.short.sizes), len(self.long.sizes)
+
     def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
         """Of a step, and of starting an epoch: a long and a short one differ by nothing but steps."""
         short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
-        few, many = len(self.short.sizes), len(self.long.sizes)
+        few, many = self.lengths
         step = (long - short) / (many - few)
         return step, short - few * step
+
+    def warm_up(self, tick: Callable[[], None], clock: Clock) -> None:
+        """One short stretch that nobody looks at."""
+        self._epoch(self.short, tick, clock)
 
     def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
         self.trainer.load(self.weights)  # who takes the same batch for ever arrives at numbers that are slow to compute
@@ -88,7 +100,6 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
     backend = registry.load(request["backend"])
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     asked = request["variants"]
-    window = request["budget"] / (request["rounds"] * len(asked))
     variants: dict[str, Variant] = {}
     steps = compile_seconds = None
     for number, each in enumerate(asked):
@@ -102,7 +113,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
         options = dataclasses.replace(options, without=parts & frozenset(each["without"]))
         try:
             if steps is None:
-                steps, compile_seconds = _steps_in(window, backend, workload, options, data, clock)
+                steps, compile_seconds = _steps_in(request["window"], backend, workload, options, data, clock)
             # Without batches of its own a step needs no more of the data than the one that it always takes.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
             made, _ = _made(
@@ -120,14 +131,21 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
             say({"event": "dropped", "name": each["name"], "reason": f"{type(error).__name__}: {error}"})
             continue
         variants[each["name"]] = made
-    probes = _probes(backend, asked[0]["options"], request, clock)
-    say({"event": "ready", "compile_seconds": compile_seconds, "steps": steps})
+    try:
+        probes = _probes(backend, asked[0]["options"], request, clock)
+    except Exception as error:  # noqa: BLE001  (such as too little memory beside all these)
+        probes = {}
+        say({"event": "dropped", "name": "products alone", "reason": f"{type(error).__name__}: {error}"})
+    lengths = {name: variant.lengths for name, variant in variants.items()}
+    say({"event": "ready", "compile_seconds": compile_seconds, "lengths": lengths})
     left, shuffled = request["budget"], random.Random(0)
     for index in range(request["rounds"]):
         turn.rest()
         start = clock()
         order = list(variants)
         shuffled.shuffle(order)
+        if request["seat"]:
+            variants[order[0]].warm_up(tick, clock)  # threads and caches have rested, too
         both = {name: variants[name].seconds(tick, clock) for name in order}
         seconds = {name: step for name, (step, _) in both.items()}
         seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
@@ -147,7 +165,8 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
 def _steps_in(
     window: float, backend: Backend, workload: Workload, options: Options, data: Dataset, clock: Clock
 ) -> tuple[int, float | None]:
-    """How many steps fill ``window`` seconds, or are twice as long as an epoch takes to start; an epoch at most.
+    """How many steps fill ``window`` seconds, or are twice as long as an epoch takes to start, within reason; an epoch
+    at most.
 
     And how long the first compilation took: later ones find much of it done.
     """
@@ -156,7 +175,7 @@ def _steps_in(
     trial.seconds(_silent, clock)
     tries = [trial.seconds(_silent, clock) for _ in range(3)]
     step, start = min(step for step, _ in tries), min(start for _, start in tries)
-    steps = round(max(window, 2 * start) / max(step, 1e-6))
+    steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
     return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
 
 
@@ -202,14 +221,16 @@ def _probes(backend: Backend, options: Message, request: Message, clock: Clock) 
     if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
     limits = backend.limits(Options(**options))
-    as_products = [product for each in convolutions for product in each.products()]
-    empty = [Product(1, 1, 1)] * len(products + as_products)
-    found = {"products": [], "empty": [_ready(limits.products(empty), 1.0, clock)]}
+    found: dict[str, list[Probe]] = {"products": [], "empty": []}
     if convolutions and isinstance(limits, Convolving):
-        found["products"].append(_ready(limits.convolutions(convolutions), 1.0, clock))
+        found["products"] += _convolutions(limits, convolutions, clock)
+        tiny = [Convolution(1, 1, 1, 1, 1, 1, each.by_input) for each in convolutions]
+        found["empty"].append(_ready(limits.convolutions(tiny), 1.0, clock))
     else:
-        products += as_products
-    found["products"] += _products(limits, products, clock)
+        products += [product for each in convolutions for product in each.products()]
+    if products:
+        found["products"] += _products(limits, products, clock)
+        found["empty"].append(_ready(limits.products([Product(1, 1, 1)] * len(products)), 1.0, clock))
     peak = request["peak_size"]
     if peak is not None:
         found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
@@ -227,6 +248,14 @@ def _products(limits: Limits, asked: list[Product], clock: Clock) -> Iterator[Pr
             longest = max(sides, key=sides.__getitem__)
             shorter = max(1, round(sides[longest] * _MOST_VALUES / _largest_matrix(product)))
             yield _ready(limits.products([product._replace(**{longest: shorter})]), sides[longest] / shorter, clock)
+
+
+def _convolutions(limits: Convolving, asked: list[Convolution], clock: Clock) -> Iterator[Probe]:
+    """As many examples of a layer as are not too large."""
+    for each in asked:
+        largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
+        fewer = max(1, min(each.batch, each.batch * _MOST_VALUES // largest))
+        yield _ready(limits.convolutions([each._replace(batch=fewer)]), each.batch / fewer, clock)
 
 
 def _largest_matrix(product: Product) -> int:

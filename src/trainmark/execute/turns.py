@@ -18,6 +18,8 @@ _TURN = b"."
 _MORE_THAN_NEEDED = 4096
 
 _T = TypeVar("_T")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 Seat = tuple[int, int]
 """Descriptors of one process: of the pipe that it reads its turns from, and of the one it gives turns away by."""
 
@@ -45,20 +47,26 @@ class Pids:
     """Processes that may have to be ended from another thread than the one that waits for them."""
 
     def __init__(self) -> None:
-        self._lock, self._pids, self._ended = threading.Lock(), set[int](), False
+        self._lock, self._ended = threading.Lock(), False
+        self._pids: dict[int, int] = {}  # by the thread that waits
 
-    def add(self, pid: int) -> None:
-        """One has begun."""
+    def born(self, pid: int) -> None:
+        """This thread waits for one that has begun."""
         with self._lock:
-            self._pids.add(pid)
+            self._pids[threading.get_ident()] = pid
             if self._ended:
                 self._end(pid)
+
+    def gone(self) -> None:
+        """This thread waits no more; its process's number may be another's from now on."""
+        with self._lock:
+            self._pids.pop(threading.get_ident(), None)
 
     def end(self) -> None:
         """End them all with what they started, and whoever comes late."""
         with self._lock:
             self._ended = True
-            for pid in self._pids:
+            for pid in self._pids.values():
                 self._end(pid)
 
     @staticmethod
@@ -67,7 +75,7 @@ class Pids:
             os.killpg(pid, signal.SIGKILL)
 
 
-def in_turns(first: Callable[[Seat], _T], second: Callable[[Seat], _T], stop: Callable[[], None]) -> tuple[_T, _T]:
+def in_turns(first: Callable[[Seat], _A], second: Callable[[Seat], _B], stop: Callable[[], None]) -> tuple[_A, _B]:
     """Hold two conversations at once, each with a process that has one of two seats.
 
     Args:
@@ -81,7 +89,8 @@ def in_turns(first: Callable[[Seat], _T], second: Callable[[Seat], _T], stop: Ca
             try:
                 return conversation(seat)
             finally:
-                os.write(seat[1], _TURN * _MORE_THAN_NEEDED)
+                with suppress(OSError):  # interrupted twice, and nobody holds the pipes any more
+                    os.write(seat[1], _TURN * _MORE_THAN_NEEDED)
 
         os.write(a_gets, _TURN)
         try:

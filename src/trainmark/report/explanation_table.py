@@ -58,7 +58,7 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
         return [*said, WORDS[largest.cause][1]]
     best = advice[0]
     if best.cause != largest.cause:
-        said[0] = f"{said[0][:-1]}; nothing that was tried helps against that, but against {best.cause} this does:"
+        said[0] = f"{said[0][:-1]}; nothing can be advised against that; against {best.cause}:"
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
     how = "measured here" if best.measured else "if it took no time at all"
     return [*said, best.do, f"That makes an epoch at most {best.promise:.2f}×{interval} as fast, {how}."]
@@ -93,7 +93,7 @@ def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = F
             Cell(cause, tone="dim" if on_top else "strong"),
             Cell(f"{'+' if on_top else ''}{_percent(share.value)}"),
             Cell(interval),
-            Cell(units.seconds(share.value * step)),
+            Cell(units.seconds(round(share.value * step, 12))),
             Cell(_bar(share.value), tone="dim" if on_top else "plain"),
             Cell(words + (" (beside the steps, spread over them)" if on_top else ""), tone="dim"),
         ),

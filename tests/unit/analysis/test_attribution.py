@@ -178,6 +178,23 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     assert 180 <= covered <= 200
 
 
+def test_a_machine_that_is_slow_half_of_the_time_moves_no_share() -> None:
+    """Some stretches take twice as long, of the short ones as of the long ones."""
+    rng = random.Random(3)
+    lengths = dict.fromkeys(on_cpu(), (2, 16))
+    rounds: list[Round] = []
+    starts: list[Round] = []
+    for _ in range(20):
+        slow = {name: rng.choices((1.0, 2.0), weights=(3, 2), k=2) for name in on_cpu()}
+        short = {name: 2 * step * slow[name][0] for name, step in on_cpu().items()}
+        long = {name: 16 * step * slow[name][1] for name, step in on_cpu().items()}
+        rounds.append({name: (long[name] - short[name]) / 14 for name in long})
+        starts.append({name: short[name] - 2 * rounds[-1][name] for name in long})
+    found = shares(dissection([dict(each) for each in rounds], starts=tuple(starts), lengths=lengths))
+    for cause, seconds in PLANTED.items():
+        assert found[cause] == pytest.approx(seconds / STEP), cause
+
+
 def _noisy(rng: random.Random) -> dict[str, float]:
     """A round in which the machine is slower or faster by some per cent, and every stretch again by some."""
     pace = rng.lognormvariate(0, 0.05)

@@ -70,10 +70,10 @@ def sleeper() -> subprocess.Popen[bytes]:
 @pytest.mark.timeout(20)
 def test_who_comes_after_the_end_is_ended_too() -> None:
     early, late, pids = sleeper(), sleeper(), Pids()
-    pids.add(early.pid)
+    pids.born(early.pid)
     pids.end()
     assert early.wait() == -signal.SIGKILL
-    pids.add(late.pid)
+    pids.born(late.pid)
     assert late.wait() == -signal.SIGKILL
 
 

@@ -47,9 +47,11 @@ class JaxBackend:
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""
         require_support(self.capabilities(), workload, options)
-        if options.memory_fraction is not None:
-            # JAX takes its share when it first sees the device, so it has to forget that it has seen it.
-            os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(options.memory_fraction)
+        share = None if options.memory_fraction is None else str(options.memory_fraction)
+        if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
+            # JAX takes its share when it first sees the device, so it has to forget that it has seen it. Once: what
+            # other trainers of this process hold would be forgotten, too.
+            os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = share
             jax.extend.backend.clear_backends()
         device = _object(options.device)
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer

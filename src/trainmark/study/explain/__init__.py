@@ -77,6 +77,7 @@ def prepare(
         seed=request.settings.seed,
         threads=threads,
         memory_fraction=request.settings.memory_fraction,
+        device_name=found.name if (found := seen.device(side.device)) else None,
         busy=here.is_busy,
         cores=here.machine.usable_cores or 1,
         accelerator=accelerator,

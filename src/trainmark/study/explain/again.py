@@ -49,14 +49,17 @@ def request_of(record: Record, asked: Request) -> Request:
     )
 
 
-def unlike(record: Record, sha256: str | None, version: str | None) -> tuple[str, ...]:
+def unlike(record: Record, sha256: str | None, version: str | None, device: str | None) -> tuple[str, ...]:
     """What is not as it was when ``record`` was made, in sentences.
 
     Args:
         sha256: of the data that are here.
         version: of the backend that is here.
+        device: name of the device that is here.
     """
     said = []
+    if record.device.kind == "accelerator" and record.device.name != device:
+        said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
     if record.dataset.sha256 != sha256:
         said.append("the data here are not those of the record")
     if record.backend.version != version:
@@ -73,4 +76,5 @@ def elsewhere(record: Record) -> str | None:
     here, there = look_around().machine, record.machine
     if (here.name, here.cpu, here.usable_cores) == (there.name, there.cpu, there.usable_cores):
         return None
-    return f"the record is of another machine ({there.name}, {there.cpu or 'unknown CPU'})"
+    cores = f"{there.usable_cores or 'an unknown number of'} usable cores"
+    return f"the record is of another machine ({there.name}, {there.cpu or 'unknown CPU'}, {cores})"

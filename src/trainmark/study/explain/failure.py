@@ -33,12 +33,14 @@ class Subject:
 
     Args:
         side: who trains; as in the record, as far as that is still there.
+        device_name: of the device that is here.
         dataset: what it was trained on, as it is here.
     """
 
     record: Record
     workload: Workload
     side: Side
+    device_name: str | None
     dataset: Located
 
 
@@ -47,14 +49,14 @@ class Failed:
     """What became of a run that is not as it should be.
 
     Args:
-        repeated: whether the replay failed, too.
+        repeated: whether the replay diverged, too; None of a run that did not.
         notes: sentences for people: what in the replay was not as in the run.
     """
 
     record: Record
     replay: Replay
     diagnosis: Diagnosis
-    repeated: bool
+    repeated: bool | None
     notes: tuple[str, ...]
 
 
@@ -77,7 +79,9 @@ def prepare(record: Record, request: Request, cache: Path, progress: Progress = 
     selection = requests.select(request)
     ((workload, able),) = selection.able
     located, _ = requests.locate_all(request, [workload], cache, progress)
-    return Subject(record, workload, able[0], located[workload.dataset])
+    side = able[0]
+    device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
+    return Subject(record, workload, side, device.name if device else None, located[workload.dataset])
 
 
 def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> Failed:
@@ -88,7 +92,7 @@ def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> 
         timeout: seconds that the process may take.
     """
     record, side = subject.record, subject.side
-    steps = min(_steps(subject), _MOST_STEPS)
+    steps = _steps(subject)
     heard: list[Message] = []
 
     def look(counted: int) -> None:
@@ -105,7 +109,7 @@ def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> 
     )
     stopped = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
     replay = replay_of(heard, subject.workload, side.precision, stopped)
-    repeated = record.outcome.status != "diverged" or replay.failed_at is not None
+    repeated = replay.failed_at is not None if record.outcome.status == "diverged" else None
     return Failed(record, replay, diagnose(replay), repeated, tuple(_notes(record, replay)))
 
 
@@ -124,12 +128,13 @@ def replay_of(heard: Sequence[Message], workload: Workload, precision: str, stop
 
 
 def _steps(subject: Subject) -> int:
-    """How many the run made; all that it was to make where that is not known."""
+    """Up to where the run diverged; else as many as it made or was to make, within reason."""
     record, workload = subject.record, subject.workload
     if record.outcome.step is not None:
         return record.outcome.step + 1
     planned = epoch_sizes(workload.schedule, workload.batches, record.dataset.train_examples)
-    return sum(epoch.steps for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
+    made = sum(epoch.steps for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
+    return min(made, _MOST_STEPS)
 
 
 def _request(subject: Subject, steps: int) -> Message:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.attribution import FAST, WHOLE, Dissection, Round
-from trainmark.analysis.statistics import Estimate, paired_difference
+from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
 from trainmark.execute.child import converse
@@ -37,6 +36,7 @@ class Subject:
 
     Args:
         threads: of the CPU; None is the framework's own choice.
+        device_name: of its device's model.
         busy: others used the CPU when it was looked at last.
         cores: that can be used here.
         accelerator: its device is not the CPU.
@@ -49,6 +49,7 @@ class Subject:
     seed: int
     threads: int | None
     memory_fraction: float | None
+    device_name: str | None
     busy: bool
     cores: int
     accelerator: bool
@@ -89,20 +90,22 @@ def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: flo
         accelerator=subject.accelerator,
         fast=subject.fast,
     )
-    chain = _Process(planned, threads, seconds, probes=True)
+    chain = _Process(planned, threads, seconds, seconds, probes=True)
     if not subject.fast or subject.side.style == "fast":
         heard = _hold(subject, chain, tell, timeout)
         return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
     fast = _Process(
-        [Variant(FAST, workload, dataclasses.replace(options, style="fast"))], threads, _FAST_SHARE * seconds
+        [Variant(FAST, workload, dataclasses.replace(options, style="fast"))], threads, _FAST_SHARE * seconds, seconds
     )
-    heard, heard_of_fast = _hold_both(subject, chain, fast, tell, timeout)
-    found = _dissection(subject, heard)
+    heard, heard_of_fast = _hold_with(subject, chain, fast, tell, timeout)
+    found = dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
+    if isinstance(heard_of_fast, ExplanationFailed):
+        return dataclasses.replace(found, dropped={**found.dropped, FAST: heard_of_fast.found or "no answer"})
     return dataclasses.replace(
         found,
         rounds=_beside(found.rounds, _rounds(heard_of_fast)),
         starts=_beside(found.starts, _starts(heard_of_fast)),
-        threads_ratio=ratio,
+        lengths={**found.lengths, **_ready(heard_of_fast)["lengths"]},
     )
 
 
@@ -126,7 +129,8 @@ def sweep_devices(
         for device in devices
     }
     on_cpu, on_device = (
-        _Process(planned[device], threads, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS) for device in devices
+        _Process(planned[device], threads, _SWEEP_SHARE * seconds, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS)
+        for device in devices
     )
     found: dict[str, dict[int, float]] = {}
     for device, heard in zip(devices, _hold_both(subject, on_cpu, on_device, tell, timeout), strict=True):
@@ -134,7 +138,7 @@ def sweep_devices(
         for variant in planned[device]:
             size = variant.workload.batches.size
             if variant.name in rounds[0] and size != "full":
-                took = statistics.median(each[variant.name] for each in rounds)
+                took = lower_quartile([each[variant.name] for each in rounds])
                 if took > 0:
                     found.setdefault(device, {})[size] = took
     return found
@@ -142,8 +146,9 @@ def sweep_devices(
 
 def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float | None) -> Estimate:
     """Seconds with all cores / seconds with those that were asked for, round by round."""
+    workload, budget = subject.course.workload, _THREADS_SHARE * seconds
     some, every = (
-        _Process([Variant(WHOLE, subject.course.workload, subject.options(threads))], threads, _THREADS_SHARE * seconds)
+        _Process([Variant(WHOLE, workload, subject.options(threads))], threads, budget, 2 * budget)
         for threads in (subject.threads, subject.cores)
     )
 
@@ -151,16 +156,27 @@ def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float 
         tell(f"with {subject.threads} and with {subject.cores} cores, {what}", share)
 
     both = (_rounds(heard) for heard in _hold_both(subject, some, every, tell_of_cores, timeout))
-    return paired_difference([math.log(b[WHOLE] / a[WHOLE]) for a, b in zip(*both, strict=False)]).exponential()
+    pairs = [(a[WHOLE], b[WHOLE]) for a, b in zip(*both, strict=False)]
+    logs = [math.log(b / a) for a, b in pairs if min(a, b) > 0]
+    if not logs:
+        raise ExplanationFailed("what the other cores would give was over too soon to be timed", fix="More --seconds.")
+    return paired_difference(logs).exponential()
 
 
 @dataclass(frozen=True)
 class _Process:
-    """What one process is asked for; with ``probes`` the products of a step and the peak, too."""
+    """What one process is asked for.
+
+    Args:
+        budget: seconds that all rounds take, about.
+        patience: no round begins after so many; the same for both of two, or one would have fewer rounds.
+        probes: the products of a step and the peak, too.
+    """
 
     planned: list[Variant]
     threads: int | None
     budget: float
+    patience: float
     rounds: int = ROUNDS
     probes: bool = False
 
@@ -175,7 +191,8 @@ class _Process:
             "products": list(products(course.model, subject.batch)) if self.probes else [],
             "convolutions": list(convolutions(course.model, subject.batch)) if self.probes else [],
             "peak_size": subject.peak_size,
-            "budget": self.budget,
+            "window": self.budget / (self.rounds * len(self.planned)),
+            "budget": self.patience,
             "rounds": self.rounds,
         }
 
@@ -186,7 +203,7 @@ def _hold(
     tell: Tell,
     timeout: float | None,
     seat: Seat | None = None,
-    born: Callable[[int], None] = lambda _: None,
+    pids: Pids | None = None,
 ) -> list[Message]:
     """All that ``process`` said."""
     side = subject.side
@@ -200,15 +217,19 @@ def _hold(
             done = message["index"] + 1
             tell(f"round {done} of {process.rounds}", _PREPARING + (1 - _PREPARING) * done / process.rounds)
 
-    ending = converse(
-        side.interpreter.path,
-        lambda _: process.request(subject, seat),
-        hear=hear,
-        born=born,
-        threads=process.threads,
-        timeout=timeout,
-        inherited=seat or (),
-    )
+    pids = pids or Pids()
+    try:
+        ending = converse(
+            side.interpreter.path,
+            lambda _: process.request(subject, seat),
+            hear=hear,
+            born=pids.born,
+            threads=process.threads,
+            timeout=timeout,
+            inherited=seat or (),
+        )
+    finally:
+        pids.gone()
     if ending.status != "done":
         failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
         raise ExplanationFailed(f"{side.title} can't be taken apart", found=failed or "no answer")
@@ -219,12 +240,25 @@ def _hold_both(
     subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
 ) -> tuple[list[Message], list[Message]]:
     """What two processes said that had their rounds in turns; the first one's progress is told."""
+    heard, heard_of_second = _hold_with(subject, first, second, tell, timeout)
+    if isinstance(heard_of_second, ExplanationFailed):
+        raise heard_of_second
+    return heard, heard_of_second
+
+
+def _hold_with(
+    subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
+) -> tuple[list[Message], list[Message] | ExplanationFailed]:
+    """As :func:`_hold_both`, but the second may fail, and the first goes on."""
     pids = Pids()
-    return in_turns(
-        lambda seat: _hold(subject, first, tell, timeout, seat, pids.add),
-        lambda seat: _hold(subject, second, lambda *_: None, timeout, seat, pids.add),
-        pids.end,
-    )
+
+    def hold_second(seat: Seat) -> list[Message] | ExplanationFailed:
+        try:
+            return _hold(subject, second, lambda *_: None, timeout, seat, pids)
+        except ExplanationFailed as failed:
+            return failed
+
+    return in_turns(lambda seat: _hold(subject, first, tell, timeout, seat, pids), hold_second, pids.end)
 
 
 def _beside(these: Sequence[Round], those: Sequence[Round]) -> tuple[Round, ...]:
@@ -236,6 +270,10 @@ def _rounds(heard: list[Message]) -> list[Round]:
     return [message["seconds"] for message in heard if message["event"] == "round"]
 
 
+def _ready(heard: list[Message]) -> Message:
+    return next(message for message in heard if message["event"] == "ready")
+
+
 def _starts(heard: list[Message]) -> list[Round]:
     return [message["starts"] for message in heard if message["event"] == "round"]
 
@@ -243,10 +281,11 @@ def _starts(heard: list[Message]) -> list[Round]:
 def _dissection(subject: Subject, heard: list[Message]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    ready = next(message for message in heard if message["event"] == "ready")
+    ready = _ready(heard)
     return Dissection(
         rounds=tuple(_rounds(heard)),
         starts=tuple(_starts(heard)),
+        lengths=ready["lengths"],
         steps_per_epoch=len(sizes[0]),
         flops=subject.batch * subject.course.model.training_flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
