@@ -22,7 +22,7 @@ KERNELS = {"step_seconds": 0.0, "flops_per_second": 45e9}
 def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any) -> dict[str, Any]:
     code, out, err = command.run(
         "explain", "mnist-mlp128", "--backend", "fake", "--device", device, "--dataset", "synthetic-digits", "--json",
-        "--seconds", "3", *arguments, fake=KERNELS | fake,
+        "--seconds", "2", *arguments, fake=KERNELS | fake,
     )  # fmt: skip
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
@@ -66,7 +66,7 @@ def test_what_launching_costs_on_an_accelerator_is_what_capturing_saves(command:
 
 def test_where_the_gpu_overtakes_the_cpu(command: CommandLine) -> None:
     """Both need 1 ms to begin a step, and the GPU is four times as fast: it overtakes where computing takes longer."""
-    found = explained(command, device="cuda:0", dispatch_seconds=0.001, flops_per_second=4.5e9)
+    found = explained(command, device="cuda:0", dispatch_seconds=0.001)
     assert found["crossover"]["faster"] is True
     assert found["crossover_batch"] is None or 4 < found["crossover_batch"] < 1000
 
@@ -220,7 +220,7 @@ def changed_record(command: CommandLine, **changes: dict[str, Any]) -> Path:
 
 def of_record(command: CommandLine, path: Path, fake: dict[str, Any]) -> dict[str, Any]:
     code, out, err = command.run(
-        "explain", str(path), "--dataset", "synthetic-digits", "--seconds", "3", "--json", fake=fake
+        "explain", str(path), "--dataset", "synthetic-digits", "--seconds", "1", "--json", fake=fake
     )
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)

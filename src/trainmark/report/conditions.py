@@ -69,7 +69,7 @@ def when_measured(at: str | None, others_share: float | None) -> str:
     """``measured on 2026-11-21 17:12 UTC``, and that others used the machine then, where they did."""
     words = f"measured on {units.moment(at)}" if at else "measured"
     if others_share is not None and others_share > BUSY_SHARE:
-        words += f" while others used {others_share:.0%} of the CPU, so the device may well be faster"
+        words += f" while others used {others_share:.0%} of the CPU, so the device can do more"
     return words
 
 
