@@ -47,11 +47,11 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         mkdir -p "$results/explain"
         for workload in mnist-mlp32 mnist-mlp128 mnist-mlp512 mnist-cnn cifar10-cnn; do
           for backend in torch jax keras; do
-            trainmark explain "$workload" --backend "$backend" --device cpu --seconds 60 >"$results/explain/$workload-$backend.txt"
+            trainmark explain "$workload" --backend "$backend" --device cpu --seconds 50 >"$results/explain/$workload-$backend.txt"
           done
         done
         python bench/explain.py mnist-mlp128 | tee "$results/explain/advice.txt"
-        python bench/planted.py --seconds 60 | tee "$results/explain/planted.txt"
+        python bench/planted.py --seconds 40 | tee "$results/explain/planted.txt"
         ;;
       calibration)
         mkdir -p "$results/calibration"

@@ -214,8 +214,8 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
 
 
 def _probes(backend: Backend, options: Message, request: Message, clock: Clock) -> dict[str, list[Probe]]:
-    """``products``: each product and convolution once; ``empty``: as many products that compute nothing; ``peak``: the
-    product that is fastest."""
+    """``products``: each product and convolution once; ``empty``: as many that compute nothing; ``peak``: the product
+    that is fastest."""
     products = [Product(*each) for each in request["products"]]
     convolutions = [Convolution(*each) for each in request["convolutions"]]
     if not (products or convolutions) or not isinstance(backend, Limited):
