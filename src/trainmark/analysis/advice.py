@@ -28,8 +28,8 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "Take the framework's fused or compiled optimiser, which goes over the weights once.",
     ),
     "memory": (
-        "layers that move values and compute little (activations, dropout, normalisation, pooling)",
-        "Compile the network, so that such layers are fused with their neighbours.",
+        "what moves values and computes little: activations, dropout, normalisation, pooling, the loss",
+        "Compile the network, so that such operations are fused with their neighbours.",
     ),
     "dispatch": (
         "starting operations, whatever their size",

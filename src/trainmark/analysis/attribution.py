@@ -39,8 +39,8 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")
 CAPTURED = "captured"
-PLAIN = "without elementwise layers"
-SHRUNK, SHRUNK_PLAIN = "shrunk", "shrunk without elementwise layers"
+PLAIN = "without elementwise layers and loss"
+SHRUNK, SHRUNK_PLAIN = "shrunk", "shrunk without elementwise layers and loss"
 PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
 
 RESAMPLES = 1_000

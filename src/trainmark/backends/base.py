@@ -25,7 +25,7 @@ from trainmark.workload.spec import Workload
 Style = Literal["idiomatic", "fast"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
 SplitName = Literal["train", "test"]
-Part = Literal["fetch", "input", "copy", "optimizer"]
+Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """What a trainer can be made without, where its backend is :class:`~trainmark.backends.parts.Separable`."""
 
 STYLES: tuple[Style, ...] = ("idiomatic", "fast")

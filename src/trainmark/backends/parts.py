@@ -7,6 +7,8 @@ In the order in which they are taken away, each from what is left of the step:
 the distortions of a workload, which are best left out of the workload itself.)
 ``copy``: bringing the batch to the device. It lies there already; leaving this out leaves out ``input``, too.
 ``optimizer``: the update of weights, states and averages. The gradients are still computed, all of them.
+``loss``: what the workload learns from. In its place stands the mean of all outputs, whose gradient costs next to
+nothing and goes back through the same layers.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from __future__ import annotations
 from typing import Protocol, get_args, runtime_checkable
 
 from trainmark.backends.base import Options, Part
+from trainmark.workload.losses import Loss
+from trainmark.workload.spec import Workload
 
 PARTS: tuple[Part, ...] = get_args(Part)
 
@@ -24,3 +28,8 @@ class Separable(Protocol):
 
     def parts(self, options: Options) -> frozenset[Part]:
         """What a trainer of these options does in a step, and can leave out; without a part that it does not have."""
+
+
+def loss_left(workload: Workload, options: Options) -> Loss | None:
+    """The loss to learn from; None where it was taken away, and the mean of all outputs stands for it."""
+    return None if "loss" in options.without else workload.loss

@@ -33,6 +33,8 @@ from trainmark.workload.spec import Workload
 
 NOT_A_PART = "not a part of this step"
 _FEWEST_STEPS = 5
+_FEWEST_LARGE_STEPS = 2
+"""Of a stretch that was asked to be shorter, as its steps are long."""
 _TRIED_STEPS = 12
 _SHORT = 0.125
 """Steps of the short stretch, as a share of those of the long one."""
@@ -121,7 +123,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
                 without_distortions(workload) if "input" in options.without else workload,
                 options,
                 _cut(data, workload.batches) if held else data,
-                round(steps * each["stretch"]),
+                max(round(steps * each["stretch"]), _FEWEST_STEPS if each["stretch"] >= 1 else _FEWEST_LARGE_STEPS),
                 clock,
             )
             made.seconds(_silent, clock)
@@ -171,7 +173,7 @@ def _steps_in(
     And how long the first compilation took: later ones find much of it done.
     """
     most = len(workload.batches.sizes(len(data.train)))
-    trial, compile_seconds = _made(backend, workload, options, data, min(_TRIED_STEPS, most), clock)
+    trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
     trial.seconds(_silent, clock)
     tries = [trial.seconds(_silent, clock) for _ in range(3)]
     step, start = min(step for step, _ in tries), min(start for _, start in tries)
@@ -183,7 +185,6 @@ def _made(
     backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
 ) -> tuple[Variant, float | None]:
     """A variant of so many steps a stretch, and how long the compilation of that took."""
-    steps = max(steps, _FEWEST_STEPS)
     model = lay_out(workload)
     trainer = backend.trainer(workload, model, data, options)
     weights = initial_weights(model, options.seed)

@@ -33,11 +33,6 @@ def without_distortions(workload: Workload) -> Workload:
     return dataclasses.replace(workload, input=dataclasses.replace(workload.input, distortions=None))
 
 
-def has_elementwise(workload: Workload) -> bool:
-    """Whether :func:`without_elementwise` takes anything away."""
-    return without_elementwise(workload) != workload
-
-
 def with_batch(workload: Workload, size: int) -> Workload:
     """So many examples a step; a smaller batch at the end of a pass is dropped."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))

@@ -42,7 +42,7 @@ def dispatching() -> dict[str, float]:
         "without optimizer": 10.0,
         SHRUNK: 8.0,
         SHRUNK_PLAIN: 8.0,
-        "without elementwise layers": 10.0,
+        "without elementwise layers and loss": 10.0,
         LARGER: 28.0,
         PEAK: 0.1,
     }

@@ -65,6 +65,15 @@ class PartsConformance(Suite):
         second = acts.train(trainer, REMEMBERING.plan).losses
         assert second[-1] < first[0]
 
+    def test_without_the_loss_it_learns_to_lower_its_outputs(self) -> None:
+        trainer = self.without("loss")
+        order = REMEMBERING.plan.order
+        assert order is not None
+        expected = trainer.outputs(REMEMBERING.data.train.images[order[: REMEMBERING.sizes[0]]]).mean()
+        losses = acts.train(trainer, REMEMBERING.plan).losses
+        np.testing.assert_allclose(losses[0], expected, rtol=1e-5, atol=1e-6)
+        assert losses[-1] < losses[0]
+
     def test_without_all_of_them_it_still_counts_its_steps(self) -> None:
         trainer = self.without(*self.parts)
         assert len(acts.train(trainer, REMEMBERING.plan).losses) == len(REMEMBERING.sizes)

@@ -59,7 +59,9 @@ class JaxBackend:
 
     def parts(self, options: Options) -> frozenset[Part]:
         """``fast`` gathers its batches where they are; ``idiomatic`` hands NumPy arrays over, which are copied."""
-        return frozenset(("input", "optimizer") if options.style == "fast" else ("input", "copy", "optimizer"))
+        return frozenset(
+            ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
+        )
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

@@ -15,6 +15,7 @@ from trainmark.backends.jax import convolution, losses, network, optimizers, pre
 from trainmark.backends.jax.chance import Masks
 from trainmark.backends.jax.convolution import Convolve
 from trainmark.backends.jax.network import Parameters
+from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
@@ -51,7 +52,7 @@ class JaxTrainer:
         self._rng = np.random.default_rng([options.seed, 1])
         self._dtype = precision.parameter_dtype(options.precision)
         self._network = network.build(model, precision.product_dtype(options.precision), convolve)
-        self._loss = losses.build(workload.loss)
+        self._loss = losses.build(loss_left(workload, options))
         self._optimizer = None if "optimizer" in options.without else workload.optimizer
         self._update = optimizers.build(self._optimizer)
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}

@@ -76,7 +76,7 @@ class KerasBackend:
 
     def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
         """What ``fit`` copies to the device is within Keras."""
-        return frozenset(("input", "optimizer"))
+        return frozenset(("input", "optimizer", "loss"))
 
 
 class KerasOnTensorFlow(KerasBackend):

@@ -11,14 +11,23 @@ from keras import ops
 from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
 
 
-def build(loss: Loss) -> keras.losses.Loss:
-    """The loss of a specification."""
+def build(loss: Loss | None) -> keras.losses.Loss:
+    """The loss of a specification; without one, the mean of the outputs."""
+    if loss is None:
+        return MeanLoss()
     if isinstance(loss, SoftmaxCrossEntropy):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     if isinstance(loss, NegativeLogLikelihood):
         return LikelihoodLoss()
     # Keras's own cross-entropy on probabilities goes back to the logits where it can find them, and clips nothing.
     return ClippedLoss(loss.epsilon) if isinstance(loss, ClippedCrossEntropy) else TwoStageLoss()
+
+
+class MeanLoss(keras.losses.Loss):
+    """The mean of the outputs, whatever the labels are."""
+
+    def call(self, y_true: Any, y_pred: Any) -> Any:  # noqa: ARG002
+        return ops.mean(y_pred, axis=-1)
 
 
 class LikelihoodLoss(keras.losses.Loss):

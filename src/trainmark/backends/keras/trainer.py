@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trainmark.backends.base import Evaluation, Options, SplitName
 from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
+from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
@@ -46,7 +47,7 @@ class KerasTrainer:
         )
         self._network.compile(
             optimizer=self._optimizer,
-            loss=losses.build(workload.loss),
+            loss=losses.build(loss_left(workload, options)),
             metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
         )
         self._optimizer.build(self._network.trainable_variables)

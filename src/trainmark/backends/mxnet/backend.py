@@ -69,7 +69,7 @@ class MxnetBackend:
 
     def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
         """A Module copies every batch into its graph, and can't be made not to."""
-        return frozenset(("input", "optimizer"))
+        return frozenset(("input", "optimizer", "loss"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

@@ -17,7 +17,7 @@ HEAD, ROW = range(2)  # outputs of a training symbol
 LOSS, L2_LOSS, HITS = range(3)  # values of a row
 
 
-def training(loss: Loss, model: Model, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
+def training(loss: Loss | None, model: Model, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
     """The head to learn from, and a row: mean loss with its L2 part, the L2 part, correct predictions.
 
     The L2 terms send no gradient back: in MXNet they are the optimiser's weight decay.
@@ -42,8 +42,10 @@ def evaluation(loss: Loss, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
     return mx.sym.Group([mx.sym.sum(_each(loss, outputs, label)), _hits(outputs, label)])
 
 
-def _each(loss: Loss, outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx.sym.Symbol:
+def _each(loss: Loss | None, outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx.sym.Symbol:
     """The loss of each example, ``[batch]``."""
+    if loss is None:
+        return mx.sym.mean(outputs, axis=1)
     if isinstance(loss, NegativeLogLikelihood):
         return -mx.sym.pick(outputs, label)
     if isinstance(loss, SoftmaxCrossEntropy):

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
 from trainmark.backends.mxnet import losses, network, optimizers, pixels
+from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
@@ -35,7 +36,7 @@ class MxnetTrainer:
         self._without = options.without
         mx.random.seed(options.seed % _LARGEST_SEED)
         self._outputs = network.build(model)
-        self._symbol = losses.training(workload.loss, model, self._outputs)
+        self._symbol = losses.training(loss_left(workload, options), model, self._outputs)
         self._names = [name for name in self._symbol.list_arguments() if name not in (network.DATA, network.LABEL)]
         self._average: Arrays = {}
         self._step = 0

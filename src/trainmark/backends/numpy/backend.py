@@ -26,6 +26,7 @@ from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import Limits
 from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.backends.numpy.limits import NumpyLimits
+from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
@@ -49,7 +50,7 @@ class NumpyBackend:
 
     def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
         """It gathers batches, and updates."""
-        return frozenset(("input", "optimizer"))
+        return frozenset(("input", "optimizer", "loss"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies of the CPU."""
@@ -72,6 +73,7 @@ class NumpyTrainer:
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
         self._rng = np.random.default_rng([options.seed, 1])
         self._without = options.without
+        self._loss = loss_left(workload, options)
         self._labels = {"train": data.train.labels.astype(np.int64), "test": data.test.labels.astype(np.int64)}
         self._prepared = {
             "train": None if workload.input.distortions else prepare(workload.input, data.train.images, self._dtype),
@@ -199,7 +201,7 @@ class NumpyTrainer:
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
         outputs = self._forward(x, training=True)
-        each, gradient = losses.loss_and_gradient(self._workload.loss, outputs, labels)
+        each, gradient = losses.loss_and_gradient(self._loss, outputs, labels)
         for module in reversed(self._learning):
             gradient = module.backward(gradient)
         return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=1) == labels).sum())

@@ -12,13 +12,15 @@ from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLike
 Array = NDArray[Any]
 
 
-def loss_and_gradient(loss: Loss, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
+def loss_and_gradient(loss: Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
     """Loss of each example ``[batch]`` and gradient of the *mean* by the outputs ``[batch, classes]``.
 
     Args:
         outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]``.
         labels: true classes, ``[batch]``.
     """
+    if loss is None:
+        return outputs.mean(axis=1), np.full_like(outputs, 1 / outputs.size)
     if isinstance(loss, NegativeLogLikelihood):
         return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
     shifted = outputs - outputs.max(axis=1, keepdims=True)

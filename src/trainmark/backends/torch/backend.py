@@ -55,7 +55,7 @@ class TorchBackend:
     def parts(self, options: Options) -> frozenset[Part]:
         """``fast`` gathers its batches where they are; ``idiomatic`` makes them on the host."""
         copies = options.style == "idiomatic" and options.device != "cpu"
-        return frozenset(("input", "copy", "optimizer") if copies else ("input", "optimizer"))
+        return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""

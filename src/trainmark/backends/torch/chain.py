@@ -26,7 +26,7 @@ class Chain:
         loss: what the outputs are judged by.
     """
 
-    def __init__(self, network: nn.Sequential, loss: Loss) -> None:
+    def __init__(self, network: nn.Sequential, loss: Loss | None) -> None:
         trained = [any(True for _ in module.parameters()) for module in network]
         first = trained.index(True)  # nothing before it needs a gradient
         filters = [module.out_channels for module in network if isinstance(module, nn.Conv2d)]

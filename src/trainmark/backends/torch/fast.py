@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.parts import loss_left
 from trainmark.backends.torch import heap, optimizers, precision
 from trainmark.backends.torch.chain import Chain
 from trainmark.backends.torch.pixels import transform
@@ -67,7 +68,7 @@ class FastTrainer(TorchTrainer):
         self._keeps_memory = self._device.type == "cpu" and heap.keep_freed_memory()
         self._chain: Chain | None = None
         if self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
-            self._chain = Chain(self._network, workload.loss)
+            self._chain = Chain(self._network, loss_left(workload, options))
             if workload.batches.size == "full" and not distorted:
                 self._chain.keep(self._images)
         self._rate = workload.optimizer.learning_rate

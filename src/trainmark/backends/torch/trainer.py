@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
+from trainmark.backends.parts import loss_left
 from trainmark.backends.torch import losses, network, precision
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
@@ -39,7 +40,7 @@ class TorchTrainer:
         self._dtype = precision.parameter_dtype(options.precision)
         self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
         self._network = network.build(model, cheap_dropout=fast_on_cpu).to(self._device, self._dtype)
-        self._loss = losses.build(workload.loss)
+        self._loss = losses.build(loss_left(workload, options))
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
         self._l2 = [
             (plan.l2, self._network.get_submodule(plan.name).weight) for plan in model.weighted_layers if plan.l2

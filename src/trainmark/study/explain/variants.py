@@ -17,7 +17,7 @@ from trainmark.analysis.attribution import (
     WHOLE,
 )
 from trainmark.backends.base import Options, Part
-from trainmark.workload.reduce import has_elementwise, shrunk, with_batch, without_elementwise
+from trainmark.workload.reduce import shrunk, with_batch, without_elementwise
 from trainmark.workload.spec import Workload
 
 LARGER_TIMES = 10
@@ -89,11 +89,10 @@ def _variants(
         # There the host launches while the device computes, so what launching costs shows only where nobody launches.
         rest = dataclasses.replace(options, style="fast")
         yield Variant(CAPTURED, workload, rest, PARTS)
-    if has_elementwise(workload):
-        plain = without_elementwise(workload)
-        yield Variant(PLAIN, plain, rest, PARTS)
-        if not accelerator:
-            yield Variant(SHRUNK_PLAIN, shrunk(plain), options, PARTS, stretch=_SHRUNK_STRETCH)
+    plain = without_elementwise(workload)
+    yield Variant(PLAIN, plain, rest, (*PARTS, "loss"))
+    if not accelerator:
+        yield Variant(SHRUNK_PLAIN, shrunk(plain), options, (*PARTS, "loss"), stretch=_SHRUNK_STRETCH)
     size = workload.batches.size
     if size != "full" and size * LARGER_TIMES <= examples:
         yield Variant(LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES)
