@@ -4,9 +4,9 @@
 
 mnist-mlp128 (mnist-mlp512 for threads) on PyTorch with one thing made slow in each: `trainmark explain` must name it as
 the largest cause, with a share within 15 % of the planted one, and an interval that holds that one. What is planted is
-measured by `trainmark run`: by what share of a step it is longer with it than without, in three interleaved rounds,
-and, where the step had such a cause before, what explaining it as it is finds of that. Of the batch the promise is
-judged: what one ten times as large saves.
+measured by `trainmark run`: by what share of a step it is longer with it than without, in three pairs of runs before
+and three after explaining it, with the 95 % interval of those six, and, where the step had such a cause before, what
+explaining it as it is finds of that. Of the batch the promise is judged: what one ten times as large saves.
 Needs TRAINMARK_DATA with MNIST and a quiet machine.
 """
 
@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainmark.analysis.statistics import paired_difference
 from trainmark.record.store import load
 from trainmark.workload import catalog
 
@@ -99,6 +100,7 @@ eagerfetch = planted:EagerFetch
 loopedoptimizer = planted:LoopedOptimizer
 """
 NEAR = 0.15
+HALF = 3
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ def main() -> None:
 def explain_case(
     case: Case, workload: str, seconds: float, folder: Path, environment: dict[str, str]
 ) -> dict[str, Any]:
-    """The answer, with the seconds of a step as `trainmark run` finds them: as planted, and without."""
+    """The answer, with the seconds of a step as `trainmark run` finds them before and after: planted, and without."""
     changed = workload
     if case.batch is not None:
         text = Path(catalog.__file__).with_name(f"{workload}.toml").read_text().partition("[published")[0]
@@ -179,51 +181,57 @@ def explain_case(
         Path(changed).write_text(
             text.replace("size = 100\n", f"size = {case.batch}\n").replace(f'"{workload}"', '"small"')
         )
+
+    def pair() -> tuple[float, float]:
+        planted, without = (
+            run(name, backend, *options, environment=environment)
+            for name, backend, options in ((changed, case.backend, case.options), (workload, "torch", ()))
+        )
+        return planted, without
+
+    before = [pair() for _ in range(HALF)]
     found = explain(changed, "--backend", case.backend, *case.options, seconds=seconds, environment=environment)
-    runs = [(changed, case.backend, case.options), (workload, "torch", ())]
-    out = folder / f"records-{case.backend}-{case.cause}"
-    if not case.options and case.batch is None:  # one command, so that the rounds are interleaved
-        runs = [(workload, f"{case.backend},torch", ())]
-    for number, (name, backends, options) in enumerate(runs):
+    after = [pair() for _ in range(HALF)]
+    return found | {"pairs": [*before, *after]}
+
+
+def run(workload: str, backend: str, *options: str, environment: dict[str, str]) -> float:
+    """Seconds of a step of the second epoch."""
+    with tempfile.TemporaryDirectory() as out:
         subprocess.run(
-            [sys.executable, "-m", "trainmark", "run", name, "--backend", backends, "--style", "fast", "--device",
-             "cpu", "--repeats", "3", "--epochs", "2", "--out", str(out / str(number)), *options],
+            [sys.executable, "-m", "trainmark", "run", workload, "--backend", backend, "--style", "fast", "--device",
+             "cpu", "--repeats", "1", "--epochs", "2", "--out", out, *options],
             check=True, capture_output=True, env=environment,
         )  # fmt: skip
-    planted, without = [], []
-    for number in range(len(runs)):
-        for record in load([out / str(number)]):
-            epoch = record.epochs[-1]
-            spoiled = record.backend.name != "torch" or (len(runs) > 1 and number == 0)
-            (planted if spoiled else without).append(epoch.seconds / epoch.steps)
-    return found | {
-        "planted_step_seconds": statistics.median(planted),
-        "step_seconds_without": statistics.median(without),
-    }
+        (record,) = load([Path(out)])
+    return record.epochs[-1].seconds / record.epochs[-1].steps
 
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
-    """What was found beside what was planted, as shares of a step: the two were measured minutes apart."""
+    """What was found beside what was planted, as shares of a step; both are estimates, so both have an interval."""
     largest = max((each for each in found["shares"] if not each["on_top"]), key=lambda each: each["share"])
-    step, planted, without = found["step_seconds"], found["planted_step_seconds"], found["step_seconds_without"]
     if case.batch is not None:
         advice = next(each for each in found["advice"] if each["batch"])
         low, value, high = (1 - 1 / advice[key] for key in ("low", "promise", "high"))
-        truth = 1 - without * case.batch / plain["batch"] / planted
+        kept = case.batch / plain["batch"]
     else:
         share = next(each for each in found["shares"] if each["cause"] == case.cause)
         low, value, high = share["low"], share["share"], share["high"]
-        own = next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
-        truth = 1 - (1 - own) * without / planted
+        kept = 1 - next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
+    ratio = paired_difference([math.log(without / planted) for planted, without in found["pairs"]]).exponential()
+    most, truth, least = (1 - kept * each for each in (ratio.low, ratio.value, ratio.high))
     named = "as planted" if largest["cause"] == case.cause else "NOT AS PLANTED"
     near = "near" if abs(value / truth - 1) <= NEAR else "NOT NEAR"
-    within = "within" if low <= truth <= high else "NOT WITHIN"
-    interval, off = f"[{100 * low:.1f}, {100 * high:.1f}]", 100 * (value / truth - 1)
+    holds = "holds it" if low <= truth <= high else "overlaps" if low <= most and least <= high else "MISSES IT"
     return (
-        f"largest cause {largest['cause']} ({named}); {100 * value:.1f} % {interval} of a step of {1e3 * step:.3f} ms, "
-        f"planted {100 * truth:.1f} % of {1e3 * planted:.3f} ms: {off:+.1f} % ({near}, {within} the interval); "
-        f"unexplained {100 * found['unexplained']:.1f} %"
+        f"largest cause {largest['cause']} ({named}); share {_span(low, value, high)}, "
+        f"planted {_span(least, truth, most)}: {100 * (value / truth - 1):+.1f} % ({near}; the interval {holds}); "
+        f"a step of {1e3 * found['step_seconds']:.3f} ms, unexplained {100 * found['unexplained']:.1f} %"
     )
+
+
+def _span(low: float, value: float, high: float) -> str:
+    return f"{100 * value:.1f} % [{100 * low:.1f}, {100 * high:.1f}]"
 
 
 if __name__ == "__main__":

@@ -45,11 +45,7 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         ;;
       explain)
         mkdir -p "$results/explain"
-        for workload in mnist-mlp32 mnist-mlp128 mnist-mlp512 mnist-cnn cifar10-cnn; do
-          for backend in torch jax keras; do
-            trainmark explain "$workload" --backend "$backend" --device cpu --seconds 50 >"$results/explain/$workload-$backend.txt"
-          done
-        done
+        python bench/unexplained.py | tee "$results/explain/unexplained.txt"
         python bench/explain.py mnist-mlp128 | tee "$results/explain/advice.txt"
         python bench/planted.py --seconds 40 | tee "$results/explain/planted.txt"
         ;;

@@ -146,5 +146,9 @@ class ExplanationFailed(TrainmarkError):
     """What was to be explained could not be measured."""
 
 
+class PredictionFailed(TrainmarkError):
+    """A trained network could not be asked."""
+
+
 class ProtocolError(TrainmarkError):
     """The measured process said something that is not in the protocol."""

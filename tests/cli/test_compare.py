@@ -140,3 +140,35 @@ def test_records_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", "--help"]) == 0
     assert "trainmark compare trainmark-results/ --by device" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("name", "begins"), [("plot.svg", b"<svg"), ("plot.png", b"\x89PNG")])
+def test_a_plot_for_papers(folder: Path, tmp_path: Path, name: str, begins: bytes) -> None:
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    plot = tmp_path / name
+    assert run(["compare", str(folder), "--plot", str(plot), "--chart", "speedup,epochs"]) == 0
+    assert plot.read_bytes().startswith(begins)
+    if name.endswith(".svg"):
+        text = plot.read_text()
+        assert "2.00×" in text
+        assert "times as fast as the reference" in text
+        assert "seconds" in text
+        assert "var(--" not in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--plot", "plot.gif"], ".svg or .png"),
+        (["--plot", "plot.svg", "--chart", "epoch"], "epochs"),
+        (["--chart", "epochs"], "--plot FILE.svg"),
+        (["--plot", "plot.svg", "--chart", "gpu-power"], "nothing to draw"),
+        (["--plot", "nowhere/plot.svg"], "can't write"),
+    ],
+)
+def test_a_plot_that_can_not_be_drawn(
+    folder: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    assert run(["compare", str(folder), *arguments]) in (1, 2)
+    assert said in capsys.readouterr().err

@@ -93,6 +93,27 @@ def test_a_process_that_dies_is_an_error(command: CommandLine) -> None:
     assert "SIGKILL" in err
 
 
+@pytest.mark.parametrize("fail", ["raise", "kill"])
+def test_where_the_style_fast_fails_the_rest_of_the_answer_stands(command: CommandLine, fail: str) -> None:
+    found = explained(command, input_seconds=0.006, fail=fail, at_step=3, only_on="fast")
+    assert largest(found)["cause"] == "input"
+    assert "the style fast" in found["dropped"]
+    assert [each["style"] for each in found["advice"]] == [None]
+
+
+@pytest.mark.parametrize("option", [("--seed", "2"), ("--precision", "fp32"), ("--threads", "1"), ("--style", "fast")])
+def test_a_record_is_explained_as_it_was_run_and_no_other_way(command: CommandLine, option: tuple[str, str]) -> None:
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    record = str(record_of(command))
+    code, _, err = command.run("explain", record, *option)
+    assert code == 2
+    assert "as it was run" in err
+    assert option[0] in err
+    code, _, err = command.run("explain", record, record, *option)
+    assert code == 2
+    assert option[0] in err
+
+
 def test_ctrl_c_leaves_no_process_of_those_that_take_turns(command: CommandLine) -> None:
     process = command.start(
         "explain", "mnist-mlp128", "--backend", "fake", "--device", "cpu", "--dataset", "synthetic-digits",
@@ -219,9 +240,7 @@ def changed_record(command: CommandLine, **changes: dict[str, Any]) -> Path:
 
 
 def of_record(command: CommandLine, path: Path, fake: dict[str, Any]) -> dict[str, Any]:
-    code, out, err = command.run(
-        "explain", str(path), "--dataset", "synthetic-digits", "--seconds", "1", "--json", fake=fake
-    )
+    code, out, err = command.run("explain", str(path), "--seconds", "1", "--json", fake=fake)
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
     return found

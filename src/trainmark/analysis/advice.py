@@ -84,17 +84,21 @@ def advise(found: Dissection, attribution: Attribution) -> tuple[Advice, ...]:
     if largest_cause(attribution) is None:
         return ()
     for share in attribution.shares:
-        if not share.on_top and (against := tuple(_against(share, found))):
+        if _is_certain(share) and (against := tuple(_against(share, found))):
             return against
     return ()
 
 
 def largest_cause(attribution: Attribution) -> Share | None:
-    """The largest share of a step that is larger than what is unexplained; None where no cause is."""
+    """The largest share of a step that is more than noise, and than what is unexplained; None where no cause is."""
     share = max(
-        (share for share in attribution.shares if not share.on_top), key=lambda share: share.share, default=None
+        (share for share in attribution.shares if _is_certain(share)), key=lambda share: share.share, default=None
     )
     return None if share is None or share.share <= abs(attribution.unexplained.value) else share
+
+
+def _is_certain(share: Share) -> bool:
+    return not share.on_top and (share.low is None or share.low > 0)
 
 
 def _against(largest: Share, found: Dissection) -> Iterator[Advice]:

@@ -13,7 +13,7 @@ UNKNOWN = "not known"
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not the same everywhere.
+    """One thing, of every machine.
 
     Args:
         what: for people.
@@ -23,26 +23,34 @@ class Difference:
     what: str
     values: dict[str, str]
 
+    @property
+    def differs(self) -> bool:
+        """Whether it is not the same on every machine."""
+        return len(set(self.values.values())) > 1
+
 
 def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
     """All that is not the same on every machine of ``records``; nothing where there is only one machine."""
+    return tuple(fact for fact in facts(records) if fact.differs)
+
+
+def facts(records: Iterable[Record]) -> tuple[Difference, ...]:
+    """All that is known of the machines of ``records``, the same everywhere or not."""
     by_hardware: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         machine = record.machine
         by_hardware.setdefault((machine.name, machine.cpu, machine.usable_cores, machine.cpu_quota), []).append(record)
-    if len(by_hardware) < 2:
-        return ()
     by_machine = dict(zip(_titles(by_hardware), by_hardware.values(), strict=True))
-    facts = dict(FACTS)
+    known = dict(FACTS)
     for package in sorted({name for of in by_machine.values() for record in of for name in record.python.packages}):
-        facts[package] = _package(package)
+        known[package] = _package(package)
     found = []
-    for what, of in facts.items():
+    for what, of in known.items():
         values = {
             machine: ", ".join(sorted({value for record in records if (value := of(record))})) or UNKNOWN
             for machine, records in by_machine.items()
         }
-        if len(set(values.values())) > 1:
+        if set(values.values()) != {UNKNOWN}:
             found.append(Difference(what, values))
     return tuple(found)
 

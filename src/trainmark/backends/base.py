@@ -155,6 +155,9 @@ class Trainer(Protocol):
     def weights(self) -> Weights:
         """The weights as they are now, ``float32`` in canonical layout."""
 
+    def averaged(self) -> Weights:
+        """As :meth:`weights`, of their average; of a workload that keeps none, the weights themselves."""
+
     def settings(self) -> dict[str, Any]:
         """The switches that decide speed or arithmetic, as the framework itself reports them now."""
 

@@ -54,7 +54,7 @@ class Behaviour:
         at_step: when ``fail`` happens.
         fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
             ``exit``.
-        only_on: the device on which ``fail`` happens; empty is every one.
+        only_on: the device or the style with which ``fail`` happens; empty is every one.
         noise: written on stdout and stderr at every epoch, as frameworks do.
     """
 
@@ -127,7 +127,7 @@ class FakeTrainer:
 
     def __init__(self, model: Model, options: Options, does: Behaviour) -> None:
         self._does = does
-        self._device = options.device
+        self._device, self._style = options.device, options.style
         costs = {part: 0.0 if part in options.without else _cost(part, does, options.style) for part in PARTS}
         self._speed = 1.0 if options.device == "cpu" else does.speedup
         self._step_seconds = does.step_seconds + costs["optimizer"]
@@ -197,6 +197,10 @@ class FakeTrainer:
         """The weights as they came, moved a little by every step."""
         return {name: value + np.float32(1e-3 * self._step) for name, value in self._weights.items()}
 
+    def averaged(self) -> Weights:
+        """There is no average."""
+        return self.weights()
+
     def settings(self) -> dict[str, Any]:
         """One setting, so that it can be looked for in a record."""
         return {"asynchronous": True}
@@ -206,7 +210,7 @@ class FakeTrainer:
         return None
 
     def _asked_for(self, failure: str) -> bool:
-        return self._does.fail == failure and self._does.only_on in ("", self._device)
+        return self._does.fail == failure and self._does.only_on in ("", self._device, self._style)
 
     def _fail_if_asked(self) -> None:
         if self._step != self._does.at_step:

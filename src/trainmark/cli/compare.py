@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from trainmark.cli.main import MISSED_BAR, OK
-from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.options import baseline_option, split_names
+from trainmark.cli.output import console, json_option, print_json, write_file
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trainmark.analysis.groups import Dimension
     from trainmark.analysis.results import Comparison, GroupResult
+    from trainmark.record.record import Record
 
 Format = Literal["table", "markdown", "csv", "json"]
 
@@ -23,6 +27,8 @@ Examples:
   trainmark compare trainmark-results/ --by device --baseline device=cpu
   trainmark compare old/ new/ --by python --fail-below 0.95   for CI: exit code 3 when surely slower
   trainmark compare trainmark-results/ --published            beside what was published
+  trainmark compare trainmark-results/ --plot speedup.svg     with intervals, for a paper
+  trainmark compare trainmark-results/ --plot epochs.png --chart epochs,times
 """
 
 
@@ -38,15 +44,6 @@ def _above_zero(context: click.Context, param: click.Parameter, number: float | 
     return _from_zero(context, param, number)
 
 
-def _split(_context: click.Context, param: click.Parameter, text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    key, sign, value = text.partition("=")
-    if not (key and sign and value):
-        raise click.BadParameter(f"expected KEY=VALUE such as device=cpu, found {text!r}", param=param)
-    return key, value
-
-
 @click.command("compare", epilog=EPILOG)
 @click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
@@ -54,7 +51,7 @@ def _split(_context: click.Context, param: click.Parameter, text: str | None) ->
     type=click.Choice(["device", "backend", "style", "machine", "python"]),
     help="Compare along this alone, all else being equal.",
 )
-@click.option("--baseline", metavar="KEY=VALUE", callback=_split, help="What the speed-ups start from.")
+@baseline_option
 @click.option("--published", is_flag=True, help="Put what was published beside it: agrees or differs?")
 @click.option("--reference", is_flag=True, help="Put devices beside it whose pace is known: your model, and others.")
 @click.option(
@@ -75,6 +72,20 @@ def _split(_context: click.Context, param: click.Parameter, text: str | None) ->
     help="How it is written.",
 )
 @click.option(
+    "--plot",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw it, too: .svg or .png, for papers and slides.",
+)
+@click.option(
+    "--chart",
+    "charts",
+    multiple=True,
+    callback=split_names,
+    metavar="NAME,...",
+    help="What --plot draws: speedup (if not given), epochs, times, pace, accuracy, loss, cores, ...",
+)
+@click.option(
     "--fail-below",
     metavar="RATIO",
     type=float,
@@ -90,6 +101,8 @@ def command(
     reference: bool,
     margin: float,
     form: Format,
+    plot: Path | None,
+    charts: tuple[str, ...],
     fail_below: float | None,
     as_json: bool,
 ) -> int:
@@ -103,6 +116,7 @@ def command(
     from trainmark.analysis.comparison import compare
     from trainmark.record.store import load
 
+    _require_plot(plot, charts)
     records = load(paths)
     comparison = compare(records, by, baseline, margin / 100)
     if published:
@@ -115,8 +129,46 @@ def command(
         comparison = dataclasses.replace(comparison, references=beside(comparison))
         if not comparison.references:
             click.echo("trainmark: no device is known that trained the same steps", err=True)
+    if plot is not None:
+        _plot(plot, charts or ("speedup",), records, comparison)
     _show(comparison, "json" if as_json else form)
     return OK if fail_below is None else _hold_against(comparison, fail_below)
+
+
+def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
+    """Refuse at once what could not be drawn in the end."""
+    from trainmark.errors import UnknownName, UsageError
+    from trainmark.report.extras import require_extras
+
+    if plot is None:
+        if charts:
+            raise UsageError("--chart says what to draw, but not where", fix="Add --plot FILE.svg or FILE.png.")
+        return
+    if plot.suffix not in (".svg", ".png"):
+        raise UsageError(f"{plot} can't be drawn", expected="a name that ends in .svg or .png")
+    require_extras("report")
+    from trainmark.report.charts import NAMES
+
+    for name in charts:
+        if name not in NAMES:
+            raise UnknownName("chart", name, NAMES)
+
+
+def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], comparison: Comparison) -> None:
+    from trainmark.errors import UsageError
+    from trainmark.report import files
+    from trainmark.report.charts import charts
+    from trainmark.report.works import works
+
+    drawn = charts(works(records, comparison), names)
+    if not drawn:
+        raise UsageError(
+            f"there is nothing to draw for {', '.join(names)}",
+            expected="records that hold what the chart shows",
+            fix="A speed-up needs two groups of one workload; another --chart may have enough.",
+        )
+    write_file(path, files.svg(drawn).encode() if path.suffix == ".svg" else files.png(drawn))
+    click.echo(f"trainmark: wrote {path}", err=True)
 
 
 def _show(comparison: Comparison, form: Format) -> None:

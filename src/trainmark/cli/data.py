@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,11 +11,15 @@ from trainmark.cli.list import datasets
 from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
 from trainmark.cli.output import console, json_option, print_json
 
+if TYPE_CHECKING:
+    from trainmark.data.catalog import SplitName
+
 EPILOG = """\b
 Examples:
   trainmark data list
   trainmark data fetch mnist
   trainmark data verify cifar10 --data-dir /data
+  trainmark data show mnist --split train --index 59999
 """
 
 
@@ -29,16 +33,25 @@ _SOURCES = {
 
 
 @click.command("data", epilog=EPILOG)
-@click.argument("action", type=click.Choice(("list", "fetch", "verify")))
+@click.argument("action", type=click.Choice(("list", "fetch", "verify", "show")))
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="For show.")
+@click.option(
+    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="For show: which, from 0."
+)
 @data_dir_option
 @json_option
-def command(action: str, names: tuple[str, ...], data_dir: Path | None, as_json: bool) -> None:
-    """List, fetch or verify datasets.
+def command(
+    action: str, names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, as_json: bool
+) -> None:
+    """List, fetch, verify or show datasets.
 
     `fetch` brings a dataset into the cache, or draws it, unless it is at hand already; `verify` reads every byte of
-    what is at hand and asks no mirror.
+    what is at hand and asks no mirror; `show` draws one example.
     """
+    if action == "show":
+        _show(names, split, index, data_dir, as_json=as_json)
+        return
     rows = datasets() if action == "list" else _located(names, data_dir, download=action == "fetch")
     if as_json:
         print_json(rows)
@@ -46,6 +59,32 @@ def command(action: str, names: tuple[str, ...], data_dir: Path | None, as_json:
     screen = console()
     for row in rows:
         screen.print(_sentence(row), soft_wrap=True, markup=False)
+
+
+def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool) -> None:
+    from trainmark.data.catalog import find
+    from trainmark.data.load import load
+    from trainmark.errors import UsageError
+    from trainmark.report.terminal_image import draw_image
+
+    if len(names) != 1:
+        raise UsageError("one dataset at a time is shown", expected="one NAME", found=", ".join(names) or "none")
+    (row,) = _located(names, data_dir, download=True)
+    part = getattr(load(row["name"], Path(row["directory"])), split)
+    if index >= len(part):
+        raise UsageError(
+            f"there is no example {index:,} in the {split} split of {row['name']}",
+            expected=f"an index from 0 to {len(part) - 1:,}",
+        )
+    label, image = int(part.labels[index]), part.images[index]
+    name = find(row["name"]).classes[label]
+    if as_json:
+        shown = {"name": row["name"], "split": split, "index": index, "label": label, "class": name}
+        print_json({**shown, "pixels": image.tolist()})
+        return
+    screen = console()
+    draw_image(screen, image)
+    screen.print(f"{row['name']}, {split} example {index:,}: {name}", markup=False)
 
 
 def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:

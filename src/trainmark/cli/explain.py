@@ -87,6 +87,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     from trainmark.cli.progress import DataProgress
 
     if other is not None:
+        _refuse(_OF_MEASURING, "two records are explained from what they say")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
@@ -94,10 +95,30 @@ def command(target: str, other: str | None, **options: Any) -> int:
     request = _request(options)
     with DataProgress(screen) as progress:
         if target.endswith(".json") or (Path(target).is_file() and not target.endswith(".toml")):
+            _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
             question = _ask_of_record(_existing(target), request, progress)
         else:
             question = partial(_take_apart, _subject(dataclasses.replace(request, workloads=(target,)), progress), ())
     return question(screen, options)
+
+
+_OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset")
+_OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
+
+
+def _refuse(names: tuple[str, ...], because: str, fix: str = "") -> None:
+    """Raise :class:`~trainmark.errors.UsageError` where one of these options was given."""
+    from click.core import ParameterSource
+
+    from trainmark.errors import UsageError
+
+    context = click.get_current_context()
+    given = [name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    flags = {each.name: each.opts[0] for each in context.command.params}
+    if given:
+        raise UsageError(
+            because, expected="none of its options", found=", ".join(flags[name] for name in given), fix=fix
+        )
 
 
 def _existing(name: str) -> Path:
@@ -125,7 +146,8 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
     """What can be asked of a record: why it failed, why it is slow, or what it says itself."""
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
-    from trainmark.study.explain import again, failure
+    from trainmark.study import again
+    from trainmark.study.explain import failure
 
     record = read(path)
     try:

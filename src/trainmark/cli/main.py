@@ -17,10 +17,13 @@ VERBS = {
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
     "explain": "Why is it slow, and what to do: a step's time divided among its causes.",
+    "report": "Write one page with the answer, tables and charts about records.",
+    "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
+    "predict": "What a trained network says of the test set: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
-    "data": "List, fetch or verify datasets.",
+    "data": "List, fetch, verify or show datasets.",
     "schema": "Print the JSON Schema of a record.",
 }
 

@@ -66,6 +66,20 @@ def names_option(flag: str, text: str, metavar: str) -> Decorator:
     return made
 
 
+def _split_pair(_context: click.Context, param: click.Parameter, text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    key, sign, value = text.partition("=")
+    if not (key and sign and value):
+        raise click.BadParameter(f"expected KEY=VALUE such as device=cpu, found {text!r}", param=param)
+    return key, value
+
+
+baseline_option: Decorator = click.option(
+    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="What the speed-ups start from."
+)
+
+
 def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
     """What was given with --python; raises :class:`~trainmark.errors.UsageError`."""
     return tuple(_interpreter(text) for text in texts)

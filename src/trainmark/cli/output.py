@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from rich.console import Console
 
@@ -25,6 +26,22 @@ def console(*, to_stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = 200
     return made
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all; raises :class:`~trainmark.errors.OutputError`."""
+    from trainmark.errors import OutputError
+    from trainmark.record.store import write_atomically
+
+    try:
+        write_atomically(path, content)
+    except OSError as error:
+        raise OutputError(
+            f"can't write {path}",
+            expected="a folder that is there and can be written",
+            found=error.strerror or str(error),
+            fix="Give another file with -o.",
+        ) from error
 
 
 def print_json(value: Any) -> None:

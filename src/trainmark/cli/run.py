@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +30,11 @@ from trainmark.cli.output import console, json_option, print_json
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from trainmark.execute.peaks import Key
     from trainmark.execute.plan import Task
-    from trainmark.execute.request import Prepared
+    from trainmark.execute.request import Prepared, Request
     from trainmark.record.record import Peaks, Record
     from trainmark.record.store import Store
 
@@ -112,55 +115,73 @@ def command(**options: Any) -> int:
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
     best installed backend, in every style, on every device, in 5 interleaved rounds.
     """
-    from trainmark.cli.progress import DataProgress, RunProgress
-    from trainmark.execute import request as requests
-    from trainmark.execute.scheduler import execute
-    from trainmark.measure.sampler import Sampler
     from trainmark.record.store import Store
-    from trainmark.study.stable import rounds_until_stable
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
-    screen = console(to_stderr=True)
     store = Store(options["out"])
     for other in ("resume", "published"):
         if options["until_stable"] is not None and options[other]:
             raise UsageError(f"--until-stable does not go with --{other}", fix="Leave one of them out.")
+    records, earlier = train(
+        _request(options),
+        store,
+        console(to_stderr=True),
+        resume=options["resume"],
+        until_stable=options["until_stable"],
+    )
+    _show(records, earlier, store, as_json=options["as_json"])
+    return 1 if any(record.outcome.status != "ok" for record in records) else 0
+
+
+def train(
+    request: Request, store: Store, screen: Console, *, resume: bool = False, until_stable: float | None = None
+) -> tuple[list[Record], list[Record]]:
+    """Carry out ``request``, and show how it goes.
+
+    Args:
+        store: where the records are kept.
+        screen: where the progress is drawn.
+        resume: do only what has no record there.
+        until_stable: percent; more rounds until the intervals are within it.
+
+    Returns:
+        The new records, and with ``resume`` those that were there.
+    """
+    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.execute import request as requests
+    from trainmark.execute.scheduler import execute
+    from trainmark.measure.sampler import Sampler
+    from trainmark.study.stable import rounds_until_stable
+
     with DataProgress(screen) as data_progress:
-        prepared = requests.prepare(_request(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
-    if options["until_stable"] is not None:
+        prepared = requests.prepare(request, cache_dir(), progress=data_progress, asking=data_progress.asking)
+    if until_stable is not None:
         _require_rounds(prepared)
     for notice in prepared.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     with store.locked():
-        earlier = store.read_all() if options["resume"] else []
+        earlier = store.read_all() if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)
-        if options["resume"]:
+        if resume:
             prepared = requests.without_done(prepared, earlier)
         left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
         if left:
             screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
-        peaks = _measure_limits(prepared) if left else {}
+        peaks = _measure_limits(prepared, screen) if left else {}
         sampler = Sampler()
 
         def carry_out(tasks: list[Task]) -> list[Record]:
-            with RunProgress(screen, tasks, log=options["log_every"] is not None) as progress:
+            with RunProgress(screen, tasks, log=request.settings.log_every is not None) as progress:
                 try:
                     return execute(tasks, prepared.seen, store, progress, sampler=sampler, peaks=peaks)
                 except KeyboardInterrupt:
                     progress.interrupted(store.folder)
                     raise
 
-        if options["until_stable"] is None:
-            records = carry_out(prepared.tasks)
-        else:
-            records = rounds_until_stable(
-                prepared.tasks,
-                carry_out,
-                options["until_stable"],
-                told=lambda text: screen.print(text, soft_wrap=True, markup=False, highlight=False),
-            )
-    _show(records, earlier, store, as_json=options["as_json"])
-    return 1 if any(record.outcome.status != "ok" for record in records) else 0
+        if until_stable is None:
+            return carry_out(prepared.tasks), earlier
+        told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+        return rounds_until_stable(prepared.tasks, carry_out, until_stable, told=told), earlier
 
 
 def _require_rounds(prepared: Prepared) -> None:
@@ -174,19 +195,19 @@ def _require_rounds(prepared: Prepared) -> None:
             )
 
 
-def _measure_limits(prepared: Prepared) -> dict[Key, Peaks]:
+def _measure_limits(prepared: Prepared, screen: Console) -> dict[Key, Peaks]:
     """What the devices can give at most; from an earlier command where nothing changed since."""
     from trainmark.cli.progress import DataProgress
     from trainmark.execute.here import look_around
     from trainmark.execute.peaks import Keep, find_peaks
 
-    with DataProgress(console(to_stderr=True)) as progress:
+    with DataProgress(screen) as progress:
         keep = Keep(cache_dir() / "limits")
         places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
         return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
 
 
-def _request(options: dict[str, Any]) -> Any:
+def _request(options: dict[str, Any]) -> Request:
     from trainmark.execute.plan import Settings
     from trainmark.execute.request import Request
 

@@ -51,6 +51,7 @@ class KnownDataset:
         parts: files that may stand in for one of ``files``, in a dataset that is then not complete.
         splittable: whether some of the training files already are a (partial) dataset.
         mirrors: where it can be fetched; empty for what is drawn here.
+        classes: names of the labels, from 0.
     """
 
     name: str
@@ -62,6 +63,7 @@ class KnownDataset:
     parts: tuple[KnownFile, ...] = ()
     splittable: bool = False
     mirrors: tuple[Mirror, ...] = ()
+    classes: tuple[str, ...] = tuple("0123456789")
 
     @property
     def drawn(self) -> bool:
@@ -137,6 +139,7 @@ CIFAR10 = KnownDataset(
     ),
     splittable=True,
     mirrors=mirrors.CIFAR10,
+    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
 )
 
 # Its digests are known because every machine draws the same bytes. They change when the drawing changes on purpose, and

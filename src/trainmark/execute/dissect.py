@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,7 @@ from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 
 NOT_A_PART = "not a part of this step"
-_FEWEST_STEPS = 5
+_FEWEST_STEPS = 3
 _FEWEST_LARGE_STEPS = 2
 """Of a stretch that was asked to be shorter, as its steps are long."""
 _TRIED_STEPS = 12
@@ -176,7 +177,7 @@ def _steps_in(
     trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
     trial.seconds(_silent, clock)
     tries = [trial.seconds(_silent, clock) for _ in range(3)]
-    step, start = min(step for step, _ in tries), min(start for _, start in tries)
+    step, start = statistics.median(step for step, _ in tries), min(start for _, start in tries)
     steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
     return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
 

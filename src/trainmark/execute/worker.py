@@ -29,6 +29,7 @@ from trainmark.execute import lifeline
 from trainmark.execute.dissect import dissect
 from trainmark.execute.nudge import nudge
 from trainmark.execute.order import epoch_plans
+from trainmark.execute.predict import predict
 from trainmark.execute.replay import replay
 from trainmark.execute.timing import Clock, timed_epoch
 from trainmark.execute.wire import Channel, Message, counter
@@ -59,6 +60,8 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
             _examine(request["backend"], channel.send)
         elif request["event"] == "dissect":
             dissect(request, channel.send, counter(position_descriptor), time.perf_counter)
+        elif request["event"] == "predict":
+            predict(request, channel.send)
         elif request["event"] == "replay":
             replay(request, channel.send, counter(position_descriptor))
         else:
@@ -176,7 +179,10 @@ def _train_repeat(
             if until is not None and until.met_by({**running, **evaluated}.get(until.quantity)):
                 break
     if repeat["weights"]:
-        weight_files.save(trainer.weights(), Path(repeat["weights"]))
+        path = Path(repeat["weights"])
+        weight_files.save(trainer.weights(), path)
+        if course.workload.weight_average:
+            weight_files.save(trainer.averaged(), weight_files.average_of(path))
     say(
         {
             "event": "finished",

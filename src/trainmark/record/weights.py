@@ -40,6 +40,11 @@ def save(weights: Weights, path: Path) -> None:
         part.unlink(missing_ok=True)
 
 
+def average_of(path: Path) -> Path:
+    """Where the average of the weights in ``path`` stands, of a workload that keeps one."""
+    return path.with_name(f"{path.stem}.average{path.suffix}")
+
+
 def load(path: Path) -> Weights:
     """Read weights; raises :class:`~trainmark.errors.DamagedData`."""
     try:

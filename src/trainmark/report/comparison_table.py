@@ -44,7 +44,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     shown = _columns(groups, facts, marks)
     starts = {members[0] for members in families.values()}
     return Table(
-        title=_title(groups),
+        title=title_of(groups),
         conditions=conditions,
         columns=tuple(one.column for one in shown),
         rows=tuple(
@@ -59,7 +59,8 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     )
 
 
-def _title(groups: Sequence[GroupResult]) -> str:
+def title_of(groups: Sequence[GroupResult]) -> str:
+    """Workload and length, as far as the longest run came."""
     longest = max(groups, key=lambda group: group.steps)
     length = f"{units.many(longest.epochs, 'epoch')}, {units.many(longest.steps, 'step')}"
     return f"{groups[0].key.workload} · {length}"
@@ -79,23 +80,27 @@ def _columns(groups: Sequence[GroupResult], facts: Sequence[Fact], marks: dict[C
         _Shown(Column("style"), lambda group, _: Cell(group.key.style)),
         _Shown(Column("device"), lambda group, _: Cell(group.key.device)),
         *(_fact_column(fact) for fact in facts),
-        _Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group))),
+        _Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group), value=group.runs)),
         _Shown(Column("epoch", "right"), lambda group, _: _epoch(group)),
         _Shown(Column("samples\nper s", "right", optional=True), lambda group, _: _rate(group.samples_per_second)),
         _Shown(Column("speed-up", "right"), _speedup),
         _Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
         _Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
-        _Shown(Column("energy", "right", optional=True), lambda group, _: Cell(units.joules(group.cost.joules))),
-        _Shown(Column("cost", "right"), lambda group, _: Cell(_money(group.cost.money))),
-        _Shown(Column("test\nacc.", "right", optional=True), lambda group, _: Cell(units.percent(group.test_accuracy))),
-        _Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: Cell(units.percent(g.train_accuracy))),
+        _Shown(Column("energy", "right", optional=True), lambda group, _: _number(group.cost.joules, units.joules)),
+        _Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, _money)),
+        _Shown(
+            Column("test\nacc.", "right", optional=True), lambda group, _: _number(group.test_accuracy, units.percent)
+        ),
+        _Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: _number(g.train_accuracy, units.percent)),
         _Shown(Column("learns", "right"), _learning),
         _Shown(Column("notes"), lambda group, _: Cell(" ".join(marks[c] for c in group.caveats), tone="doubtful")),
         _Shown(
-            Column("training", "right", optional=True), lambda group, _: Cell(units.seconds(group.training_seconds))
+            Column("training", "right", optional=True), lambda group, _: _number(group.training_seconds, units.seconds)
         ),
-        _Shown(Column("compile", "right", optional=True), lambda group, _: Cell(units.seconds(group.compile_seconds))),
-        _Shown(Column("train\nloss", "right", optional=True), lambda group, _: Cell(units.loss(group.train_loss))),
+        _Shown(
+            Column("compile", "right", optional=True), lambda group, _: _number(group.compile_seconds, units.seconds)
+        ),
+        _Shown(Column("train\nloss", "right", optional=True), lambda group, _: _number(group.train_loss, units.loss)),
     ]
     return [one for one in shown if any(one.cell(group, False).text not in ("", units.MISSING) for group in groups)]
 
@@ -110,14 +115,15 @@ def _runs(group: GroupResult) -> str:
 
 
 def _rate(samples_per_second: float | None) -> Cell:
-    return Cell(units.rate(samples_per_second, "").strip())
+    return Cell(units.rate(samples_per_second, "").strip(), value=samples_per_second)
 
 
 def _epoch(group: GroupResult) -> Cell:
     spread = group.epoch_seconds
     if spread.low is None or spread.high is None:
-        return Cell(units.seconds(spread.median))
-    return Cell(units.seconds(spread.median), span(units.seconds(spread.low), units.seconds(spread.high)))
+        return _number(spread.median, units.seconds)
+    bounds = span(units.seconds(spread.low), units.seconds(spread.high))
+    return Cell(units.seconds(spread.median), bounds, value=spread.median)
 
 
 def _to_target(group: GroupResult) -> Cell:
@@ -125,11 +131,16 @@ def _to_target(group: GroupResult) -> Cell:
     if reached is None:
         return Cell(units.MISSING)
     time = units.seconds(reached.seconds) if reached.runs else "never"
-    return Cell(time, f"{reached.runs} of {group.runs + group.failed}")
+    return Cell(time, f"{reached.runs} of {group.runs + group.failed}", value=reached.seconds)
 
 
 def _of_peak(group: GroupResult) -> Cell:
-    return Cell(units.percent(group.efficiency.mfu, 1) if group.efficiency else units.MISSING)
+    known = group.efficiency
+    return Cell(units.MISSING) if known is None else Cell(units.percent(known.mfu, 1), value=known.mfu)
+
+
+def _number(value: float | None, written: Callable[[float | None], str]) -> Cell:
+    return Cell(written(value), value=value)
 
 
 def _money(amount: float | None) -> str:
@@ -138,27 +149,30 @@ def _money(amount: float | None) -> str:
 
 def _speedup(group: GroupResult, is_reference: bool) -> Cell:
     if is_reference:
-        return Cell("reference", tone="dim")
+        return Cell("reference", tone="dim", value=1.0)
     speedup = group.speedup
     if speedup.ratio is None:
         return Cell(units.MISSING)
     if speedup.low is None or speedup.high is None:
-        return Cell(f"{units.ratio(speedup.ratio)} {_verdict(group)}", tone=_SPEED_TONES[speedup.verdict])
+        return Cell(
+            f"{units.ratio(speedup.ratio)} {_verdict(group)}", tone=_SPEED_TONES[speedup.verdict], value=speedup.ratio
+        )
     text = f"{units.ratio(speedup.ratio)} {speedup.verdict}"
     bounds = f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
-    return Cell(text, bounds, _SPEED_TONES[speedup.verdict])
+    return Cell(text, bounds, _SPEED_TONES[speedup.verdict], speedup.ratio)
 
 
 def _learning(group: GroupResult, is_reference: bool) -> Cell:
     if is_reference:
-        return Cell("reference", tone="dim")
+        return Cell("reference", tone="dim", value=0.0)
     learning = group.learning
     if learning.difference is None:
         return Cell(units.MISSING)
     if learning.low is None:
-        return Cell(_verdict(group), _points(learning.difference), _LEARNING_TONES[learning.verdict])
+        points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
+        return Cell(_verdict(group), points, tone, learning.difference)
     bounds = f"{_points(learning.low)}…{_points(learning.high)}"
-    return Cell(learning.verdict, bounds, _LEARNING_TONES[learning.verdict])
+    return Cell(learning.verdict, bounds, _LEARNING_TONES[learning.verdict], learning.difference)
 
 
 def _verdict(group: GroupResult) -> str:

@@ -52,7 +52,10 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     """At most three: the largest cause, what to do, and what that would buy at most."""
     largest = largest_cause(attribution)
     if largest is None:
-        return ["No cause that was found is as large as what is unexplained, so there is nothing to advise."]
+        return [
+            "No cause that was found is more than noise and as large as what is unexplained, so there is nothing to "
+            "advise; more --seconds may tell."
+        ]
     said = [f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."]
     if not advice:
         return [*said, WORDS[largest.cause][1]]

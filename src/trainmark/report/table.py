@@ -27,11 +27,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number or word; ``detail``, such as its interval, stands below or behind it."""
+    """One number or word; ``detail``, such as its interval, stands below or behind it; ``value`` is what to sort by."""
 
     text: str
     detail: str = ""
     tone: Tone = "plain"
+    value: float | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainmark.workload.layers import Conv2D
+from trainmark.workload.layers import Conv2D, padding_of
 from trainmark.workload.model import LayerPlan, Model
 
 
@@ -25,8 +25,11 @@ class Product(NamedTuple):
 class Convolution(NamedTuple):
     """One layer's: forward, its kernel's gradient, and its input's where a layer before it learns.
 
-    ``[batch, height + size - 1, width + size - 1, channels]`` by ``[size, size, channels, filters]``: padding is there
-    already.
+    To ``[batch, height, width, filters]``, by ``[size, size, channels, filters]``.
+
+    Args:
+        padding: zeros on each of the four sides, that the framework adds; where a layer has more on one side than on
+            the other, the image is as large as if they were there already.
     """
 
     batch: int
@@ -36,11 +39,13 @@ class Convolution(NamedTuple):
     size: int
     filters: int
     by_input: bool
+    padding: int = 0
 
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
         """Channels last."""
-        return self.batch, self.height + self.size - 1, self.width + self.size - 1, self.channels
+        more = self.size - 1 - 2 * self.padding
+        return self.batch, self.height + more, self.width + more, self.channels
 
     @property
     def output_shape(self) -> tuple[int, int, int, int]:
@@ -74,10 +79,10 @@ def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
 
 
 def _convolution(plan: LayerPlan, layer: Conv2D, batch: int) -> Convolution:
-    height, width, filters = plan.output_shape
-    return Convolution(
-        batch, height, width, plan.input_shape[2], layer.size, filters, by_input=plan.input_gradient_macs > 0
-    )
+    (height, width, filters), channels = plan.output_shape, plan.input_shape[2]
+    sides = {side for size in plan.input_shape[:2] for side in padding_of(layer.size, 1, size, layer.padding)}
+    padding = sides.pop() if len(sides) == 1 else 0
+    return Convolution(batch, height, width, channels, layer.size, filters, plan.input_gradient_macs > 0, padding)
 
 
 def _products(rows: int, inner: int, columns: int, by_input: bool) -> Iterator[Product]:

@@ -9,7 +9,7 @@ import pytest
 from trainmark.workload import catalog
 from trainmark.workload.layers import Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
-from trainmark.workload.products import convolutions, products
+from trainmark.workload.products import Convolution, convolutions, products
 from trainmark.workload.reduce import shrunk, with_batch, without_distortions, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
@@ -64,3 +64,14 @@ def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     assert sum(2 * m * k * n for m, k, n, _ in asked) == 100 * model.training_flops
     turned = [product for product in asked if product.turned]
     assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"
+
+
+def test_padding_is_the_framework_s_to_add_where_it_is_the_same_on_all_sides() -> None:
+    (first, second), (plain, _) = (
+        convolutions(lay_out(catalog.find(name)), 2) for name in ("cifar10-cnn", "mnist-cnn")
+    )
+    assert (first.padding, first.input_shape) == (2, (2, 24, 24, 3))
+    assert second.padding == 2
+    assert (plain.padding, plain.input_shape) == (0, (2, 28, 28, 1))
+    lopsided = Convolution(2, 10, 10, 1, 4, 8, by_input=False)  # one zero before, two after
+    assert lopsided.input_shape == (2, 13, 13, 1)

@@ -56,6 +56,19 @@ class ContractConformance(Suite):
         assert distance(with_it["epoch 1: outputs"], without["epoch 1: outputs"]) == 0
         self.compare(averaged, acts.two_epochs_looked_at)
 
+    def test_the_averaged_weights_are_those_that_evaluation_takes(self) -> None:
+        """Loaded again they are judged as before; in float64 as nearly as float32 weights allow."""
+        case = REMEMBERING[0]
+        trainer = self.trainer(case)
+        trainer.load(case.weights)
+        acts.train(trainer, case.plan)
+        before, kept = trainer.evaluate("test"), trainer.averaged()
+        assert any(not np.array_equal(value, kept[name]) for name, value in trainer.weights().items())
+        trainer.load(kept)
+        after = trainer.evaluate("test")
+        np.testing.assert_allclose(after.loss, before.loss, rtol=1e-5)
+        assert after.accuracy == before.accuracy
+
     def test_weights_are_copies(self) -> None:
         """Neither what is given nor what is returned changes with training, and changing it changes no training."""
         trainer, given = self.trainer(PLAIN), PLAIN.weights

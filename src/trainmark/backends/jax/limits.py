@@ -66,12 +66,17 @@ def _layers_in_a_row(
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         x, _ = lax.optimization_barrier((x, found[-1:]))
+        padding = [(each.padding, each.padding)] * 2
         if each.by_input:
-            y, pull = jax.vjp(lambda x, kernel: convolve(x, kernel, [(0, 0), (0, 0)]), x, kernel)
+            y, pull = jax.vjp(partial(_convolved, convolve, padding), x, kernel)
         else:
-            y, pull = jax.vjp(lambda kernel, x=x: convolve(x, kernel, [(0, 0), (0, 0)]), kernel)
+            y, pull = jax.vjp(partial(_convolved, convolve, padding, x), kernel)
         found.append((y, pull(gradient)))
     return found
+
+
+def _convolved(convolve: convolution.Convolve, padding: convolution.Padding, x: Array, kernel: Array) -> Array:
+    return convolve(x, kernel, padding)
 
 
 def _work(function: Callable[..., Any], *arguments: Any) -> Work:

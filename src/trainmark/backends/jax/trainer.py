@@ -69,7 +69,11 @@ class JaxTrainer:
 
     def weights(self) -> Weights:
         """A copy of the weights on the host."""
-        return {name: np.array(value, np.float32) for name, value in self._training.weights.items()}
+        return _on_host(self._training.weights)
+
+    def averaged(self) -> Weights:
+        """A copy of their average on the host, or of the weights where there is none."""
+        return _on_host(self._training.average or self._training.weights)
 
     def synchronize(self) -> None:
         """Wait for the step that was queued last, which needs all before it."""
@@ -144,6 +148,10 @@ class JaxTrainer:
 
     def _put(self, value: Any) -> Array:
         return jax.device_put(value, self._device)
+
+
+def _on_host(weights: Parameters) -> Weights:
+    return {name: np.array(value, np.float32) for name, value in weights.items()}
 
 
 def _hits(outputs: Array, labels: Array) -> Array:

@@ -67,8 +67,8 @@ def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> 
 
 def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any, Any, Any]]) -> list[Any]:
     found: list[Any] = []
-    how = {"strides": (1, 1, 1, 1), "padding": "VALID"}
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
+        how = {"strides": (1, 1, 1, 1), "padding": "SAME" if each.padding else "VALID"}
         with tf.control_dependencies(found[-1:]):
             found.append(tf.nn.conv2d(x, kernel, **how))
         with tf.control_dependencies(found[-1:]):

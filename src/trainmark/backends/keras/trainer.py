@@ -61,22 +61,23 @@ class KerasTrainer:
         """A copy of the weights on the host."""
         return network.read_weights(self._network, self._model)
 
+    def averaged(self) -> Weights:
+        """A copy of their average on the host, or of the weights where there is none."""
+        with self._average_in_place():
+            return self.weights()
+
     def synchronize(self) -> None:
         """Wait for the device."""
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """``model.evaluate`` on a whole split, with the averaged weights where there is an average."""
-        average = optimizers.averages(self._optimizer)
-        trained = self._network.get_weights() if average else []
-        if average:
-            self._network.set_weights([ops.convert_to_numpy(value.value) for value in average])
-        found = self._network.evaluate(
-            self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
-        )
-        if average:
-            self._network.set_weights(trained)
-        return Evaluation(float(found["loss"]), float(found["accuracy"]))
+        with self._average_in_place():
+            found = self._network.evaluate(
+                self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
+            )
+        hits = round(float(found["accuracy"]) * len(self._labels[split]))  # Keras tells the share in float32
+        return Evaluation(float(found["loss"]), hits / len(self._labels[split]))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """What the last layer gives, dropout off."""
@@ -103,6 +104,20 @@ class KerasTrainer:
             images = getattr(self._data, split).images
             self._prepared[split] = prepare(self._workload.input, images, self._dtype)
         return self._prepared[split]
+
+    @contextlib.contextmanager
+    def _average_in_place(self) -> Iterator[None]:
+        """The average, where there is one, in the place of the weights."""
+        average = optimizers.averages(self._optimizer)
+        if not average:
+            yield
+            return
+        trained = self._network.get_weights()
+        self._network.set_weights([ops.convert_to_numpy(value.value) for value in average])
+        try:
+            yield
+        finally:
+            self._network.set_weights(trained)
 
     @contextlib.contextmanager
     def _put_back(self) -> Iterator[None]:

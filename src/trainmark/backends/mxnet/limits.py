@@ -49,7 +49,14 @@ class MxnetLimits:
         def queue() -> None:
             for each, x, gradient, kernel in operands:
                 with mx.autograd.record():
-                    y = mx.nd.Convolution(x, kernel, no_bias=True, kernel=(each.size,) * 2, num_filter=each.filters)
+                    y = mx.nd.Convolution(
+                        x,
+                        kernel,
+                        no_bias=True,
+                        kernel=(each.size,) * 2,
+                        pad=(each.padding,) * 2,
+                        num_filter=each.filters,
+                    )
                 y.backward(gradient)
 
         return Work(queue, mx.nd.waitall)

@@ -52,6 +52,10 @@ class MxnetTrainer:
         """A copy of the weights on the host."""
         return network.from_mxnet(self._model, self._parameters())
 
+    def averaged(self) -> Weights:
+        """A copy of their average on the host, or of the weights where there is none."""
+        return network.from_mxnet(self._model, self._average or self._parameters())
+
     def synchronize(self) -> None:
         """Wait for MXNet's engine, which queues on the CPU too."""
         mx.nd.waitall()

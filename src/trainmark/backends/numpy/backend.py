@@ -157,6 +157,11 @@ class NumpyTrainer:
         """A copy of the weights."""
         return {name: value.astype(np.float32) for name, value in self._weights.items()}
 
+    def averaged(self) -> Weights:
+        """A copy of their average, or of the weights where there is none."""
+        kept = self._average if self._workload.weight_average else self._weights
+        return {name: value.astype(np.float32) for name, value in kept.items()}
+
     def gradients(self, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> layers.Parameters:
         """Gradient of the mean loss of one batch by every weight, for tests; changes nothing."""
         self._backward(prepare(self._workload.input, images, self._dtype), labels.astype(np.int64))

@@ -47,16 +47,17 @@ class TorchLimits:
             (
                 *(self._random(each.input_shape), self._random(each.output_shape)),
                 torch.rand((each.filters, each.channels, each.size, each.size), device=self._device).to(self._dtype),
+                [each.padding] * 2,
                 [each.by_input, True, False],
             )
             for each in asked
         ]
 
         def queue() -> None:
-            for x, gradient, kernel, wanted in operands:
-                torch.nn.functional.conv2d(x, kernel)
+            for x, gradient, kernel, padding, wanted in operands:
+                torch.nn.functional.conv2d(x, kernel, padding=padding)
                 torch.ops.aten.convolution_backward(
-                    gradient, x, kernel, None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1, wanted
+                    gradient, x, kernel, None, [1, 1], padding, [1, 1], False, [0, 0], 1, wanted
                 )
 
         return Work(torch.no_grad()(queue), self._wait)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,11 @@ class TorchTrainer:
         """A copy of the weights on the host."""
         return network.read_weights(self._network, self._model)
 
+    def averaged(self) -> Weights:
+        """A copy of their average on the host, or of the weights where there is none."""
+        with self._average_in_place():
+            return self.weights()
+
     def synchronize(self) -> None:
         """Wait for the device; the CPU computes at once."""
         if self._device.type == "cuda":
@@ -76,12 +83,10 @@ class TorchTrainer:
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """Whole split in large batches; with the averaged weights where there is an average."""
-        if self._workload.weight_average:
-            self._swap_average()
         self._network.eval()
         part = getattr(self._data, split)
         loss, hits = 0.0, 0
-        with torch.no_grad(), precision.autocast(self._precision, self._device):
+        with self._average_in_place(), torch.no_grad(), precision.autocast(self._precision, self._device):
             for start in range(0, len(part.labels), EVALUATION_BATCH):
                 images = prepare(self._workload.input, part.images[start : start + EVALUATION_BATCH], self._host_dtype)
                 x = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._device, self._dtype)
@@ -91,8 +96,6 @@ class TorchTrainer:
                 loss += float(self._loss(outputs, y)) * len(y)
                 hits += int((outputs.argmax(dim=1) == y).sum())
         self._network.train()
-        if self._workload.weight_average:
-            self._swap_average()
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -139,6 +142,18 @@ class TorchTrainer:
         if not self._l2:
             return None
         return torch.stack([0.5 * factor * kernel.square().sum() for factor, kernel in self._l2]).sum()
+
+    @contextlib.contextmanager
+    def _average_in_place(self) -> Iterator[None]:
+        """The average, where there is one, in the place of the weights."""
+        if not self._workload.weight_average:
+            yield
+            return
+        self._swap_average()
+        try:
+            yield
+        finally:
+            self._swap_average()
 
     def _swap_average(self) -> None:
         with torch.no_grad():

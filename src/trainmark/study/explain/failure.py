@@ -71,7 +71,7 @@ def prepare(record: Record, request: Request, cache: Path, progress: Progress = 
     """Find who can train ``record``'s run again, and its data.
 
     Args:
-        request: of :func:`trainmark.study.explain.again.request_of`.
+        request: of :func:`trainmark.study.again.request_of`.
 
     Raises:
         UsageError, DataError: its backend, its device or its data are not here.

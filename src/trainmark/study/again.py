@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from trainmark.errors import ForeignRecord, UsageError
+from trainmark.errors import ForeignRecord
 from trainmark.execute.here import look_around
 from trainmark.execute.request import Request
 from trainmark.record.record import Record
@@ -13,11 +13,10 @@ from trainmark.workload.spec import Workload
 
 
 def request_of(record: Record, asked: Request) -> Request:
-    """The request that would run ``record`` again; what else was asked for holds as well.
+    """The request that would run ``record`` again; where its data lie and how long it may take is as asked.
 
     Raises:
         ForeignRecord: its workload is not one that this trainmark can read.
-        UsageError: something else was asked for, too.
     """
     try:
         workload = Workload.from_data(record.workload.spec)
@@ -25,17 +24,11 @@ def request_of(record: Record, asked: Request) -> Request:
         raise ForeignRecord(
             f"the workload of {record.id} can't be read", expected=misfit.expected, found=str(misfit.found)
         ) from misfit
-    if asked.backends or asked.styles or asked.devices or asked.settings.threads is not None:
-        raise UsageError(
-            "a record is explained as it was run",
-            expected="no --backend, --style, --device or --threads beside it",
-            fix=f"Explain the workload instead: trainmark explain {record.workload.name} ...",
-        )
     label = "" if record.python.label == "default" else f"@{record.python.label}"
     return dataclasses.replace(
         asked,
         specification=workload,
-        dataset=asked.dataset or (record.dataset.name if record.dataset.name != workload.dataset else None),
+        dataset=record.dataset.name if record.dataset.name != workload.dataset else None,
         backends=(f"{record.backend.name}{label}",),
         styles=(record.backend.style,),
         devices=(record.device.id,),

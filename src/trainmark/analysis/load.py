@@ -1,0 +1,98 @@
+"""What was busy while one run trained, in as many windows as can be drawn."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.summary import summarize
+from trainmark.record.record import Record, Samples
+
+MOST_WINDOWS = 120
+
+_Column = Sequence[float | None]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Means over a stretch of time, on the record's clock; None where nothing was read.
+
+    Args:
+        cores: percent, of every core.
+        tree_cpu: percent of the run's own processes, 100 a core.
+        resident_bytes: of the same.
+        gpus: percent of time with a kernel running, of every GPU; their memory and power beside it.
+    """
+
+    start: float
+    end: float
+    cores: tuple[float | None, ...]
+    tree_cpu: float | None
+    resident_bytes: float | None
+    gpus: tuple[float | None, ...]
+    gpu_memory_bytes: tuple[float | None, ...]
+    gpu_watts: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One run, seen from outside.
+
+    Args:
+        rows: of samples that the record holds; fewer windows than those are means.
+    """
+
+    record: Record
+    windows: tuple[Window, ...]
+    rows: int
+
+    @property
+    def thinned(self) -> bool:
+        """Whether the record holds more than is here."""
+        return self.rows > len(self.windows)
+
+
+def load_of(records: Sequence[Record], most: int = MOST_WINDOWS) -> Load | None:
+    """Of the run whose epochs were nearest to the median of ``records``; None where none was seen."""
+    seen = [record for record in records if record.samples is not None and len(record.samples.t) > 1]
+    paces = [(record, summarize(record).epoch_seconds) for record in seen]
+    known = [(record, seconds) for record, seconds in paces if seconds is not None]
+    if not known:
+        return None
+    middle = statistics.median_low([seconds for _, seconds in known])
+    record = next(record for record, seconds in known if seconds == middle)
+    assert record.samples is not None
+    return Load(record, _windows(record.samples, most), len(record.samples.t))
+
+
+def _windows(samples: Samples, most: int) -> tuple[Window, ...]:
+    count = len(samples.t)
+    each = -(-count // most)
+    return tuple(_window(samples, first, min(first + each, count)) for first in range(0, count, each))
+
+
+def _window(samples: Samples, first: int, last: int) -> Window:
+    start = samples.t[first - 1] if first else samples.t[0] - samples.interval_seconds
+    return Window(
+        start=max(start, 0.0),
+        end=samples.t[last - 1],
+        cores=_means(samples.cpu_percent, first, last),
+        tree_cpu=_mean((samples.tree_cpu_percent or ())[first:last]),
+        resident_bytes=_mean((samples.tree_resident_bytes or ())[first:last]),
+        gpus=_means(samples.gpu_percent, first, last),
+        gpu_memory_bytes=_means(samples.gpu_memory_bytes, first, last),
+        gpu_watts=_means(samples.gpu_watts, first, last),
+    )
+
+
+def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[float | None, ...]:
+    """Column by column; a line that is shorter than the others says nothing of the rest."""
+    lines = (table or ())[first:last]
+    width = max((len(line) for line in lines), default=0)
+    return tuple(_mean([line[column] for line in lines if column < len(line)]) for column in range(width))
+
+
+def _mean(values: _Column) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None

@@ -1,0 +1,55 @@
+"""What a trained network said of the test set, and how often it was right."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Of one record's weights.
+
+    Args:
+        probabilities: of each class, ``[examples, classes]``, in [0, 1].
+        labels: true classes, ``[examples]``.
+        loss, accuracy: as its backend evaluated them just now; the accuracy is a fraction.
+    """
+
+    probabilities: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    loss: float
+    accuracy: float
+
+    @property
+    def classes(self) -> int:
+        """How many there are."""
+        return int(self.probabilities.shape[1])
+
+    @property
+    def predicted(self) -> NDArray[np.int64]:
+        """The likeliest class of each example; the first of several that are as likely."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+    @property
+    def right(self) -> NDArray[np.bool_]:
+        """Whether that is the true one."""
+        return np.asarray(self.predicted == self.labels)
+
+
+def probabilities(outputs: NDArray[np.float64], *, logarithms: bool) -> NDArray[np.float64]:
+    """Of outputs ``[examples, classes]``, which are logits or, with ``logarithms``, log-probabilities."""
+    if logarithms:
+        return np.asarray(np.exp(outputs))
+    exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))
+
+
+def confusion(found: Predictions) -> NDArray[Any]:
+    """How many examples of each true class were taken for each, ``[true, predicted]``."""
+    counts = np.zeros((found.classes, found.classes), dtype=np.int64)
+    np.add.at(counts, (found.labels, found.predicted), 1)
+    return counts

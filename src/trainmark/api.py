@@ -1,0 +1,231 @@
+"""trainmark in a notebook or a script: what was trained and compared, as objects that show themselves.
+
+``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare``; ``import trainmark`` imports none of it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+from trainmark.analysis import comparison as comparisons
+from trainmark.analysis.groups import Dimension
+from trainmark.analysis.results import Comparison
+from trainmark.errors import UnknownName, UsageError
+from trainmark.record import store
+from trainmark.record.record import Record
+from trainmark.report.flat import flat_group
+from trainmark.report.frame import frame
+from trainmark.report.html_text import to_html
+from trainmark.report.runs_table import runs_table
+from trainmark.report.tables import comparison_markdown, tables_of
+
+
+@dataclass(frozen=True, repr=False)
+class Records(Sequence[Record]):
+    """Records, oldest first. In a notebook: a line each."""
+
+    records: tuple[Record, ...]
+
+    @overload
+    def __getitem__(self, place: int) -> Record: ...
+    @overload
+    def __getitem__(self, place: slice) -> Records: ...
+    def __getitem__(self, place: int | slice) -> Record | Records:
+        return Records(self.records[place]) if isinstance(place, slice) else self.records[place]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} trainmark records>"
+
+    def _repr_html_(self) -> str:
+        return to_html([runs_table(self.records)])
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row a run, seconds and fractions; of pandas, or of ``polars``."""
+        return frame((row.data for row in runs_table(self.records).rows), library)
+
+    def epochs(self, library: str | None = None) -> Any:
+        """One row an epoch of each run."""
+        rows = (
+            {"record": record.id, **{name: getattr(epoch, name) for name in epoch.__struct_fields__}}
+            for record in self.records
+            for epoch in record.epochs
+        )
+        return frame(rows, library)
+
+    def compare(self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0) -> Compared:
+        """See :func:`compare`."""
+        return compare(self, by, baseline, margin)
+
+
+@dataclass(frozen=True, repr=False)
+class Compared:
+    """A comparison with its records. In a notebook: its tables."""
+
+    records: Records
+    comparison: Comparison
+
+    def __repr__(self) -> str:
+        return comparison_markdown(self.comparison)
+
+    def _repr_html_(self) -> str:
+        return to_html(tables_of(self.comparison))
+
+    def to_frame(self, library: str | None = None) -> Any:
+        """One row a group, seconds and fractions; of pandas, or of ``polars``."""
+        groups = self.comparison.groups
+        return frame((flat_group(group, position) for position, group in enumerate(groups)), library)
+
+    def chart(self, name: str = "speedup") -> Any:
+        """An Altair chart, which a notebook draws; see ``trainmark compare --help`` for the names.
+
+        Raises:
+            UnknownName: no such chart.
+            UsageError: the records don't hold what it shows.
+        """
+        from trainmark.report.files import together
+
+        return together(self._charts(name))
+
+    def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> None:
+        """Write that chart to a file that ends in ``.svg`` or ``.png``."""
+        from trainmark.report import files
+
+        path = Path(path)
+        if path.suffix not in (".svg", ".png"):
+            raise UsageError(f"{path} can't be drawn", expected="a name that ends in .svg or .png")
+        charts = self._charts(name)
+        path.write_bytes(files.svg(charts).encode() if path.suffix == ".svg" else files.png(charts))
+
+    def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
+        """Write the page about these records; returns where it is."""
+        from trainmark.report.page import page
+
+        Path(path).write_text(page(self.records, self.comparison, title=title))
+        return Path(path)
+
+    def _charts(self, name: str) -> list[Any]:
+        from trainmark.report.charts import NAMES, charts
+        from trainmark.report.extras import require_extras
+        from trainmark.report.works import works
+
+        require_extras("report")
+        if name not in NAMES:
+            raise UnknownName("chart", name, NAMES)
+        drawn = charts(works(self.records, self.comparison), [name])
+        if not drawn:
+            raise UsageError(f"there is nothing to draw for {name}", expected="records that hold what the chart shows")
+        return drawn
+
+
+def load_records(*paths: str | os.PathLike[str]) -> Records:
+    """The records in files and folders, oldest first, each once.
+
+    Raises:
+        UsageError: a path that is not there, or a folder without records.
+        RecordError: a file that is not a record.
+    """
+    return Records(tuple(store.load([Path(path) for path in paths])))
+
+
+def compare(
+    records: Iterable[Record] | str | os.PathLike[str],
+    by: Dimension | None = None,
+    baseline: str | None = None,
+    margin: float = 3.0,
+) -> Compared:
+    """Group records and hold each group against its reference, as ``trainmark compare`` does.
+
+    Args:
+        records: or the path of a folder of them.
+        by: compare along this alone: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
+        baseline: such as ``device=cpu``; else what was measured first.
+        margin: percent; speeds this near count as the same.
+    """
+    if isinstance(records, (str, os.PathLike)):
+        records = load_records(records)
+    every = records if isinstance(records, Records) else Records(tuple(records))
+    pair = None
+    if baseline is not None:
+        key, sign, value = baseline.partition("=")
+        if not (key and sign and value):
+            raise UsageError("the baseline can't be read", expected="KEY=VALUE such as device=cpu", found=baseline)
+        pair = key, value
+    return Compared(every, comparisons.compare(every, by, pair, margin / 100))
+
+
+def run(
+    *workloads: str,
+    backend: str | Iterable[str] = (),
+    style: str | Iterable[str] = (),
+    device: str | Iterable[str] = (),
+    repeats: int | None = None,
+    epochs: int | None = None,
+    steps: int | None = None,
+    seed: int = 1,
+    dataset: str | None = None,
+    precision: str = "fp32",
+    threads: int | None = None,
+    timeout: float | None = None,
+    published: bool = False,
+    save_weights: bool = False,
+    resume: bool = False,
+    data_dir: str | os.PathLike[str] | None = None,
+    out: str | os.PathLike[str] = "trainmark-results",
+    quiet: bool = False,
+) -> Records:
+    """Train, keep a record of each run, and return the records; the arguments are the options of ``trainmark run``.
+
+    Each run is a process of its own, so nothing of a framework is imported here.
+
+    Args:
+        workloads: names, or TOML files; the main job if none is given.
+        quiet: show no progress.
+    """
+    import io
+
+    from rich.console import Console
+
+    from trainmark.cli.options import environment_dir
+    from trainmark.cli.run import train
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+
+    request = Request(
+        workloads=workloads,
+        backends=_several(backend),
+        styles=_several(style),
+        devices=_several(device),
+        repeats=repeats,
+        epochs=epochs,
+        steps=steps,
+        dataset=dataset,
+        precision=precision,
+        published=published,
+        data_dir=None if data_dir is None else Path(data_dir),
+        environment=environment_dir(),
+        settings=Settings(
+            seed=seed,
+            threads=threads,
+            timeout=timeout,
+            save_weights=save_weights,
+            command=f"trainmark.run({', '.join(map(repr, workloads))})",
+        ),
+    )
+    screen = Console(file=io.StringIO()) if quiet else Console(stderr=True, highlight=False)
+    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume)
+    return Records((*earlier, *records))
+
+
+def _several(names: str | Iterable[str]) -> tuple[str, ...]:
+    """``"a,b"`` and ``["a", "b"]`` alike."""
+    return tuple(names.split(",")) if isinstance(names, str) else tuple(names)

@@ -1,0 +1,68 @@
+"""``trainmark export``: records in the forms that other tools read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from trainmark.cli.main import OK
+from trainmark.cli.output import json_option, print_json, write_file
+
+FORMS = ("csv", "markdown", "tensorboard", "mlflow")
+
+EPILOG = """\b
+Examples:
+  trainmark export trainmark-results/ --to csv -o runs.csv
+  trainmark export trainmark-results/ --to markdown -o comment.md     for a pull request
+  trainmark export trainmark-results/ --to tensorboard -o logs/       then: tensorboard --logdir logs
+  trainmark export trainmark-results/ --to mlflow -o sqlite:///mlflow.db
+
+\b
+Records are read and never changed. TensorBoard needs `pip install 'trainmark[tensorboard]'`,
+MLflow `pip install 'trainmark[mlflow]'`.
+"""
+
+
+@click.command("export", epilog=EPILOG)
+@click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What for.")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="WHERE",
+    help="A file; a folder for TensorBoard; a tracking URI for MLflow.",
+)
+@json_option
+def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> int:
+    """Write records for other tools: a line a run (csv), the comparison (markdown), or every number over time.
+
+    RECORD is a file or a folder of records.
+    """
+    from trainmark.analysis.comparison import compare
+    from trainmark.record.store import load
+    from trainmark.report.csv_text import to_csv
+    from trainmark.report.export.mlflow import to_mlflow
+    from trainmark.report.export.tensorboard import to_tensorboard
+    from trainmark.report.extras import require_extras
+    from trainmark.report.runs_table import runs_table
+    from trainmark.report.tables import comparison_markdown
+
+    records = load(paths)
+    written = [output]
+    if form == "csv":
+        write_file(Path(output), to_csv([runs_table(records)]).encode())
+    elif form == "markdown":
+        write_file(Path(output), comparison_markdown(compare(records)).encode())
+    elif form == "tensorboard":
+        require_extras("tensorboard")
+        written = [str(folder) for folder in to_tensorboard(records, Path(output))]
+    else:
+        require_extras("mlflow")
+        written = to_mlflow(records, output)
+    if as_json:
+        print_json({"to": form, "records": len(records), "written": written})
+    else:
+        click.echo(f"trainmark: wrote {len(records):,} records to {output}", err=True)
+    return OK

@@ -1,0 +1,177 @@
+"""``trainmark predict``: what a trained network says of the test set."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.main import OK
+from trainmark.cli.options import (
+    cache_dir,
+    data_dir_option,
+    environment_dir,
+    python_option,
+    read_interpreters,
+    timeout_option,
+)
+from trainmark.cli.output import console, json_option, print_json, write_file
+
+if TYPE_CHECKING:
+    from trainmark.analysis.predictions import Predictions
+    from trainmark.data.dataset import Dataset
+    from trainmark.study.predict import Subject
+
+EPILOG = """\b
+Examples:
+  trainmark run mnist-mlp128 --save-weights --repeats 1
+  trainmark predict trainmark-results/RECORD.json
+  trainmark predict RECORD.json --index 8          one digit, with its probabilities
+  trainmark predict RECORD.json --grid grid.png    recognised and mistaken ones
+  trainmark predict RECORD.json -o all.csv         every probability; .parquet, too
+"""
+
+
+@click.command("predict", epilog=EPILOG)
+@click.argument("path", metavar="RECORD", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="All probabilities: .csv or .parquet.",
+)
+@click.option(
+    "--grid",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Draw recognised and mistaken ones: .png or .svg.",
+)
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Draw one example of the test set, from 0.")
+@python_option
+@timeout_option
+@data_dir_option
+@json_option
+def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
+    """Class probabilities on the test set, by the backend and the weights of a record made with --save-weights."""
+    from trainmark.cli.progress import DataProgress, StudyProgress
+    from trainmark.data.load import load
+    from trainmark.errors import UsageError
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+    from trainmark.record.store import read
+    from trainmark.study import predict
+
+    _require_endings(output, grid)
+    if not path.is_file():
+        raise UsageError(f"there is no record {str(path)!r}", expected="the file of one record")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    record, screen = read(path), console(to_stderr=True)
+    asked = Request(
+        interpreters=read_interpreters(options["pythons"]),
+        data_dir=options["data_dir"],
+        environment=environment_dir(),
+        settings=Settings(timeout=options["timeout"], command=shlex.join(["trainmark", *sys.argv[1:]])),
+    )
+    with DataProgress(screen) as progress:
+        subject = predict.prepare(record, path, asked, cache_dir(), progress)
+    with StudyProgress(screen, f"{record.id}: asking {subject.side.title}") as progress:
+        found = predict.predict(subject, progress.tell, options["timeout"])
+    data = load(subject.data.name, subject.data.directory)
+    if index is not None and index >= len(data.test):
+        raise UsageError(f"there is no test example {index:,}", expected=f"an index from 0 to {len(data.test) - 1:,}")
+    if output is not None:
+        from trainmark.report.predictions_file import predictions_file
+
+        write_file(output, predictions_file(found, output.suffix))
+    if grid is not None:
+        write_file(grid, _picture(grid, subject, found, data))
+    if options["as_json"]:
+        print_json(_data(subject, found, index))
+    else:
+        _show(subject, found, data, index)
+    return OK
+
+
+def _require_endings(output: Path | None, grid: Path | None) -> None:
+    """Before anything is computed: refuse what could not be written in the end."""
+    from trainmark.errors import UsageError
+    from trainmark.report.extras import require_extras
+
+    for file, endings in ((output, (".csv", ".parquet")), (grid, (".png", ".svg"))):
+        if file is not None and file.suffix not in endings:
+            raise UsageError(f"{file} can't be written", expected=f"a name that ends in {' or '.join(endings)}")
+    if output is not None and output.suffix == ".parquet":
+        require_extras("frame")
+    if grid is not None and grid.suffix == ".png":
+        require_extras("report")
+
+
+def _picture(path: Path, subject: Subject, found: Predictions, data: Dataset) -> bytes:
+    from trainmark.report.files import svg_to_png
+    from trainmark.report.gallery import examples, grid
+
+    right, wrong = examples(found, data.test.images)
+    record = subject.record
+    title = f"{record.workload.name}, {record.backend.name} {record.backend.style}"
+    drawn = grid(right, wrong, _names(subject), title)
+    return svg_to_png(drawn) if path.suffix == ".png" else drawn.encode()
+
+
+def _names(subject: Subject) -> tuple[str, ...]:
+    from trainmark.data.catalog import find
+
+    return find(subject.data.name).classes
+
+
+def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, Any]:
+    from trainmark.analysis.predictions import confusion
+
+    recorded = subject.record.final.test_accuracy
+    data: dict[str, Any] = {
+        "record": subject.record.id,
+        "examples": len(found.labels),
+        "loss": found.loss,
+        "accuracy": found.accuracy,
+        "recorded_accuracy": recorded,
+        "reproduced": recorded == found.accuracy,
+        "classes": _names(subject),
+        "confusion": confusion(found).tolist(),
+        "notes": subject.notes,
+    }
+    if index is not None:
+        data["example"] = {
+            "index": index,
+            "label": int(found.labels[index]),
+            "predicted": int(found.predicted[index]),
+            "probabilities": found.probabilities[index].tolist(),
+        }
+    return data
+
+
+def _show(subject: Subject, found: Predictions, data: Dataset, index: int | None) -> None:
+    from trainmark import units
+    from trainmark.report.predictions_table import confusion_table, probabilities_table
+    from trainmark.report.terminal import draw
+    from trainmark.report.terminal_image import draw_image
+
+    screen, names, record = console(), _names(subject), subject.record
+    if index is not None:
+        draw_image(screen, data.test.images[index])
+        screen.print()
+        label = int(found.labels[index])
+        title = f"test example {index:,}: {names[label]}"
+        draw(screen, probabilities_table(title, found.probabilities[index].tolist(), names, label))
+        return
+    recorded = record.final.test_accuracy
+    said = "as recorded" if recorded == found.accuracy else f"and {units.percent(recorded)} is recorded"
+    conditions = (
+        f"test accuracy {units.percent(found.accuracy)} of {len(found.labels):,} examples, {said}; "
+        f"loss {units.loss(found.loss)}",
+        *(f"{each[0].upper()}{each[1:]}." for each in subject.notes),
+    )
+    draw(screen, confusion_table(f"{record.workload.name}: {subject.side.title}", conditions, found, names))

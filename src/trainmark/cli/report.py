@@ -1,0 +1,86 @@
+"""``trainmark report``: one page about records, for people."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+
+from trainmark import __version__
+from trainmark.cli.main import OK
+from trainmark.cli.options import baseline_option
+from trainmark.cli.output import json_option, print_json, write_file
+
+EPILOG = """\b
+Examples:
+  trainmark report trainmark-results/ -o report.html
+  trainmark report cpu/ gpu/ --baseline device=cpu -o report.html
+  trainmark explain mnist-cnn --json > why.json
+  trainmark report trainmark-results/ --explanation why.json -o report.html
+
+\b
+The page holds everything it needs: it opens offline, also by double-click, and prints.
+It is made from records alone; no framework is needed.
+"""
+
+
+@click.command("report", epilog=EPILOG)
+@click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("report.html"),
+    show_default=True,
+    metavar="FILE",
+    help="Where the page is written.",
+)
+@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Of the page.")
+@baseline_option
+@click.option(
+    "--explanation",
+    "explanations",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What trainmark explain --json wrote, to be drawn too.",
+)
+@json_option
+def command(
+    paths: tuple[Path, ...],
+    output: Path,
+    title: str,
+    baseline: tuple[str, str] | None,
+    explanations: tuple[Path, ...],
+    as_json: bool,
+) -> int:
+    """Write a page with the answer, tables and charts about records.
+
+    RECORD is a file or a folder of records.
+    """
+    from trainmark.analysis.agreement import agree
+    from trainmark.analysis.comparison import compare
+    from trainmark.record.store import load
+    from trainmark.report.explained import read_explained
+    from trainmark.report.extras import require_extras
+    from trainmark.report.page import page
+
+    require_extras("report")
+    records = load(paths)
+    comparison = compare(records, baseline=baseline)
+    text = page(
+        records,
+        comparison,
+        [result for result in agree(records) if result.key is not None],
+        [read_explained(path) for path in explanations],
+        title=title,
+        made_with=f"trainmark {__version__}: {shlex.join(['trainmark', *sys.argv[1:]])}",
+    )
+    write_file(output, text.encode())
+    if as_json:
+        print_json({"output": str(output), "records": len(records), "bytes": len(text.encode())})
+    else:
+        click.echo(f"trainmark: wrote {output}", err=True)
+    return OK

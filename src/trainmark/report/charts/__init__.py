@@ -1,0 +1,46 @@
+"""Charts of what was measured: one definition each, in Vega-Lite, for the page, for files and for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from trainmark.report.charts import learning, speedup, time
+from trainmark.report.charts.chart import Chart, Work
+from trainmark.report.charts.cost import costs
+from trainmark.report.charts.load import loads
+from trainmark.report.charts.roofline import rooflines
+
+OF_A_WORK: Mapping[str, Callable[[Work], Chart | None]] = {
+    "speedup": speedup.speedup,
+    "epochs": time.epochs,
+    "times": time.times,
+    "pace": time.pace,
+    "accuracy": learning.accuracy_by_epoch,
+    "accuracy-by-seconds": learning.accuracy_by_seconds,
+    "loss": learning.loss_by_epoch,
+    "loss-by-seconds": learning.loss_by_seconds,
+    "time-to-accuracy": learning.time_to_accuracy,
+}
+"""Those of which a workload has one each, in the order in which a page shows them."""
+
+NAMES = (*OF_A_WORK, "energy", "money", "cores", "processes", "gpu-load", "gpu-memory", "gpu-power", "roofline")
+"""What ``compare --chart`` takes."""
+
+
+def of_work(work: Work) -> list[Chart]:
+    """What can be drawn of the workload as a whole."""
+    drawn = (draw(work) for draw in OF_A_WORK.values())
+    return [*(chart for chart in drawn if chart is not None), *costs(work)]
+
+
+def charts(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:
+    """All that are called so, in the order of the names."""
+
+    def every() -> Iterator[Chart]:
+        for work in works:
+            yield from of_work(work)
+            for side in work.sides:
+                yield from loads(side)
+        yield from rooflines(works)
+
+    return sorted((chart for chart in every() if chart.name in names), key=lambda chart: names.index(chart.name))

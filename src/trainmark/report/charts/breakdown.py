@@ -1,0 +1,49 @@
+"""Where the time of a step goes, as `trainmark explain --json` found it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark import units
+from trainmark.report.charts.chart import Chart, Rows, data, said
+from trainmark.report.explained import Explained
+
+
+def breakdown(explained: Sequence[Explained]) -> Chart | None:
+    """A bar for each step that was taken apart, divided among causes."""
+    import altair as alt
+
+    rows: Rows = [
+        {
+            "step": each.title,
+            "cause": share.cause,
+            "share": share.share,
+            "words": units.percent(share.share, 1),
+            "order": order,
+        }
+        for each in explained
+        for order, share in enumerate(each.parts)
+        if share.share > 0
+    ]
+    if not rows:
+        return None
+    causes = list(dict.fromkeys(row["cause"] for row in rows))
+    drawing = (
+        alt.Chart(data(rows))
+        .mark_bar()
+        .encode(
+            alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%")),
+            alt.Y("step:N", title=None, sort=[each.title for each in explained]),
+            color=alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes)),
+            order="order:Q",
+            tooltip=["step:N", "cause:N", "words:N"],
+        )
+        .properties(width="container", height=44 * len({row["step"] for row in rows}))
+    )
+    return Chart(
+        name="breakdown",
+        title="Where the time of a step goes",
+        text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
+        drawing=drawing,
+        note="By taking one thing away at a time; a share below zero, which is noise, is not drawn.",
+    )

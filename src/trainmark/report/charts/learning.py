@@ -1,0 +1,136 @@
+"""What was learnt, over epochs and over seconds, and how soon."""
+
+from __future__ import annotations
+
+from trainmark import units
+from trainmark.analysis.course import course, seconds_to
+from trainmark.analysis.statistics import median
+from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Work, colour, data, epoch_axis, is_known, said, scale_of
+
+_LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
+
+
+def loss_by_epoch(work: Work) -> Chart | None:
+    """Loss after each epoch."""
+    return _curve(work, "loss", "epoch")
+
+
+def loss_by_seconds(work: Work) -> Chart | None:
+    """Loss against the seconds trained."""
+    return _curve(work, "loss", "seconds")
+
+
+def accuracy_by_epoch(work: Work) -> Chart | None:
+    """Accuracy after each epoch."""
+    return _curve(work, "accuracy", "epoch")
+
+
+def accuracy_by_seconds(work: Work) -> Chart | None:
+    """Accuracy against the seconds trained."""
+    return _curve(work, "accuracy", "seconds")
+
+
+def _curve(work: Work, quantity: str, over: str) -> Chart | None:
+    import altair as alt
+
+    rows: Rows = [
+        {
+            "side": side.label,
+            "of": split,
+            "epoch": station.epoch,
+            "seconds": station.elapsed_seconds,
+            quantity: value,
+        }
+        for side in work.sides
+        for station in course(side.records)
+        for split in ("test", "train")
+        if is_known(value := getattr(station, f"{split}_{quantity}"))
+    ]
+    if len({row["epoch"] for row in rows}) < 2:
+        return None  # a single station is no course
+    splits = [split for split in ("test", "train") if split in {row["of"] for row in rows}]
+    values = [row[quantity] for row in rows]
+    x = (
+        alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))
+        if over == "epoch"
+        else alt.X("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows))
+    )
+    y = (
+        alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=False))
+        if quantity == "accuracy"
+        else alt.Y("loss:Q", title="loss", scale=scale_of(values))
+    )
+    lines = (
+        alt.Chart(data(rows))
+        .mark_line(point={"size": 24, "filled": True}, strokeWidth=2)
+        .encode(
+            x,
+            y,
+            color=colour(work.labels),
+            strokeDash=alt.StrokeDash(
+                "of:N",
+                legend=None,
+                scale=alt.Scale(domain=splits, range=[[1, 0], [5, 4]][: len(splits)]),
+            ),
+            tooltip=["side:N", "of:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".3~s"), f"{quantity}:Q"],
+        )
+    )
+    ends = []
+    for side in work.sides:
+        stations = course(side.records)
+        for split in splits:
+            last = next(
+                (v for each in reversed(stations) if (v := getattr(each, f"{split}_{quantity}")) is not None), None
+            )
+            if last is not None:
+                ends.append(
+                    f"{side.label}, {split} {units.percent(last) if quantity == 'accuracy' else units.loss(last)}"
+                )
+    where = "epochs" if over == "epoch" else "seconds of training"
+    return Chart(
+        name=quantity if over == "epoch" else f"{quantity}-by-seconds",
+        title=f"{quantity.capitalize()} over {where}",
+        text=f"Lines; at the end: {said(ends)}",
+        drawing=lines.properties(width="container", height=HEIGHT),
+        note="Solid: test; dashed: training. Medians over runs"
+        + ("; seconds are of training alone." if over == "seconds" else "."),
+    )
+
+
+def time_to_accuracy(work: Work) -> Chart | None:
+    """Seconds of training until the test accuracy was first as high."""
+    import altair as alt
+
+    first = [record.epochs[0].test_accuracy for side in work.sides for record in side.records if record.epochs]
+    lowest = min((value for value in first if is_known(value)), default=None)
+    if lowest is None:
+        return None
+    rows: Rows = []
+    for side in work.sides:
+        for level in _LEVELS:
+            if level < lowest:
+                continue
+            reached = [seconds for each in side.records if (seconds := seconds_to(each, level)) is not None]
+            if len(reached) * 2 > len(side.records):  # else the median run never got there
+                rows.append({"side": side.label, "accuracy": level, "seconds": median(reached)})
+    if not rows:
+        return None
+    lines = (
+        alt.Chart(data(rows))
+        .mark_line(point={"size": 60, "filled": True}, strokeWidth=2)
+        .encode(
+            alt.X("accuracy:O", title="test accuracy", axis=alt.Axis(format=".3~%", labelAngle=0)),
+            alt.Y("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows)),
+            color=colour(work.labels),
+            tooltip=["side:N", alt.Tooltip("accuracy:Q", format=".3~%"), alt.Tooltip("seconds:Q", format=".3~s")],
+        )
+    )
+    highest = {row["side"]: row for row in rows}
+    return Chart(
+        name="time-to-accuracy",
+        title="Time to accuracy",
+        text="Lines; the highest level each came to: "
+        + said(f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}" for side, row in highest.items()),
+        drawing=lines.properties(width="container", height=HEIGHT),
+        note="To the end of the first epoch that was as accurate, in the median run; none where most never were.",
+    )

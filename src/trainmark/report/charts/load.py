@@ -1,0 +1,148 @@
+"""What was busy while a run trained."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator
+
+from trainmark import units
+from trainmark.analysis.load import Load, load_of
+from trainmark.report.charts.chart import Chart, Rows, Side, data, said
+
+_HEIGHT = 120
+
+
+def loads(side: Side) -> Iterator[Chart]:
+    """CPU cores as a heat strip, then processes, GPUs, memory and power of the side's typical run."""
+    found = load_of(side.records)
+    if found is None:
+        return
+    yield from (chart for chart in (_cores(side.label, found), _processes(side.label, found)) if chart)
+    for name, column, title, unit in _OF_GPUS:
+        if (chart := _gpus(side.label, found, name, column, title, unit)) is not None:
+            yield chart
+
+
+_OF_GPUS = (
+    ("gpu-load", "gpus", "GPU utilisation", "percent"),
+    ("gpu-memory", "gpu_memory_bytes", "GPU memory", "GiB"),
+    ("gpu-power", "gpu_watts", "GPU power", "W"),
+)
+
+
+def _cores(label: str, load: Load) -> Chart | None:
+    import altair as alt
+
+    rows: Rows = [
+        {"from": window.start, "to": window.end, "core": core, "percent": percent}
+        for window in load.windows
+        for core, percent in enumerate(window.cores)
+        if percent is not None
+    ]
+    if not rows:
+        return None
+    count = 1 + max(row["core"] for row in rows)
+    drawing = (
+        alt.Chart(data(rows))
+        .mark_rect()
+        .encode(
+            alt.X("from:Q", title="seconds since the start", scale=alt.Scale(nice=False)),
+            x2="to:Q",
+            y=alt.Y("core:O", title="core"),
+            opacity=alt.Opacity(
+                "percent:Q",
+                title="busy, percent",
+                legend=alt.Legend(columns=6),
+                scale=alt.Scale(domain=[0, 100], range=[0.06, 1]),
+            ),
+            tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
+        )
+        .properties(width="container", height=count * max(4, min(26, 320 // count)))
+    )
+    means = [_mean(row["percent"] for row in rows if row["core"] == core) for core in range(count)]
+    return Chart(
+        name="cores",
+        title=f"CPU cores: {label}",
+        text="Heat strips; busy on average: " + said(f"core {core} {mean:.0f} %" for core, mean in enumerate(means)),
+        drawing=drawing,
+        note=_note(load),
+    )
+
+
+def _processes(label: str, load: Load) -> Chart | None:
+    import altair as alt
+
+    rows: Rows = [
+        {
+            "second": window.end,
+            "percent": window.tree_cpu,
+            "resident": None if window.resident_bytes is None else window.resident_bytes / 2**30,
+        }
+        for window in load.windows
+        if window.tree_cpu is not None
+    ]
+    if not rows:
+        return None
+    x = alt.X("second:Q", title="seconds since the start", scale=alt.Scale(nice=False))
+    base = alt.Chart(data(rows)).encode(x, tooltip=["second:Q", "percent:Q", "resident:Q"])
+    area = base.mark_area(opacity=0.35, line=True).encode(
+        alt.Y("percent:Q", title="percent of a core"), color=alt.datum("CPU time", title=None)
+    )
+    memory = base.mark_line(strokeDash=[5, 4], strokeWidth=2).encode(
+        alt.Y("resident:Q", title="GiB"), color=alt.datum("resident memory", title=None)
+    )
+    highest = max((row["resident"] for row in rows if row["resident"] is not None), default=None)
+    drawing = alt.layer(area, memory).resolve_scale(y="independent").properties(width="container", height=_HEIGHT)
+    return Chart(
+        name="processes",
+        title=f"The run's own processes: {label}",
+        text=f"CPU time {_mean(row['percent'] for row in rows):.0f} % of a core on average; "
+        f"memory up to {units.bytes_(None if highest is None else highest * 2**30)}.",
+        drawing=drawing,
+        note=_note(load),
+    )
+
+
+def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str) -> Chart | None:
+    import altair as alt
+
+    divisor = 2**30 if unit == "GiB" else 1
+    rows: Rows = [
+        {"second": window.end, "gpu": f"GPU {number}", "value": value / divisor}
+        for window in load.windows
+        for number, value in enumerate(getattr(window, column))
+        if value is not None
+    ]
+    if not rows:
+        return None
+    drawing = (
+        alt.Chart(data(rows))
+        .mark_line(strokeWidth=2)
+        .encode(
+            alt.X("second:Q", title="seconds since the start", scale=alt.Scale(nice=False)),
+            alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0)),
+            color=alt.Color("gpu:N", title=None),
+            tooltip=["gpu:N", "second:Q", "value:Q"],
+        )
+        .properties(width="container", height=_HEIGHT)
+    )
+    gpus = sorted({row["gpu"] for row in rows})
+    means = {gpu: _mean(row["value"] for row in rows if row["gpu"] == gpu) for gpu in gpus}
+    return Chart(
+        name=name,
+        title=f"{title}: {label}",
+        text="Lines; on average: " + said(f"{gpu} {units.significant(mean)} {unit}" for gpu, mean in means.items()),
+        drawing=drawing,
+        note=_note(load),
+    )
+
+
+def _note(load: Load) -> str:
+    note = f"Run {load.record.id}, seen from outside"
+    if load.thinned:
+        note += f"; {load.rows:,} samples drawn as {len(load.windows)} means, whole in the record"
+    return f"{note}."
+
+
+def _mean(values: Iterable[float]) -> float:
+    return statistics.fmean(values)

@@ -1,0 +1,132 @@
+"""How long it took: epoch by epoch, and in all."""
+
+from __future__ import annotations
+
+from trainmark import units
+from trainmark.analysis.course import course
+from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Work, colour, data, epoch_axis, is_known, said, scale_of
+
+_SHAPES = {"epoch": "circle", "first epoch": "diamond", "compilation": "triangle-up"}
+_FEW = 30
+"""Epochs whose points can be as large as to be told apart."""
+
+
+def epochs(work: Work) -> Chart | None:
+    """Seconds of every epoch, the warm-up and the compilation marked."""
+    import altair as alt
+
+    rows: Rows = []
+    for side in work.sides:
+        compiled = side.result.compile_seconds
+        if is_known(compiled):
+            rows.append({"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"})
+        for station in course(side.records):
+            spread = station.seconds
+            if not is_known(spread.median):
+                continue
+            rows.append(
+                {
+                    "side": side.label,
+                    "epoch": station.epoch,
+                    "seconds": spread.median,
+                    "low": spread.low,
+                    "high": spread.high,
+                    "kind": "first epoch" if station.epoch == 1 else "epoch",
+                }
+            )
+    if not rows:
+        return None
+    last = max(row["epoch"] for row in rows)
+    scale, title = scale_of(row["seconds"] for row in rows), "seconds"
+    y = alt.Y("seconds:Q", title=title, scale=scale)
+    base = alt.Chart(data(rows)).encode(
+        alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=alt.Scale(domain=[0, last])),
+        color=colour(work.labels),
+    )
+    layers = []
+    if any(is_known(row.get("low")) for row in rows):
+        band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
+        layers.append(band.encode(alt.Y("low:Q", title=title, scale=scale), y2="high:Q"))
+    lines = base.transform_filter("datum.epoch > 0").mark_line(strokeWidth=2).encode(y)
+    points = base.mark_point(size=70 if last <= _FEW else 20, filled=True, opacity=1.0).encode(
+        y,
+        shape=alt.Shape("kind:N", legend=None, scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values()))),
+        tooltip=["side:N", "kind:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".4~s")],
+    )
+    steady = (f"{side.label} {units.seconds(side.result.epoch_seconds.median)}" for side in work.sides)
+    return Chart(
+        name="epochs",
+        title="Seconds of each epoch",
+        text=f"Lines over {units.many(last, 'epoch')}; medians of a steady epoch: {said(steady)}",
+        drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
+        note="Medians over runs, with their interval. A diamond is a first epoch, with its warm-up; a triangle at 0 is "
+        "compilation. Evaluation is in none of them.",
+    )
+
+
+def times(work: Work) -> Chart | None:
+    """A steady epoch, an evaluation and the whole training side by side."""
+    import altair as alt
+
+    quantities = ("epoch", "one test", "whole training")
+    rows: Rows = []
+    for side in work.sides:
+        tests = [each.evaluation_seconds for each in course(side.records) if each.evaluation_seconds is not None]
+        found = (
+            side.result.epoch_seconds.median,
+            sorted(tests)[len(tests) // 2] if tests else None,
+            side.result.training_seconds,
+        )
+        rows += [
+            {"side": side.label, "what": what, "seconds": seconds, "words": units.seconds(seconds)}
+            for what, seconds in zip(quantities, found, strict=True)
+            if is_known(seconds)
+        ]
+    if not rows:
+        return None
+    shown = [what for what in quantities if what in {row["what"] for row in rows}]
+    base = alt.Chart(data(rows)).encode(
+        alt.X("what:N", title=None, sort=shown, axis=alt.Axis(labelAngle=0)),
+        alt.Y("seconds:Q", title="seconds"),
+        xOffset=alt.XOffset("side:N", sort=work.labels),
+    )
+    bars = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
+    figures = base.mark_text(dy=-7, fontSize=11).encode(text="words:N")
+    drawing = alt.layer(bars, figures) if len(work.sides) <= 2 else bars
+    return Chart(
+        name="times",
+        title="Time of an epoch, of a test, and of the whole training",
+        text="Bars of seconds: " + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
+        drawing=drawing.properties(width="container", height=HEIGHT),
+        note="Medians over runs; the whole training is all epochs without tests and compilation.",
+    )
+
+
+def pace(work: Work) -> Chart | None:
+    """Examples a second in a steady epoch."""
+    import altair as alt
+
+    rows: Rows = [
+        {
+            "side": side.label,
+            "pace": side.result.samples_per_second,
+            "words": units.rate(side.result.samples_per_second, ""),
+        }
+        for side in work.sides
+        if is_known(side.result.samples_per_second)
+    ]
+    if not rows:
+        return None
+    base = alt.Chart(data(rows)).encode(
+        alt.X("pace:Q", title="training examples per second", axis=alt.Axis(format="~s")),
+        alt.Y("side:N", title=None, sort=work.labels),
+    )
+    bars = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
+    figures = base.mark_text(align="left", dx=5).encode(text="words:N")
+    return Chart(
+        name="pace",
+        title="Training examples per second",
+        text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
+        drawing=alt.layer(bars, figures).properties(width="container", height=30 * len(rows)),
+        note="Of a steady epoch, the median over runs.",
+    )

@@ -1,0 +1,54 @@
+"""What `trainmark explain --json` wrote, read back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from trainmark.errors import RecordError
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A cause and its share of a step, a fraction."""
+
+    cause: str
+    share: float
+    low: float | None = None
+    high: float | None = None
+    on_top: bool = False
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """One step that was taken apart; other keys are left alone."""
+
+    workload: str
+    backend: str
+    style: str
+    device: str
+    step_seconds: float
+    shares: list[Part]
+    unexplained: float
+
+    @property
+    def title(self) -> str:
+        """What was taken apart."""
+        return f"{self.workload}: {self.backend} {self.style} {self.device}"
+
+    @property
+    def parts(self) -> list[Part]:
+        """The largest first, what is unexplained last; without what comes on top."""
+        inner = sorted((each for each in self.shares if not each.on_top), key=lambda each: -each.share)
+        return [*inner, Part("unexplained", self.unexplained)]
+
+
+def read_explained(path: Path) -> Explained:
+    """One answer; raises :class:`~trainmark.errors.RecordError`."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Explained)
+    except (OSError, msgspec.DecodeError) as error:
+        raise RecordError(
+            f"{path} is no explanation",
+            expected="what trainmark explain --json printed of a workload or a record",
+            found=str(error),
+        ) from error

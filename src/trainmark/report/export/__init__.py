@@ -1,0 +1,1 @@
+"""Records in the forms that other tools read."""

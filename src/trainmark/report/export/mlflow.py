@@ -1,0 +1,50 @@
+"""Runs in MLflow, one a record, at the time when they were made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from trainmark.record.record import Record
+from trainmark.report.export.scalars import facts, points, results, start_of
+
+EXPERIMENT = "trainmark"
+_MOST_AT_ONCE = 1000
+_ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
+
+
+def to_mlflow(records: Iterable[Record], uri: str, experiment: str = EXPERIMENT) -> list[str]:
+    """Log each record to a tracking server or store; returns the ids of the runs. Needs mlflow.
+
+    Args:
+        uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
+        experiment: created where there is none of that name.
+    """
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param
+
+    client = MlflowClient(tracking_uri=uri)
+    known = client.get_experiment_by_name(experiment)
+    place = known.experiment_id if known else client.create_experiment(experiment)
+    made = []
+    for record in records:
+        start = start_of(record)
+        run = client.create_run(place, start_time=_milliseconds(start), run_name=record.id).info.run_id
+        client.log_batch(run, params=[Param(name, value[:500]) for name, value in facts(record).items()])
+        metrics = [
+            Metric(point.name, point.value, _milliseconds(start + point.seconds), point.step)
+            for point in points(record)
+            if math.isfinite(point.value)
+        ]
+        metrics += [Metric(f"final/{name}", value, _milliseconds(start), 0) for name, value in results(record).items()]
+        for first in range(0, len(metrics), _MOST_AT_ONCE):
+            client.log_batch(run, metrics=metrics[first : first + _MOST_AT_ONCE])
+        last = max((point.seconds for point in points(record)), default=0.0)
+        ending = _ENDINGS.get(record.outcome.status, "FAILED")
+        client.set_terminated(run, ending, _milliseconds(start + last))
+        made.append(run)
+    return made
+
+
+def _milliseconds(seconds: float) -> int:
+    return int(1000 * seconds)

@@ -1,0 +1,104 @@
+"""A record as named numbers over time: what loggers of trainings keep."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainmark.record.record import Record
+
+_OF_AN_EPOCH = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "evaluation_seconds")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One number.
+
+    Args:
+        name: such as ``epoch/test_accuracy``.
+        step: epochs are counted from 1, steps from 0, samples from 0.
+        seconds: on the record's clock.
+    """
+
+    name: str
+    step: int
+    seconds: float
+    value: float
+
+
+def points(record: Record) -> Iterator[Point]:
+    """Every epoch's figures, every step's loss, and what was seen from outside; what is not known is left out.
+
+    The steps of an epoch are spread evenly over its seconds: only its edges were timed.
+    """
+    first = 0
+    for epoch in record.epochs:
+        end = epoch.start_seconds + epoch.seconds
+        yield Point("epoch/seconds", epoch.index + 1, end, epoch.seconds)
+        for name in _OF_AN_EPOCH:
+            if (value := getattr(epoch, name)) is not None:
+                yield Point(f"epoch/{name}", epoch.index + 1, end, value)
+        for number, loss in enumerate(record.step_losses[first : first + epoch.steps]):
+            yield Point(
+                "step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / epoch.steps, loss
+            )
+        first += epoch.steps
+    yield from _samples(record)
+
+
+def start_of(record: Record) -> float:
+    """When its clock read 0, in seconds since 1970; 0 where the record does not tell."""
+    try:
+        return datetime.datetime.fromisoformat(record.created).timestamp()
+    except ValueError:
+        return 0.0
+
+
+def facts(record: Record) -> dict[str, str]:
+    """What the run was, in words."""
+    named = {
+        "workload": record.workload.name,
+        "backend": record.backend.name,
+        "version": record.backend.version,
+        "style": record.backend.style,
+        "device": record.device.id,
+        "device_name": record.device.name,
+        "precision": record.backend.precision,
+        "machine": record.machine.name,
+        "cpu": record.machine.cpu,
+        "threads": record.threads,
+        "seed": record.seed,
+        "round": record.round,
+        "dataset": record.dataset.name,
+        "parameters": record.model.parameters,
+        "outcome": record.outcome.status,
+        "caveats": " ".join(caveat.value for caveat in record.caveats),
+        "record": record.id,
+    }
+    return {name: str(value) for name, value in named.items() if value not in (None, "")}
+
+
+def results(record: Record) -> dict[str, float]:
+    """Where the run arrived: the numbers that are known and finite."""
+    final = record.final
+    known = {name: getattr(final, name) for name in final.__struct_fields__}
+    known["compile_seconds"] = record.compile_seconds
+    known["joules"] = record.energy.joules if record.energy else None
+    return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
+
+
+def _samples(record: Record) -> Iterator[Point]:
+    samples = record.samples
+    if samples is None:
+        return
+    for column, name in (("tree_cpu_percent", "cpu_percent"), ("tree_resident_bytes", "resident_bytes")):
+        for row, (second, value) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
+            if value is not None:
+                yield Point(f"seen/{name}", row, second, value)
+    for column in ("gpu_percent", "gpu_memory_bytes", "gpu_watts"):
+        for row, (second, values) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
+            for gpu, value in enumerate(values):
+                if value is not None:
+                    yield Point(f"seen/{column}/{gpu}", row, second, value)

@@ -1,0 +1,40 @@
+"""Tables as HTML, for notebooks; they look as the notebook's own tables do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from html import escape
+
+from trainmark.report.table import Cell, Column, Table
+
+
+def to_html(tables: Iterable[Table]) -> str:
+    """The tables under each other, each with its title, conditions and notes."""
+    return "\n".join(_one(table) for table in tables)
+
+
+def _one(table: Table) -> str:
+    about = "".join(f"<br><small>{escape(line)}</small>" for line in table.conditions)
+    lines = [f"<p><strong>{escape(table.title)}</strong>{about}</p>"]
+    if table.rows:
+        head = "".join(f'<th scope="col"{_aligned(column)}>{escape(column.title)}</th>' for column in table.columns)
+        body = "".join(
+            f"<tr>{''.join(_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True))}</tr>"
+            for row in table.rows
+        )
+        lines.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    if table.notes:
+        lines.append(f"<p><small>{'<br>'.join(escape(note) for note in table.notes)}</small></p>")
+    return "".join(lines)
+
+
+def _cell(cell: Cell, column: Column) -> str:
+    text = escape(cell.text)
+    if cell.tone == "strong":
+        text = f"<strong>{text}</strong>"
+    detail = f"<br><small>{escape(cell.detail)}</small>" if cell.detail else ""
+    return f"<td{_aligned(column)}>{text}{detail}</td>"
+
+
+def _aligned(column: Column) -> str:
+    return f' style="text-align:{column.align}"'

@@ -1,0 +1,62 @@
+"""What tells groups apart, in as few words as do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trainmark.analysis.groups import Key
+from trainmark.report.conditions import threads
+
+_LONGEST = 60
+
+_ALWAYS: tuple[Callable[[Key], str], ...] = (
+    lambda key: key.backend,
+    lambda key: key.style,
+    lambda key: key.device,
+)
+_WHERE_NEEDED: tuple[Callable[[Key], str], ...] = (
+    threads,
+    lambda key: key.precision,
+    lambda key: f"on {key.machine}",
+    lambda key: key.device_name or "",
+    lambda key: f"python {key.python}",
+    lambda key: key.version or "",
+    lambda key: key.protocol,
+    lambda key: f"{key.dataset}, {key.train_examples:,} examples",
+    lambda key: f"memory limit {key.memory_fraction}" if key.memory_fraction else "",
+    lambda key: f"weights from {key.weights_from}" if key.weights_from else "",
+    lambda key: key.cpu or "",
+    lambda key: f"{key.cores} cores",
+)
+
+
+def labels(keys: Sequence[Key]) -> list[str]:
+    """A name for each, no two alike: backend, style and device, and whatever else is needed to tell them apart."""
+    parts = list(_ALWAYS)
+    for of in _WHERE_NEEDED:
+        if len({_joined(key, parts) for key in keys}) == len(keys):
+            break
+        if len({of(key) for key in keys}) > 1:
+            parts.append(of)
+    names = [_short(_joined(key, parts)) for key in keys]
+    return [name if names.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(names, 1)]
+
+
+def apart(these: Key, those: Key) -> tuple[str, str, str]:
+    """Names for two groups, of no more than what differs, and what they share: `` with torch fast``, `` on cpu``."""
+    pairs = [(of(these), of(those)) for of in _ALWAYS]
+    if all(here == there for here, there in pairs):
+        first, second = labels([these, those])
+        return first, second, ""
+    here, there = (" ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1))
+    *how, where = (a if a == b else "" for a, b in pairs)
+    shared = " ".join(filter(None, how))
+    return here, there, (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
+
+
+def _joined(key: Key, parts: Sequence[Callable[[Key], str]]) -> str:
+    return " ".join(word for of in parts if (word := of(key)))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"

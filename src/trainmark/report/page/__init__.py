@@ -1,0 +1,184 @@
+"""One self-contained page about records: opens offline, asks no host for anything, and prints."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark import units
+from trainmark.analysis.agreement import PublishedResult
+from trainmark.analysis.results import Comparison
+from trainmark.record.record import Record
+from trainmark.report.charts import of_work
+from trainmark.report.charts.breakdown import breakdown
+from trainmark.report.charts.chart import Chart, Side, Work
+from trainmark.report.charts.load import loads
+from trainmark.report.charts.roofline import rooflines
+from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
+from trainmark.report.comparison_table import comparison_tables
+from trainmark.report.csv_text import to_csv
+from trainmark.report.explained import Explained
+from trainmark.report.machines_table import machines_table
+from trainmark.report.published_table import published_tables
+from trainmark.report.runs_table import runs_table
+from trainmark.report.table import Table
+from trainmark.report.verdict import Verdict, verdict
+from trainmark.report.works import works
+
+_FOLDER = Path(__file__).parent
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_MOST_LOADS = 6
+"""Sides of a workload whose load is drawn; more would hide what matters."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A workload: the answer, the table, the pictures."""
+
+    work: Work
+    verdict: Verdict
+    table: Table
+    charts: tuple[Chart, ...]
+    loads: tuple[tuple[str, tuple[Chart, ...]], ...]
+    loads_left_out: int
+
+    @property
+    def anchor(self) -> str:
+        """Of its heading."""
+        return re.sub(r"[^a-z0-9]+", "-", self.work.title.lower()).strip("-")[:60]
+
+
+def page(
+    records: Sequence[Record],
+    comparison: Comparison,
+    published: Sequence[PublishedResult] = (),
+    explained: Sequence[Explained] = (),
+    *,
+    title: str = "trainmark report",
+    made_with: str = "trainmark",
+) -> str:
+    """The whole page, as HTML.
+
+    Args:
+        records: that it is about, at least one.
+        comparison: of those.
+        published: what was published about their workloads, beside what was measured.
+        explained: steps that were taken apart.
+        made_with: what, for the last line.
+    """
+    import jinja2
+    import markupsafe
+
+    every = works(records, comparison)
+    sections = [_section(work, table) for work, table in zip(every, comparison_tables(comparison), strict=True)]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_FOLDER),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_printable,
+    )
+    environment.filters["csv"] = _as_link
+    charts = _Charts()
+    body = environment.get_template("body.html").render(
+        title=title,
+        about=_about(records),
+        sections=sections,
+        breakdown=breakdown(explained),
+        rooflines=list(rooflines(every)),
+        machines=machines_table(records),
+        published=published_tables(published),
+        runs=runs_table(records),
+        charts=charts,
+        made_with=made_with,
+    )
+    # The body has been escaped; all else is ours, and JSON that can't end a script.
+    ours = {"body": body, "style": _style(), "specs": charts.as_json(), "vega": _vega(), "script": _script()}
+    whole: str = environment.get_template("page.html").render(
+        title=title, **{name: markupsafe.Markup(text) for name, text in ours.items()}
+    )
+    return whole
+
+
+class _Charts:
+    """The charts of a page by their ids."""
+
+    def __init__(self) -> None:
+        self._specs: dict[str, dict[str, Any]] = {}
+
+    def add(self, chart: Chart) -> str:
+        """Keep it; returns its id."""
+        name = f"chart-{len(self._specs) + 1}"
+        spec = chart.spec(ON_PAGE.config())
+        spec.pop("$schema", None)
+        self._specs[name] = spec
+        return name
+
+    def as_json(self) -> str:
+        """For a script element, which only ``</`` and ``<!--`` could end or change."""
+        return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def _section(work: Work, table: Table) -> Section:
+    seen = [side for side in work.sides if side.records]
+    return Section(
+        work=work,
+        verdict=verdict(work),
+        table=table,
+        charts=tuple(of_work(work)),
+        loads=tuple((side.label, made) for side in seen[:_MOST_LOADS] if (made := _loads(side))),
+        loads_left_out=max(len(seen) - _MOST_LOADS, 0),
+    )
+
+
+def _loads(side: Side) -> tuple[Chart, ...]:
+    return tuple(loads(side))
+
+
+def _about(records: Sequence[Record]) -> str:
+    machines = list(dict.fromkeys(record.machine.name for record in records))
+    first, last = min(record.created for record in records), max(record.created for record in records)
+    when = units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"
+    where = machines[0] if len(machines) == 1 else f"{len(machines)} machines"
+    return f"{units.many(len(records), 'run')} on {where}, {when}"
+
+
+def _as_link(table: Table) -> str:
+    """The rows as CSV, as an address that needs no host."""
+    return "data:text/csv;base64," + base64.b64encode(to_csv([table]).encode()).decode()
+
+
+def _printable(value: Any) -> Any:
+    """Text without control characters, which HTML may not hold; what is HTML already (it has ``__html__``) stays."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def _style() -> str:
+    text = (_FOLDER / "page.css").read_text()
+    return text.replace("/*light*/", _colours(LIGHT)).replace("/*dark*/", _colours(DARK))
+
+
+def _colours(theme: Theme) -> str:
+    named = {"paper": theme.background, "ink": theme.ink, "quiet": theme.quiet, "line": theme.line}
+    named |= {f"side-{number}": colour for number, colour in enumerate(theme.sides, 1)}
+    return " ".join(f"--{name}: {colour};" for name, colour in named.items())
+
+
+def _script() -> str:
+    return (_FOLDER / "page.js").read_text()
+
+
+def _vega() -> str:
+    """Vega, Vega-Lite and Vega-Embed, whole: the page asks nobody for them."""
+    import vl_convert
+
+    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
+    return bundle.replace("</script", "<\\/script")

@@ -1,0 +1,81 @@
+"""Every run, a line each: also those that failed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark import units
+from trainmark.analysis.summary import summarize
+from trainmark.record.record import Record
+from trainmark.report.table import Cell, Column, Row, Table, Tone
+
+_TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
+
+
+def runs_table(records: Sequence[Record]) -> Table:
+    """In the order measured."""
+    return Table(
+        title="Every run",
+        conditions=(),
+        columns=(
+            Column("record"),
+            Column("workload"),
+            Column("backend"),
+            Column("style"),
+            Column("device"),
+            Column("round", "right"),
+            Column("seed", "right"),
+            Column("outcome"),
+            Column("epochs", "right"),
+            Column("epoch", "right"),
+            Column("training", "right"),
+            Column("test\nacc.", "right"),
+            Column("caveats"),
+        ),
+        rows=tuple(_row(record) for record in records),
+    )
+
+
+def _row(record: Record) -> Row:
+    run, outcome = summarize(record), record.outcome
+    caveats = " ".join(caveat.value for caveat in record.caveats)
+    cells = (
+        Cell(record.id),
+        Cell(record.workload.name),
+        Cell(f"{record.backend.name} {record.backend.version or ''}".strip()),
+        Cell(record.backend.style),
+        Cell(record.device.id),
+        Cell(str(record.round), value=record.round),
+        Cell(str(record.seed), value=record.seed),
+        Cell(outcome.status, outcome.reason or "", _TONES.get(outcome.status, "doubtful")),
+        Cell(str(len(record.epochs)), value=len(record.epochs)),
+        Cell(units.seconds(run.epoch_seconds), value=run.epoch_seconds),
+        Cell(units.seconds(run.training_seconds), value=run.training_seconds),
+        Cell(units.percent(run.test_accuracy), value=run.test_accuracy),
+        Cell(caveats),
+    )
+    return Row(
+        cells,
+        data={
+            "record": record.id,
+            "created": record.created,
+            "workload": record.workload.name,
+            "backend": record.backend.name,
+            "version": record.backend.version,
+            "style": record.backend.style,
+            "device": record.device.id,
+            "machine": record.machine.name,
+            "round": record.round,
+            "seed": record.seed,
+            "outcome": outcome.status,
+            "reason": outcome.reason,
+            "epochs": len(record.epochs),
+            "epoch_seconds": run.epoch_seconds,
+            "training_seconds": run.training_seconds,
+            "train_loss": run.train_loss,
+            "train_accuracy": run.train_accuracy,
+            "test_loss": run.test_loss,
+            "test_accuracy": run.test_accuracy,
+            "caveats": caveats,
+        },
+    )

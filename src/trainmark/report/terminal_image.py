@@ -1,0 +1,36 @@
+"""An image in a terminal: two pixels a character where there are colours, else shades."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_SHADES = " ░▒▓█"
+
+
+def draw_image(screen: Console, image: NDArray[Any]) -> None:
+    """Print ``[height, width, channels]`` of bytes, one channel or three."""
+    from rich.text import Text
+
+    if screen.color_system is None:
+        grey = image.mean(axis=2)
+        for line in grey:
+            screen.print(Text("".join(2 * _SHADES[int(value * len(_SHADES) / 256)] for value in line).rstrip()))
+        return
+    colours = np.broadcast_to(image, (*image.shape[:2], 3))
+    for row in range(0, len(colours), 2):
+        upper, lower = colours[row], colours[min(row + 1, len(colours) - 1)]
+        line = Text()
+        for above, below in zip(upper, lower, strict=True):
+            line.append("▀", style=f"{_hex(above)} on {_hex(below)}")
+        screen.print(line)
+
+
+def _hex(pixel: NDArray[Any]) -> str:
+    red, green, blue = (int(value) for value in pixel)
+    return f"#{red:02x}{green:02x}{blue:02x}"

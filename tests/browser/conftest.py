@@ -1,0 +1,69 @@
+"""A real browser, headless, with pages opened from files as a double-click would."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+
+@dataclass
+class Opened:
+    """A page, with all that it complained about and asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+class Window:
+    """Opens pages, each in a window of its own."""
+
+    def __init__(self, browser: Browser, folder: Path) -> None:
+        self._browser, self._folder = browser, folder
+
+    def open(self, html: str, **context: Any) -> Opened:
+        """Show ``html`` and wait until everything is drawn."""
+        file = self._folder / "page.html"
+        file.write_text(html)
+        page = self._browser.new_context(**context).new_page()
+        opened = Opened(page)
+        page.on(
+            "console", lambda said: opened.complaints.append(said.text) if said.type in ("error", "warning") else None
+        )
+        page.on("pageerror", lambda error: opened.complaints.append(str(error)))
+        page.on("request", lambda request: opened.requests.append(request.url))
+        page.goto(file.as_uri())
+        page.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
+        return opened
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed (apt install chromium)")
+    if importlib.util.find_spec("playwright") is None:
+        pytest.skip("playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # As root in a container there is no sandbox to be had; the pages are our own.
+        made = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+@pytest.fixture
+def window(browser: Browser, tmp_path: Path) -> Window:
+    """Where pages are opened."""
+    return Window(browser, tmp_path)

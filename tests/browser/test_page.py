@@ -1,0 +1,112 @@
+"""The report page in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Window
+from tests.browser.samples import full_records, hostile_records
+from trainmark.analysis.comparison import compare
+from trainmark.record.record import Record
+from trainmark.report.page import page
+
+
+def made(records: Sequence[Record], **changes: Any) -> str:
+    return page(records, compare(records), **changes)
+
+
+@pytest.fixture(scope="module")
+def html() -> str:
+    """Two devices, with everything that can be drawn."""
+    return made(full_records())
+
+
+def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(window: Window, html: str) -> None:
+    opened = window.open(html)
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in opened.requests if url.startswith("file:")]) == 1
+
+
+def test_every_chart_has_marks_and_words(window: Window, html: str) -> None:
+    opened = window.open(html)
+    for part in opened.page.query_selector_all("details.load"):
+        part.evaluate("part => { part.open = true; }")
+    opened.page.wait_for_function("() => document.querySelectorAll('.drawing:empty').length === 0")
+    drawings = opened.page.query_selector_all(".drawing")
+    assert len(drawings) > 15
+    for drawing in drawings:
+        words = drawing.get_attribute("aria-label") or ""
+        assert len(words) > 30
+        marks = drawing.query_selector_all("svg [class*=mark-] path, svg [class*=mark-] line, svg .mark-text text")
+        assert marks, words
+        assert "could not be drawn" not in drawing.inner_text()
+
+
+def test_a_column_sorts_both_ways_by_its_numbers(window: Window, html: str) -> None:
+    opened = window.open(html)
+    table = opened.page.query_selector("main section:nth-of-type(2) table")
+    assert table is not None
+
+    def column() -> list[str]:
+        return [cell.inner_text().split("\n")[0] for cell in table.query_selector_all("tbody tr td:nth-child(5)")]
+
+    header = table.query_selector("thead th:nth-child(5)")
+    assert header is not None
+    assert "epoch" in header.inner_text()
+    button = header.query_selector("button")
+    assert button is not None
+    button.click()
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert column() == ["255 ms", "2.04 s"], "by seconds, and not as text"
+    button.press("Enter")
+    assert header.get_attribute("aria-sort") == "descending"
+    assert column() == ["2.04 s", "255 ms"]
+
+
+def test_a_phone_need_not_scroll_sideways(window: Window, html: str) -> None:
+    opened = window.open(html, viewport={"width": 390, "height": 844})
+    assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_serious_stands_in_the_way_of_anybody(window: Window, html: str, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    opened = window.open(html, color_scheme=scheme)
+    found = axe.Axe().run(opened.page).response["violations"]
+    serious = [each for each in found if each["impact"] in ("serious", "critical")]
+    assert serious == [], [(each["id"], [node["html"][:200] for node in each["nodes"][:3]]) for each in serious]
+
+
+def test_the_scheme_follows_the_reader_and_can_be_changed(window: Window, html: str) -> None:
+    opened = window.open(html, color_scheme="dark")
+
+    def background() -> str:
+        colour: str = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        return colour
+
+    dark = background()
+    opened.page.click("#theme")
+    assert background() == "rgb(255, 255, 255)" != dark
+
+
+def test_strings_of_a_record_are_only_ever_text(window: Window) -> None:
+    opened = window.open(made(hostile_records(), title="<b>&</b>", made_with="<script>window.broken = 3</script>"))
+    assert opened.page.evaluate("window.broken") is None
+    assert opened.complaints == []
+    assert opened.page.query_selector("img") is None
+    assert opened.page.title() == "<b>&</b>"
+    assert opened.page.query_selector("section table") is not None
+    text = opened.page.inner_text("main")
+    assert "window.broken = 1" in text
+    assert "{{7*7}}" in text
+    assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= opened.page.viewport_size["width"]  # type: ignore[index]
+
+
+def test_a_hostile_chart_is_drawn(window: Window) -> None:
+    opened = window.open(made(hostile_records()))
+    for drawing in opened.page.query_selector_all(".drawing"):
+        assert "could not be drawn" not in drawing.inner_text()

@@ -1,0 +1,111 @@
+"""``trainmark`` as a library: objects that show themselves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trainmark
+from tests.browser.samples import full_records
+from tests.records import a_record, write_all
+from trainmark.api import Compared, Records
+from trainmark.errors import TrainmarkError, UnknownName, UsageError
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Compared:
+    """Two devices in five rounds, from a folder."""
+    return trainmark.load_records(write_all(tmp_path, full_records())).compare()
+
+
+def test_importing_it_imports_nothing_of_it() -> None:
+    script = "import sys, trainmark; print([name for name in sys.modules if name.startswith('trainmark.')])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_name_that_it_has_not() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'runs'"):
+        trainmark.runs  # noqa: B018
+
+
+def test_records_are_a_sequence(tmp_path: Path) -> None:
+    records = trainmark.load_records(write_all(tmp_path, full_records(2)))
+    assert len(records) == 4
+    assert records[0].device.id == "cpu"
+    assert isinstance(records[1:], Records)
+    assert [record.round for record in records] == [0, 0, 1, 1]
+    assert repr(records) == "<4 trainmark records>"
+    assert "<table>" in records._repr_html_()
+
+
+def test_a_comparison_shows_itself(compared: Compared) -> None:
+    assert "8.00× faster" in compared._repr_html_()
+    assert "8.00× faster" in repr(compared)
+    assert trainmark.compare(list(compared.records), baseline="device=cuda:0").comparison.groups[0].speedup.ratio == (
+        pytest.approx(1 / 8)
+    )
+
+
+def test_html_of_a_record_is_only_ever_text() -> None:
+    html = trainmark.compare([a_record(machine="<script>x</script>")])._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas"])
+def test_frames(compared: Compared, library: str) -> None:
+    pytest.importorskip(library, reason=f"{library} is not installed")
+    groups, runs, epochs = (
+        compared.to_frame(library),
+        compared.records.to_frame(library),
+        compared.records.epochs(library),
+    )
+    assert type(groups).__module__.startswith(library)
+    assert list(groups["device"]) == ["cpu", "cuda:0"]
+    assert len(runs) == 10
+    assert len(epochs) == 60
+    assert list(epochs["test_accuracy"])[5] == pytest.approx(0.97)
+
+
+def test_a_frame_of_another_library(compared: Compared) -> None:
+    with pytest.raises(UnknownName, match="pandas"):
+        compared.to_frame("panda")
+
+
+def test_charts_and_pages_can_be_kept(compared: Compared, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    compared.save_chart(tmp_path / "epochs.svg", "epochs")
+    assert (tmp_path / "epochs.svg").read_text().startswith("<svg")
+    assert compared.chart("pace").to_dict()["vconcat"]
+    assert compared.report(tmp_path / "page.html").read_text().startswith("<!doctype html>")
+    with pytest.raises(UnknownName, match="epochs"):
+        compared.chart("epoch")
+    with pytest.raises(UsageError, match=r"\.svg or \.png"):
+        compared.save_chart(tmp_path / "epochs.gif")
+
+
+@pytest.mark.parametrize("baseline", ["cpu", "device=", "=cpu"])
+def test_a_baseline_that_can_not_be_read(compared: Compared, baseline: str) -> None:
+    with pytest.raises(UsageError, match="KEY=VALUE"):
+        compared.records.compare(baseline=baseline)
+
+
+def test_what_is_trained_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For real, with the built-in backend, in a process of its own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("TRAINMARK_DATA", raising=False)
+    records = trainmark.run(
+        "mnist-mlp128", backend="numpy", device="cpu", repeats=1, steps=5, dataset="synthetic-digits",
+        out=tmp_path / "out", quiet=True,
+    )  # fmt: skip
+    assert [record.outcome.status for record in records] == ["ok"]
+    assert len(trainmark.load_records(tmp_path / "out")) == 1
+
+
+def test_what_can_not_be_trained_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(TrainmarkError, match="mnist-mlp128"):
+        trainmark.run("mnist-mlp12", out=tmp_path, quiet=True)
