@@ -209,7 +209,8 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
     """What was found beside what was planted, as shares of a step; both are estimates, so both have an interval."""
-    largest = max((each for each in found["shares"] if not each["on_top"]), key=lambda each: each["share"])
+    certain = [each for each in found["shares"] if not each["on_top"] and (each["low"] is None or each["low"] > 0)]
+    largest = max(certain, key=lambda each: each["share"], default={"cause": "none"})
     if case.batch is not None:
         advice = next(each for each in found["advice"] if each["batch"])
         low, value, high = (1 - 1 / advice[key] for key in ("low", "promise", "high"))

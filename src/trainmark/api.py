@@ -9,12 +9,13 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from trainmark.analysis import comparison as comparisons
+from trainmark.analysis.agreement import agree
 from trainmark.analysis.groups import Dimension
 from trainmark.analysis.results import Comparison
-from trainmark.errors import UnknownName, UsageError
+from trainmark.errors import UsageError
 from trainmark.record import store
 from trainmark.record.record import Record
 from trainmark.report.flat import flat_group
@@ -22,6 +23,9 @@ from trainmark.report.frame import frame
 from trainmark.report.html_text import to_html
 from trainmark.report.runs_table import runs_table
 from trainmark.report.tables import comparison_markdown, tables_of
+
+if TYPE_CHECKING:
+    from trainmark.report.charts.chart import Work
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,39 +96,32 @@ class Compared:
             UnknownName: no such chart.
             UsageError: the records don't hold what it shows.
         """
-        from trainmark.report.files import together
+        from trainmark.report.files import chosen, together
 
-        return together(self._charts(name))
+        return together(chosen(self._works(), [name]))
 
-    def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> None:
-        """Write that chart to a file that ends in ``.svg`` or ``.png``."""
-        from trainmark.report import files
+    def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> Path:
+        """Write that chart to a file that ends in ``.svg`` or ``.png``; returns where it is."""
+        from trainmark.report.files import drawn
 
-        path = Path(path)
-        if path.suffix not in (".svg", ".png"):
-            raise UsageError(f"{path} can't be drawn", expected="a name that ends in .svg or .png")
-        charts = self._charts(name)
-        path.write_bytes(files.svg(charts).encode() if path.suffix == ".svg" else files.png(charts))
+        store.write_atomically(Path(path), drawn(Path(path), self._works(), [name]))
+        return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
         """Write the page about these records; returns where it is."""
+        from trainmark.report.extras import require_extras
         from trainmark.report.page import page
 
-        Path(path).write_text(page(self.records, self.comparison, title=title))
+        require_extras("report")
+        published = [result for result in agree(self.records) if result.key is not None]
+        text = page(self.records, self.comparison, published, title=title)
+        store.write_atomically(Path(path), text.encode(errors="replace"))
         return Path(path)
 
-    def _charts(self, name: str) -> list[Any]:
-        from trainmark.report.charts import NAMES, charts
-        from trainmark.report.extras import require_extras
+    def _works(self) -> list[Work]:
         from trainmark.report.works import works
 
-        require_extras("report")
-        if name not in NAMES:
-            raise UnknownName("chart", name, NAMES)
-        drawn = charts(works(self.records, self.comparison), [name])
-        if not drawn:
-            raise UsageError(f"there is nothing to draw for {name}", expected="records that hold what the chart shows")
-        return drawn
+        return works(self.records, self.comparison)
 
 
 def load_records(*paths: str | os.PathLike[str]) -> Records:
@@ -154,6 +151,8 @@ def compare(
     if isinstance(records, (str, os.PathLike)):
         records = load_records(records)
     every = records if isinstance(records, Records) else Records(tuple(records))
+    if not every:
+        raise UsageError("there is nothing to compare", expected="one record at least", found="none")
     pair = None
     if baseline is not None:
         key, sign, value = baseline.partition("=")

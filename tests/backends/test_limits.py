@@ -24,7 +24,7 @@ asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size 
 small, large = (best_seconds(limits.products(each), time.perf_counter, 0.1) for each in asked)
 grown = large / small
 if isinstance(limits, Convolving):
-    layers = ([Convolution(batch, 24, 24, 8, 5, 16, True, 2)] for batch in (4, 64))
+    layers = ([Convolution(batch, 24, 24, 8, 5, 16, True, 2)] for batch in (4, 256))
     small, large = (best_seconds(limits.convolutions(each), time.perf_counter, 0.1) for each in layers)
     assert large > 6 * small, (small, large)
 else:

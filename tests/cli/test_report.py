@@ -113,3 +113,20 @@ def test_no_framework_is_imported(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_copy_of_a_folder_counts_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, two = (write_all(tmp_path / name, full_records(3)) for name in ("a", "b"))
+    assert run(["report", str(one), str(two), "-o", str(tmp_path / "page.html"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 6
+
+
+def test_a_workload_that_can_not_be_read_leaves_the_rest_of_the_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    foreign = a_record()
+    foreign.workload.spec.clear()
+    foreign.workload.spec["name"] = "future"
+    folder = write_all(tmp_path / "records", [foreign])
+    assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
+    assert "nothing is held against what was published" in capsys.readouterr().err

@@ -159,3 +159,17 @@ def test_what_can_not_be_done_is_said(
     code, _, err = command.run("predict", *(str(record) if each == "RECORD" else each for each in arguments))
     assert code == 2
     assert said in err
+
+
+def test_a_report_shows_what_the_network_sees(command: CommandLine, record: Path, tmp_path: Path) -> None:
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    page = tmp_path / "page.html"
+    code, _, err = command.run("report", str(command.out), "-o", str(page))
+    assert code == 0, err
+    html = page.read_text()
+    assert "What the network sees" in html
+    assert html.count('<img src="data:image/png;base64,') == 16
+    assert "test example 0: " in html
+    record.with_suffix(".safetensors").write_bytes(b"broken")
+    assert command.run("report", str(command.out), "-o", str(page))[0] == 0
+    assert "What it sees can&#39;t be drawn" in page.read_text()

@@ -142,7 +142,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
 
 
 def _reached(records: Sequence[Record]) -> Reached | None:
-    until = records[0].workload.spec["schedule"].get("until") if records else None
+    until = records[0].workload.spec.get("schedule", {}).get("until") if records else None
     if until is None:
         return None
     seconds = [each.final.time_to_target_seconds for each in records if each.final.time_to_target_seconds is not None]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from trainmark.analysis import datasheet
 from trainmark.record.record import Record
 from trainmark.workload import traffic
+from trainmark.workload.decode import Misfit
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -109,7 +110,10 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     limit = limits.get(place_of(record))
     if limit is None or samples_per_second is None or not record.epochs:
         return None
-    workload = Workload.from_data(record.workload.spec)
+    try:
+        workload = Workload.from_data(record.workload.spec)
+    except Misfit:  # another trainmark's
+        return None
     batch = record.epochs[0].examples / record.epochs[0].steps
     flops = batch * record.model.training_flops_per_example
     moved = traffic.compulsory(

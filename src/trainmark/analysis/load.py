@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record, Samples
 
-MOST_WINDOWS = 120
+MOST_WINDOWS, FEWEST_WINDOWS = 120, 24
+MOST_CELLS = 4_000
+"""Windows times cores: what a picture of many cores may hold."""
 
 _Column = Sequence[float | None]
 
@@ -53,7 +55,7 @@ class Load:
         return self.rows > len(self.windows)
 
 
-def load_of(records: Sequence[Record], most: int = MOST_WINDOWS) -> Load | None:
+def load_of(records: Sequence[Record]) -> Load | None:
     """Of the run whose epochs were nearest to the median of ``records``; None where none was seen."""
     seen = [record for record in records if record.samples is not None and len(record.samples.t) > 1]
     paces = [(record, summarize(record).epoch_seconds) for record in seen]
@@ -63,6 +65,8 @@ def load_of(records: Sequence[Record], most: int = MOST_WINDOWS) -> Load | None:
     middle = statistics.median_low([seconds for _, seconds in known])
     record = next(record for record, seconds in known if seconds == middle)
     assert record.samples is not None
+    cores = max((len(line) for line in record.samples.cpu_percent or ()), default=1)
+    most = max(FEWEST_WINDOWS, min(MOST_WINDOWS, MOST_CELLS // max(cores, 1)))
     return Load(record, _windows(record.samples, most), len(record.samples.t))
 
 

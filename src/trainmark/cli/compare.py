@@ -155,19 +155,10 @@ def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
 
 
 def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], comparison: Comparison) -> None:
-    from trainmark.errors import UsageError
-    from trainmark.report import files
-    from trainmark.report.charts import charts
+    from trainmark.report.files import drawn
     from trainmark.report.works import works
 
-    drawn = charts(works(records, comparison), names)
-    if not drawn:
-        raise UsageError(
-            f"there is nothing to draw for {', '.join(names)}",
-            expected="records that hold what the chart shows",
-            fix="A speed-up needs two groups of one workload; another --chart may have enough.",
-        )
-    write_file(path, files.svg(drawn).encode() if path.suffix == ".svg" else files.png(drawn))
+    write_file(path, drawn(path, works(records, comparison), names))
     click.echo(f"trainmark: wrote {path}", err=True)
 
 

@@ -237,6 +237,10 @@ def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict
         print_json(
             {
                 "record": record.id,
+                "workload": record.workload.name,
+                "backend": record.backend.name,
+                "style": record.backend.style,
+                "device": record.device.id,
                 "not_measured_because": why_not,
                 "step_seconds": attribution.step_seconds.value,
                 "shares": attribution.shares,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -57,12 +59,30 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
         write_file(Path(output), comparison_markdown(compare(records)).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
-        written = [str(folder) for folder in to_tensorboard(records, Path(output))]
+        with _told(output, OSError):
+            written = [str(folder) for folder in to_tensorboard(records, Path(output))]
     else:
         require_extras("mlflow")
-        written = to_mlflow(records, output)
+        from mlflow.exceptions import MlflowException
+
+        with _told(output, OSError, MlflowException):
+            written = to_mlflow(records, output)
     if as_json:
         print_json({"to": form, "records": len(records), "written": written})
     else:
-        click.echo(f"trainmark: wrote {len(records):,} records to {output}", err=True)
+        already = len(records) - len(written) if form == "mlflow" else 0
+        there = f"; {already:,} were there already" if already else ""
+        click.echo(f"trainmark: wrote {len(records) - already:,} records to {output}{there}", err=True)
     return OK
+
+
+@contextlib.contextmanager
+def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
+    """What another library raises, as an error that says where it could not write."""
+    from trainmark.errors import OutputError
+
+    try:
+        yield
+    except kinds as error:
+        first_line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise OutputError(f"can't write to {output}", found=first_line, fix="Give another place with -o.") from error

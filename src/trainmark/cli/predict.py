@@ -118,14 +118,14 @@ def _picture(path: Path, subject: Subject, found: Predictions, data: Dataset) ->
     right, wrong = examples(found, data.test.images)
     record = subject.record
     title = f"{record.workload.name}, {record.backend.name} {record.backend.style}"
-    drawn = grid(right, wrong, _names(subject), title)
+    drawn = grid(right, wrong, _names(subject, found), title)
     return svg_to_png(drawn) if path.suffix == ".png" else drawn.encode()
 
 
-def _names(subject: Subject) -> tuple[str, ...]:
+def _names(subject: Subject, found: Predictions) -> tuple[str, ...]:
     from trainmark.data.catalog import find
 
-    return find(subject.data.name).classes
+    return find(subject.data.name).class_names(found.classes)
 
 
 def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, 
         "accuracy": found.accuracy,
         "recorded_accuracy": recorded,
         "reproduced": recorded == found.accuracy,
-        "classes": _names(subject),
+        "classes": _names(subject, found),
         "confusion": confusion(found).tolist(),
         "notes": subject.notes,
     }
@@ -159,7 +159,7 @@ def _show(subject: Subject, found: Predictions, data: Dataset, index: int | None
     from trainmark.report.terminal import draw
     from trainmark.report.terminal_image import draw_image
 
-    screen, names, record = console(), _names(subject), subject.record
+    screen, names, record = console(), _names(subject, found), subject.record
     if index is not None:
         draw_image(screen, data.test.images[index])
         screen.print()

@@ -10,7 +10,7 @@ import click
 
 from trainmark import __version__
 from trainmark.cli.main import OK
-from trainmark.cli.options import baseline_option
+from trainmark.cli.options import baseline_option, cache_dir, data_dir_option, environment_dir
 from trainmark.cli.output import json_option, print_json, write_file
 
 EPILOG = """\b
@@ -22,7 +22,8 @@ Examples:
 
 \b
 The page holds everything it needs: it opens offline, also by double-click, and prints.
-It is made from records alone; no framework is needed.
+It is made from records alone; no framework is needed. Where weights stand beside a record (run --save-weights)
+and the data are at hand, it shows what the network sees, too.
 """
 
 
@@ -47,6 +48,7 @@ It is made from records alone; no framework is needed.
     metavar="FILE",
     help="What trainmark explain --json wrote, to be drawn too.",
 )
+@data_dir_option
 @json_option
 def command(
     paths: tuple[Path, ...],
@@ -54,6 +56,7 @@ def command(
     title: str,
     baseline: tuple[str, str] | None,
     explanations: tuple[Path, ...],
+    data_dir: Path | None,
     as_json: bool,
 ) -> int:
     """Write a page with the answer, tables and charts about records.
@@ -62,25 +65,41 @@ def command(
     """
     from trainmark.analysis.agreement import agree
     from trainmark.analysis.comparison import compare
-    from trainmark.record.store import load
+    from trainmark.errors import RecordError
+    from trainmark.execute.request import Request
+    from trainmark.record.store import load_with_files
     from trainmark.report.explained import read_explained
     from trainmark.report.extras import require_extras
     from trainmark.report.page import page
+    from trainmark.study.gallery import galleries
 
     require_extras("report")
-    records = load(paths)
+    found = load_with_files(paths)
+    records, files = [record for record, _ in found], {record.id: file for record, file in found}
     comparison = compare(records, baseline=baseline)
+    try:
+        published = [result for result in agree(records) if result.key is not None]
+    except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
+        click.echo(f"trainmark: nothing is held against what was published: {error}", err=True)
+        published = []
     text = page(
         records,
         comparison,
-        [result for result in agree(records) if result.key is not None],
+        published,
         [read_explained(path) for path in explanations],
+        galleries(
+            records,
+            files,
+            Request(data_dir=data_dir, environment=environment_dir()),
+            cache_dir(),
+            told=lambda name: click.echo(f"trainmark: what the weights of {name} see ...", err=True),
+        ),
         title=title,
         made_with=f"trainmark {__version__}: {shlex.join(['trainmark', *sys.argv[1:]])}",
-    )
-    write_file(output, text.encode())
+    ).encode(errors="replace")  # a command line need not be Unicode
+    write_file(output, text)
     if as_json:
-        print_json({"output": str(output), "records": len(records), "bytes": len(text.encode())})
+        print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
         click.echo(f"trainmark: wrote {output}", err=True)
     return OK

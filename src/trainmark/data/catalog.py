@@ -70,6 +70,10 @@ class KnownDataset:
         """Whether it is made by code and not fetched."""
         return not self.mirrors
 
+    def class_names(self, classes: int) -> tuple[str, ...]:
+        """Of so many outputs of a network, which may have more than there are labels."""
+        return (*self.classes, *(f"class {number}" for number in range(len(self.classes), classes)))[:classes]
+
     def examples(self, split: SplitName) -> int:
         """How many examples the whole split has."""
         return sum(file.examples for file in self.files if file.split == split and file.holds != "labels")

@@ -84,6 +84,11 @@ def load(paths: Iterable[Path]) -> list[Record]:
         UsageError: a path that is not there, or a folder without records.
         RecordError: a file that is not a record, or one of a newer schema.
     """
+    return [record for record, _ in load_with_files(paths)]
+
+
+def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
+    """As :func:`load`, each with its file."""
     files: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
@@ -95,15 +100,20 @@ def load(paths: Iterable[Path]) -> list[Record]:
             files[path.resolve()] = None
         else:
             raise UsageError(f"{path} does not exist", expected="a record or a folder of records")
-    records, strays = [], []
+    records: list[tuple[Record, Path]] = []
+    strays: list[ForeignRecord] = []
+    seen: set[bytes] = set()
     for file in files:
         try:
-            records.append(read(file))
+            record = read(file)
+            if (text := codec.encode(record)) not in seen:  # a copy in another folder is the same run
+                records.append((record, file))
+            seen.add(text)
         except ForeignRecord as error:
             strays.append(error)
     if strays:
         raise _all_of(strays)
-    return sorted(records, key=lambda record: (record.created, record.round, record.id))
+    return sorted(records, key=lambda each: (each[0].created, each[0].round, each[0].id))
 
 
 def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
@@ -142,9 +152,9 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
-def safe_name(text: str) -> str:
+def safe_name(text: str, longest: int = 60) -> str:
     """``text`` as a part of a file name: letters, digits, dots and dashes only, and not many."""
-    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:60] or "x"
+    return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:longest] or "x"
 
 
 def _unwritable(folder: Path, error: OSError) -> OutputError:

@@ -23,6 +23,11 @@ def to_csv(tables: Iterable[Table]) -> str:
         text = io.StringIO()
         writer = csv.DictWriter(text, keys, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
         written.append(text.getvalue())
     return "\n".join(written)
+
+
+def _cell(value: Scalar) -> Scalar:
+    """Text that a spreadsheet would take for a formula begins with an apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value

@@ -3,49 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from trainmark.report.charts.chart import Chart
+from trainmark.errors import UnknownName, UsageError
+from trainmark.report.charts import NAMES, charts
+from trainmark.report.charts.chart import Chart, Work
 from trainmark.report.charts.theme import LIGHT
+from trainmark.report.extras import require_extras
 
+ENDINGS = (".svg", ".png")
 WIDTH = 640
 _PNG_SCALE = 2.0
 
 
-def svg(charts: Sequence[Chart], width: int = WIDTH) -> str:
+def svg(every: Sequence[Chart], width: int = WIDTH) -> str:
     """Below each other, for papers and slides: titles, real colours, so many pixels wide."""
     import vl_convert
 
-    drawn: str = vl_convert.vegalite_to_svg(_spec(charts, width))
-    return drawn
+    text: str = vl_convert.vegalite_to_svg(_spec(every, width))
+    return text
 
 
-def png(charts: Sequence[Chart], width: int = WIDTH) -> bytes:
+def png(every: Sequence[Chart], width: int = WIDTH) -> bytes:
     """The same in pixels, two for each."""
     import vl_convert
 
-    drawn: bytes = vl_convert.vegalite_to_png(_spec(charts, width), scale=_PNG_SCALE)
-    return drawn
+    pixels: bytes = vl_convert.vegalite_to_png(_spec(every, width), scale=_PNG_SCALE)
+    return pixels
 
 
-def together(charts: Sequence[Chart], width: int = WIDTH) -> Any:
+def drawn(path: Path, works: Sequence[Work], names: Sequence[str]) -> bytes:
+    """The charts that are called so, as the end of ``path`` says: ``.svg`` or ``.png``.
+
+    Raises:
+        UsageError: another end, or nothing to draw.
+        UnknownName: no such chart.
+        NotInstalled: what draws is not there.
+    """
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"{path} can't be drawn", expected=f"a name that ends in {' or '.join(ENDINGS)}")
+    found = chosen(works, names)
+    return svg(found).encode() if path.suffix == ".svg" else png(found)
+
+
+def chosen(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:
+    """The charts that are called so; raises as :func:`drawn`."""
+    require_extras("report")
+    for name in names:
+        if name not in NAMES:
+            raise UnknownName("chart", name, NAMES)
+    found = charts(works, names)
+    if not found:
+        raise UsageError(
+            f"there is nothing to draw for {', '.join(names)}",
+            expected="records that hold what the chart shows",
+            fix="A speed-up needs two groups of one workload; another chart may have enough.",
+        )
+    return found
+
+
+def together(every: Sequence[Chart], width: int = WIDTH) -> Any:
     """As one Altair chart, which a notebook draws."""
     import altair as alt
 
-    return alt.VConcatChart.from_dict(_spec(charts, width), validate=False)
+    return alt.VConcatChart.from_dict(_spec(every, width), validate=False)
 
 
 def svg_to_png(text: str) -> bytes:
     """An SVG picture in pixels, two for each."""
     import vl_convert
 
-    drawn: bytes = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
-    return drawn
+    pixels: bytes = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
+    return pixels
 
 
-def _spec(charts: Sequence[Chart], width: int) -> dict[str, Any]:
+def _spec(every: Sequence[Chart], width: int) -> dict[str, Any]:
     parts, datasets = [], {}
-    for chart in charts:
+    for chart in every:
         spec = chart.spec()
         spec.pop("config")
         schema = spec.pop("$schema")

@@ -14,6 +14,7 @@ from trainmark import units
 from trainmark.analysis.predictions import Predictions
 from trainmark.report.charts.theme import FONT, LIGHT
 from trainmark.report.png import as_address
+from trainmark.report.printable import printable
 
 SIDE, GAP, CAPTION = 84, 14, 40
 COLUMNS = 8
@@ -41,10 +42,31 @@ class Example:
         return self.label == self.predicted
 
     @property
-    def words(self) -> str:
-        """For those who don't see it."""
-        taken = f"taken for {self.predicted}" if not self.right else "recognised"
-        return f"test example {self.index}, a {self.label}, {taken} with {units.percent(self.probability, 1)}"
+    def address(self) -> str:
+        """The image, as an address that needs no host."""
+        return as_address(self.image)
+
+    @property
+    def surety(self) -> str:
+        """How sure the network was."""
+        return units.percent(self.probability, 1)
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Of one network.
+
+    Args:
+        title: which.
+        note: how it was made, or why it could not be.
+        names: of the classes.
+    """
+
+    title: str
+    note: str
+    right: tuple[Example, ...] = ()
+    wrong: tuple[Example, ...] = ()
+    names: tuple[str, ...] = ()
 
 
 def examples(found: Predictions, images: NDArray[Any], number: int = COLUMNS) -> tuple[list[Example], list[Example]]:
@@ -101,5 +123,5 @@ def _words(text: str, x: int, y: int, *, size: int, colour: str = LIGHT.ink, wei
     family = FONT.replace('"', "'")
     return (
         f'<text x="{x}" y="{y}" font-family="{family}" font-size="{size}" font-weight="{weight}" fill="{colour}">'
-        f"{escape(text)}</text>"
+        f"{escape(printable(text))}</text>"
     )

@@ -14,20 +14,45 @@ _ALWAYS: tuple[Callable[[Key], str], ...] = (
     lambda key: key.style,
     lambda key: key.device,
 )
+
+
+def _device_name(key: Key) -> str:
+    return key.device_name or ""
+
+
+def _version(key: Key) -> str:
+    return key.version or ""
+
+
+def _cpu(key: Key) -> str:
+    return key.cpu or ""
+
+
+def _cores(key: Key) -> str:
+    return f"{key.cores} cores"
+
+
 _WHERE_NEEDED: tuple[Callable[[Key], str], ...] = (
     threads,
     lambda key: key.precision,
     lambda key: f"on {key.machine}",
-    lambda key: key.device_name or "",
+    _device_name,
     lambda key: f"python {key.python}",
-    lambda key: key.version or "",
+    _version,
     lambda key: key.protocol,
     lambda key: f"{key.dataset}, {key.train_examples:,} examples",
     lambda key: f"memory limit {key.memory_fraction}" if key.memory_fraction else "",
     lambda key: f"weights from {key.weights_from}" if key.weights_from else "",
-    lambda key: key.cpu or "",
-    lambda key: f"{key.cores} cores",
+    _cpu,
+    _cores,
 )
+_FOLLOWS: dict[Callable[[Key], str], tuple[str, ...]] = {
+    _device_name: ("device",),
+    _version: ("backend", "python"),
+    _cpu: ("machine",),
+    _cores: ("machine",),
+}
+"""What need not be said where one of these differs anyway."""
 
 
 def labels(keys: Sequence[Key]) -> list[str]:
@@ -43,15 +68,18 @@ def labels(keys: Sequence[Key]) -> list[str]:
 
 
 def apart(these: Key, those: Key) -> tuple[str, str, str]:
-    """Names for two groups, of no more than what differs, and what they share: `` with torch fast``, `` on cpu``."""
+    """Names for two groups, of all that differs, and what they share of the rest: `` with torch fast``, `` on cpu``."""
     pairs = [(of(these), of(those)) for of in _ALWAYS]
-    if all(here == there for here, there in pairs):
-        first, second = labels([these, those])
-        return first, second, ""
-    here, there = (" ".join(pair[side] for pair in pairs if pair[0] != pair[1]) for side in (0, 1))
+    told = [pair for pair in pairs if pair[0] != pair[1]]
+    for of in _WHERE_NEEDED:
+        given = _FOLLOWS.get(of, ())
+        if of(these) != of(those) and all(getattr(these, name) == getattr(those, name) for name in given):
+            told.append((of(these), of(those)))
+    here, there = (_short(" ".join(filter(None, (pair[side] for pair in told)))) for side in (0, 1))
     *how, where = (a if a == b else "" for a, b in pairs)
     shared = " ".join(filter(None, how))
-    return here, there, (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
+    said = (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
+    return (here or "this", there or "that", said)
 
 
 def _joined(key: Key, parts: Sequence[Callable[[Key], str]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from trainmark import units
@@ -48,7 +49,7 @@ def probabilities_table(title: str, probabilities: Sequence[float], names: Seque
                 (
                     Cell(names[each], "the true one" if each == label else "", "strong" if each == label else "plain"),
                     Cell(units.percent(probabilities[each])),
-                    Cell("█" * round(24 * probabilities[each])),
+                    Cell("█" * round(24 * probabilities[each]) if math.isfinite(probabilities[each]) else ""),
                 ),
                 data={"class": names[each], "probability": probabilities[each], "true": each == label},
             )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.comparison import compare
-from trainmark.analysis.results import Comparison, GroupResult, Learning, Speedup
+from trainmark.analysis.results import GroupResult, Learning, Speedup
 from trainmark.record.caveats import Caveat
-from trainmark.report.charts.chart import Work
+from trainmark.report.charts.chart import Side, Work
 from trainmark.report.labels import apart
 from trainmark.report.table import Tone
 
@@ -25,7 +27,8 @@ class Verdict:
 
 
 def verdict(work: Work) -> Verdict:
-    """Of what is fastest here: the device against the other one where two were measured, else against the reference."""
+    """Of what is fastest here and learns: its device against the CPU or the device measured first, else against the
+    reference; with a baseline, against that."""
     measured = [side for side in work.sides if side.result.runs]
     workload = work.sides[0].result.key.workload
     if not measured:
@@ -33,45 +36,61 @@ def verdict(work: Work) -> Verdict:
         return Verdict(
             f"No run of {workload} was finished: {units.many(failed, 'run')} failed.", "bad", (Caveat.FAILED_RUNS,)
         )
-    by_device = _by_device(work)
-    pair = _fastest_pair(by_device) or _fastest_pair(work.comparison, work)
-    if pair is None:
-        return _alone(workload, work)
-    these, those = pair
+    pair = _best_pair(work)
+    found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
+    named = set(() if pair is None else (pair[0].key, pair[1].key)) or {measured[0].result.key}
+    caveats = {*found.caveats}
+    if any(side.result.failed for side in work.sides if side.result.key in named):
+        caveats.add(Caveat.FAILED_RUNS)
+    broken = [side for side in work.sides if not side.result.runs]
+    lost = "".join(f" All runs of {side.label} failed ({side.result.failed})." for side in broken)
+    return Verdict(found.text + lost, found.tone, tuple(caveat for caveat in Caveat if caveat in caveats))
+
+
+def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     here, there, how = apart(these.key, those.key)
-    caveats = tuple(caveat for caveat in Caveat if caveat in {*these.caveats, *those.caveats})
+    caveats = (*these.caveats, *those.caveats)
     if Caveat.NOT_LEARNING in caveats:
-        which = " and ".join(
-            name for name, side in ((here, these), (there, those)) if Caveat.NOT_LEARNING in side.caveats
-        )
-        return Verdict(f"{which} did not learn {workload}{how}, so its speed says nothing.", "bad", caveats)
+        lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not _learns(side))
+        text = f"{lazy}: not every run learnt {workload}{how}, so its speed says nothing."
+        return Verdict(text, "bad", caveats)
     speed = _speed(here, there, f"{workload}{how}", these.speedup)
     return Verdict(f"{speed}{_learning(these.learning)}.", _TONES[these.speedup.verdict], caveats)
 
 
-def _by_device(work: Work) -> Comparison:
-    return compare([record for side in work.sides for record in side.records], by="device")
+def _best_pair(work: Work) -> tuple[GroupResult, GroupResult] | None:
+    """The group with the shortest epochs that is held against another one, and that one; learners first."""
+    comparisons = [work.comparison]
+    if work.comparison.baseline is None:
+        records = [record for side in work.sides for record in side.records]
+        cpu = ("device", "cpu") if any(record.device.id == "cpu" for record in records) else None
+        comparisons.insert(0, compare(records, "device", cpu, work.comparison.margin))
+    own = {side.result.key for side in work.sides}
+    for comparison in comparisons:
+        held = [
+            (group, comparison.groups[group.reference])
+            for position, group in enumerate(comparison.groups)
+            if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
+        ]
+        if held:
+            return min(held, key=lambda pair: (not (_learns(pair[0]) and _learns(pair[1])), _seconds(pair[0])))
+    return None
 
 
-def _fastest_pair(comparison: Comparison, work: Work | None = None) -> tuple[GroupResult, GroupResult] | None:
-    """The group with the shortest epochs that is held against another one, and that one."""
-    own = None if work is None else {id(side.result) for side in work.sides}
-    held = [
-        (group, comparison.groups[group.reference])
-        for position, group in enumerate(comparison.groups)
-        if group.reference not in (None, position) and group.speedup.ratio is not None
-        and (own is None or id(group) in own)
-    ]  # fmt: skip
-    known = [(each, reference) for each, reference in held if each.epoch_seconds.median is not None]
-    return min(known, key=lambda pair: pair[0].epoch_seconds.median or 0.0, default=None)
+def _learns(group: GroupResult) -> bool:
+    return Caveat.NOT_LEARNING not in group.caveats
 
 
-def _alone(workload: str, work: Work) -> Verdict:
-    side = next(side for side in work.sides if side.result.runs)
+def _seconds(group: GroupResult) -> float:
+    return math.inf if group.epoch_seconds.median is None else group.epoch_seconds.median
+
+
+def _alone(workload: str, measured: Sequence[Side]) -> Verdict:
+    side = measured[0]
     accuracy = side.result.test_accuracy
     learnt = "" if accuracy is None else f", and came to {units.percent(accuracy)} test accuracy"
     pace = units.rate(side.result.samples_per_second, "examples a second")
-    others = " What else was measured can't be held against it." if len(work.sides) > 1 else ""
+    others = " What else was measured can't be held against it." if len(measured) > 1 else ""
     text = f"{side.label} trained {workload} at {pace}{learnt}; there is nothing to compare it with.{others}"
     return Verdict(text, "plain", side.result.caveats)
 

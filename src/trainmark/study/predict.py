@@ -15,7 +15,7 @@ from trainmark.data.progress import Progress, silent
 from trainmark.errors import PredictionFailed, UsageError
 from trainmark.execute import request as requests
 from trainmark.execute.child import converse
-from trainmark.execute.plan import Side
+from trainmark.execute.plan import Settings, Side
 from trainmark.execute.request import Request
 from trainmark.execute.wire import Message
 from trainmark.record.record import Record
@@ -40,22 +40,35 @@ class Subject:
     record: Record
     workload: Workload
     side: Side
+    settings: Settings
     data: Located
     weights: Path
     notes: tuple[str, ...]
 
 
-def prepare(record: Record, path: Path, asked: Request, cache: Path, progress: Progress = silent) -> Subject:
+def prepare(
+    record: Record, path: Path, asked: Request, cache: Path, progress: Progress = silent, *, by_reference: bool = False
+) -> Subject:
     """Find the weights of ``record``, its backend and its data.
 
     Args:
         path: of the record; its weights stand beside it.
         asked: where the data lie, and which interpreters there are.
+        by_reference: let the built-in backend compute, whichever trained; its accuracy may differ in a few examples.
 
     Raises:
         UsageError, DataError: no weights, or no backend, device or data to use them with.
     """
     request = again.request_of(record, asked)
+    if by_reference:
+        request = dataclasses.replace(
+            request,
+            backends=("numpy",),
+            styles=("idiomatic",),
+            devices=("cpu",),
+            precision="fp32",
+            settings=dataclasses.replace(request.settings, threads=None, memory_fraction=None),
+        )
     workload = Workload.from_data(record.workload.spec)
     weights = path.with_suffix(".safetensors")
     if not weights.is_file():
@@ -79,7 +92,9 @@ def prepare(record: Record, path: Path, asked: Request, cache: Path, progress: P
     device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
     data = located[workload.dataset]
     notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
-    return Subject(record, workload, side, data, weights, notes)
+    if by_reference:
+        notes = () if data.sha256 == record.dataset.sha256 else ("the data here are not those of the record",)
+    return Subject(record, workload, side, request.settings, data, weights, notes)
 
 
 def predict(subject: Subject, tell: Tell = lambda *_: None, timeout: float | None = None) -> Predictions:
@@ -96,7 +111,7 @@ def predict(subject: Subject, tell: Tell = lambda *_: None, timeout: float | Non
         tell("asking the network", done / (subject.data.test_examples or 1))
 
     ending = converse(
-        side.interpreter.path, lambda _: _request(subject), hear=hear, threads=subject.record.threads, timeout=timeout
+        side.interpreter.path, lambda _: _request(subject), hear=hear, threads=subject.settings.threads, timeout=timeout
     )
     if ending.status != "done":
         reason = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
@@ -112,7 +127,7 @@ def predict(subject: Subject, tell: Tell = lambda *_: None, timeout: float | Non
 
 
 def _request(subject: Subject) -> Message:
-    record, side = subject.record, subject.side
+    side, settings = subject.side, subject.settings
     return {
         "event": "predict",
         "backend": side.backend,
@@ -122,9 +137,9 @@ def _request(subject: Subject) -> Message:
             "style": side.style,
             "device": side.device,
             "precision": side.precision,
-            "seed": record.seed,
-            "threads": record.threads,
-            "memory_fraction": record.memory_fraction,
+            "seed": settings.seed,
+            "threads": settings.threads,
+            "memory_fraction": settings.memory_fraction,
         },
         "weights": str(subject.weights),
     }

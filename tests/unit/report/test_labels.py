@@ -38,4 +38,4 @@ def test_two_are_told_apart_by_what_differs_and_the_rest_is_said_once() -> None:
     assert apart(two, one) == ("cuda:0", "cpu", " with numpy fast")
     assert apart(three, one) == ("jax", "numpy", " with fast on cpu")
     assert apart(three, two) == ("jax cpu", "numpy cuda:0", " with fast")
-    assert apart(one, key_of(a_record(threads=1))) == ("numpy fast cpu 2 threads", "numpy fast cpu 1 thread", "")
+    assert apart(one, key_of(a_record(threads=1))) == ("2 threads", "1 thread", " with numpy fast on cpu")

@@ -115,6 +115,11 @@ class ScratchTrainer:
         """A copy."""
         return {name: value.copy() for name, value in self._weights.items()}
 
+    def averaged(self) -> Weights:
+        """A copy of their average, or of the weights where there is none."""
+        kept = self._average if self._workload.weight_average else self._weights
+        return {name: value.copy() for name, value in kept.items()}
+
     def settings(self) -> dict[str, Any]:
         """What NumPy's matrix library was told of its threads."""
         return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}

@@ -13,27 +13,28 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     """A bar for each step that was taken apart, divided among causes."""
     import altair as alt
 
+    titles = [each.title for each in explained]
+    names = [title if titles.count(title) == 1 else f"{title} ({number})" for number, title in enumerate(titles, 1)]
     rows: Rows = [
         {
-            "step": each.title,
+            "step": name,
             "cause": share.cause,
             "share": share.share,
             "words": units.percent(share.share, 1),
             "order": order,
         }
-        for each in explained
+        for name, each in zip(names, explained, strict=True)
         for order, share in enumerate(each.parts)
-        if share.share > 0
     ]
     if not rows:
         return None
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     drawing = (
-        alt.Chart(data(rows))
+        alt.Chart(data(row for row in rows if row["share"] > 0))
         .mark_bar()
         .encode(
             alt.X("share:Q", title="share of a step", axis=alt.Axis(format="%")),
-            alt.Y("step:N", title=None, sort=[each.title for each in explained]),
+            alt.Y("step:N", title=None, sort=names),
             color=alt.Color("cause:N", title=None, scale=alt.Scale(domain=causes)),
             order="order:Q",
             tooltip=["step:N", "cause:N", "words:N"],
@@ -45,5 +46,6 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         title="Where the time of a step goes",
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=drawing,
-        note="By taking one thing away at a time; a share below zero, which is noise, is not drawn.",
+        note="By taking one thing away at a time. A share below zero is not drawn, but stands in the words: "
+        "noise, or causes that take longer alone than together.",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from trainmark import units
 from trainmark.analysis.course import course, seconds_to
 from trainmark.analysis.statistics import median
@@ -48,7 +50,6 @@ def _curve(work: Work, quantity: str, over: str) -> Chart | None:
     ]
     if len({row["epoch"] for row in rows}) < 2:
         return None  # a single station is no course
-    splits = [split for split in ("test", "train") if split in {row["of"] for row in rows}]
     values = [row[quantity] for row in rows]
     x = (
         alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))
@@ -70,7 +71,7 @@ def _curve(work: Work, quantity: str, over: str) -> Chart | None:
             strokeDash=alt.StrokeDash(
                 "of:N",
                 legend=None,
-                scale=alt.Scale(domain=splits, range=[[1, 0], [5, 4]][: len(splits)]),
+                scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]]),
             ),
             tooltip=["side:N", "of:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".3~s"), f"{quantity}:Q"],
         )
@@ -78,7 +79,7 @@ def _curve(work: Work, quantity: str, over: str) -> Chart | None:
     ends = []
     for side in work.sides:
         stations = course(side.records)
-        for split in splits:
+        for split in ("test", "train"):
             last = next(
                 (v for each in reversed(stations) if (v := getattr(each, f"{split}_{quantity}")) is not None), None
             )
@@ -110,9 +111,10 @@ def time_to_accuracy(work: Work) -> Chart | None:
         for level in _LEVELS:
             if level < lowest:
                 continue
-            reached = [seconds for each in side.records if (seconds := seconds_to(each, level)) is not None]
-            if len(reached) * 2 > len(side.records):  # else the median run never got there
-                rows.append({"side": side.label, "accuracy": level, "seconds": median(reached)})
+            reached = [seconds_to(each, level) for each in side.records]
+            middle = median([math.inf if seconds is None else seconds for seconds in reached])
+            if is_known(middle):
+                rows.append({"side": side.label, "accuracy": level, "seconds": middle})
     if not rows:
         return None
     lines = (

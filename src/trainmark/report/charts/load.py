@@ -34,7 +34,7 @@ def _cores(label: str, load: Load) -> Chart | None:
     import altair as alt
 
     rows: Rows = [
-        {"from": window.start, "to": window.end, "core": core, "percent": percent}
+        {"from": round(window.start, 3), "to": round(window.end, 3), "core": core, "percent": round(percent, 1)}
         for window in load.windows
         for core, percent in enumerate(window.cores)
         if percent is not None
@@ -59,11 +59,12 @@ def _cores(label: str, load: Load) -> Chart | None:
         )
         .properties(width="container", height=count * max(4, min(26, 320 // count)))
     )
-    means = [_mean(row["percent"] for row in rows if row["core"] == core) for core in range(count)]
+    means = {core: _mean(row["percent"] for row in rows if row["core"] == core) for core in {r["core"] for r in rows}}
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
-        text="Heat strips; busy on average: " + said(f"core {core} {mean:.0f} %" for core, mean in enumerate(means)),
+        text="Heat strips; busy on average: "
+        + said(f"core {core} {mean:.0f} %" for core, mean in sorted(means.items())),
         drawing=drawing,
         note=_note(load),
     )

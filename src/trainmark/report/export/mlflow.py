@@ -14,7 +14,7 @@ _ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
 
 
 def to_mlflow(records: Iterable[Record], uri: str, experiment: str = EXPERIMENT) -> list[str]:
-    """Log each record to a tracking server or store; returns the ids of the runs. Needs mlflow.
+    """Log each record that is not there yet to a tracking server or store; returns the ids of the runs. Needs mlflow.
 
     Args:
         uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
@@ -28,6 +28,9 @@ def to_mlflow(records: Iterable[Record], uri: str, experiment: str = EXPERIMENT)
     place = known.experiment_id if known else client.create_experiment(experiment)
     made = []
     for record in records:
+        quoted = record.id.replace("'", "")
+        if client.search_runs([place], f"attributes.run_name = '{quoted}'", max_results=1):
+            continue
         start = start_of(record)
         run = client.create_run(place, start_time=_milliseconds(start), run_name=record.id).info.run_id
         client.log_batch(run, params=[Param(name, value[:500]) for name, value in facts(record).items()])

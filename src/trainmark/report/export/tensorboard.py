@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from trainmark.errors import OutputError
 from trainmark.record.record import Record
 from trainmark.record.store import safe_name
 from trainmark.report.export.scalars import facts, points, start_of
+
+_LONGEST = 200
+"""Of a folder's name: what makes ids differ stands at their ends."""
 
 
 def to_tensorboard(records: Iterable[Record], folder: Path) -> list[Path]:
@@ -16,7 +20,13 @@ def to_tensorboard(records: Iterable[Record], folder: Path) -> list[Path]:
 
     written = []
     for record in records:
-        target = folder / safe_name(record.id)
+        target = folder / safe_name(record.id, _LONGEST)
+        if target.exists() and any(target.iterdir()):
+            raise OutputError(
+                f"{target} is there already",
+                expected="a folder without these runs, since TensorBoard would draw them twice",
+                fix="Give another one with -o, or remove it.",
+            )
         with SummaryWriter(str(target)) as writer:
             start = start_of(record)
             for point in points(record):

@@ -23,7 +23,9 @@ from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.csv_text import to_csv
 from trainmark.report.explained import Explained
+from trainmark.report.gallery import Gallery
 from trainmark.report.machines_table import machines_table
+from trainmark.report.printable import printable
 from trainmark.report.published_table import published_tables
 from trainmark.report.runs_table import runs_table
 from trainmark.report.table import Table
@@ -31,7 +33,6 @@ from trainmark.report.verdict import Verdict, verdict
 from trainmark.report.works import works
 
 _FOLDER = Path(__file__).parent
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MOST_LOADS = 6
 """Sides of a workload whose load is drawn; more would hide what matters."""
 
@@ -58,6 +59,7 @@ def page(
     comparison: Comparison,
     published: Sequence[PublishedResult] = (),
     explained: Sequence[Explained] = (),
+    galleries: Sequence[Gallery] = (),
     *,
     title: str = "trainmark report",
     made_with: str = "trainmark",
@@ -69,6 +71,7 @@ def page(
         comparison: of those.
         published: what was published about their workloads, beside what was measured.
         explained: steps that were taken apart.
+        galleries: what trained networks see.
         made_with: what, for the last line.
     """
     import jinja2
@@ -92,6 +95,7 @@ def page(
         sections=sections,
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
+        galleries=galleries,
         machines=machines_table(records),
         published=published_tables(published),
         runs=runs_table(records),
@@ -126,7 +130,7 @@ class _Charts:
 
 
 def _section(work: Work, table: Table) -> Section:
-    seen = [side for side in work.sides if side.records]
+    seen = [side for side in work.sides if any(record.samples for record in side.records)]
     return Section(
         work=work,
         verdict=verdict(work),
@@ -158,11 +162,11 @@ def _printable(value: Any) -> Any:
     """Text without control characters, which HTML may not hold; what is HTML already (it has ``__html__``) stays."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", value)
+    return printable(value)
 
 
 def _style() -> str:
-    text = (_FOLDER / "page.css").read_text()
+    text = (_FOLDER / "page.css").read_text(encoding="utf-8")
     return text.replace("/*light*/", _colours(LIGHT)).replace("/*dark*/", _colours(DARK))
 
 
@@ -173,7 +177,7 @@ def _colours(theme: Theme) -> str:
 
 
 def _script() -> str:
-    return (_FOLDER / "page.js").read_text()
+    return (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
 def _vega() -> str:

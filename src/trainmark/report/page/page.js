@@ -13,34 +13,30 @@ async function draw(element) {
 }
 
 async function drawAll() {
-  for (const element of document.querySelectorAll(".drawing")) {
-    if (!element.closest("details:not([open])")) await draw(element);
-  }
+  for (const element of document.querySelectorAll(".drawing")) await draw(element);
   document.documentElement.dataset.drawn = "yes";
 }
 
-// A closed part has no width to draw in, so it is drawn when it is opened.
-for (const part of document.querySelectorAll("details.load")) {
-  part.addEventListener("toggle", () => {
-    if (part.open) for (const element of part.querySelectorAll(".drawing:empty")) draw(element);
-  });
-}
 window.addEventListener("beforeprint", () => {
-  for (const part of document.querySelectorAll("details.load")) part.open = true;
+  for (const part of document.querySelectorAll("#runs ~ details")) part.open = true;
 });
 
+// What is missing or not a number comes last, whichever way a column is sorted.
 function valueOf(cell) {
-  if (cell.dataset.value !== undefined) return Number(cell.dataset.value);
-  const text = cell.firstChild ? cell.firstChild.textContent.trim() : "";
+  const text = cell.innerText.split("\n")[0].trim();
+  if (cell.dataset.value !== undefined) {
+    const number = Number(cell.dataset.value.replace("inf", "Infinity"));
+    return Number.isNaN(number) ? null : number;
+  }
+  if (text === "" || text === "-" || text === "NaN") return null;
   const number = Number(text.replaceAll(",", ""));
-  return text !== "" && !Number.isNaN(number) ? number : text;
+  return Number.isNaN(number) ? text : number;
 }
 
-function inOrder(a, b) {
-  const [numberA, numberB] = [typeof a === "number", typeof b === "number"];
-  if (numberA && numberB) return a - b;
-  if (numberA !== numberB) return numberA ? -1 : 1;
-  return a.localeCompare(b, undefined, { numeric: true });
+function inOrder(a, b, sign) {
+  if (a === null || b === null) return (a === null) - (b === null);
+  if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+  return sign * (typeof a === "number" ? (a > b) - (a < b) : a.localeCompare(b, undefined, { numeric: true }));
 }
 
 for (const button of document.querySelectorAll("thead button")) {
@@ -53,7 +49,7 @@ for (const button of document.querySelectorAll("thead button")) {
     header.setAttribute("aria-sort", down ? "descending" : "ascending");
     const rows = [...table.tBodies[0].rows];
     const values = new Map(rows.map((row) => [row, valueOf(row.cells[column])]));
-    rows.sort((a, b) => (down ? -1 : 1) * inOrder(values.get(a), values.get(b)));
+    rows.sort((a, b) => inOrder(values.get(a), values.get(b), down ? -1 : 1));
     table.tBodies[0].append(...rows);
   });
 }

@@ -1,0 +1,119 @@
+"""The answer in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.records import a_record, rounds
+from trainmark.analysis.comparison import compare
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+from trainmark.report.verdict import Verdict, verdict
+from trainmark.report.works import works
+
+
+def said(records: Sequence[Record]) -> Verdict:
+    (work,) = works(records, compare(records))
+    return verdict(work)
+
+
+CPU = rounds([2.0, 2.1, 1.9, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("times", "begins", "tone"),
+    [
+        ([0.5, 0.525, 0.475, 0.5], "cuda:0 trains mnist-mlp512 with numpy fast 4.00× [", "good"),
+        ([4.0, 4.2, 3.8, 4.0], "cuda:0 trains mnist-mlp512 with numpy fast 2.00× [", "bad"),
+        ([2.0, 2.1, 1.9, 2.0], "cuda:0 trains mnist-mlp512 with numpy fast as fast as cpu does, 1.00×", "plain"),
+        (
+            [1.0, 3.0, 1.5, 4.0],
+            "Whether cuda:0 trains mnist-mlp512 with numpy fast faster than cpu is not clear",
+            "doubtful",
+        ),
+    ],
+    ids=["faster", "slower", "same", "unclear"],
+)
+def test_the_device_is_set_against_the_other(times: list[float], begins: str, tone: str) -> None:
+    found = said([*CPU, *rounds(times, device="cuda:0")])
+    assert found.text.startswith(begins)
+    assert found.tone == tone
+
+
+def test_slower_is_told_by_how_many_times_and_not_by_what_fraction() -> None:
+    text = said([*CPU, *rounds([4.0, 4.2, 3.8, 4.0], device="cuda:0")]).text
+    assert "2.00× [" in text
+    assert "slower than cpu, and learns the same." in text
+
+
+def test_what_learns_less_is_told() -> None:
+    text = said([*CPU, *rounds([1.0, 1.05, 0.95, 1.0], device="cuda:0", test_accuracy=0.9)]).text
+    assert text.endswith("but ends 8.00 points of test accuracy below it.")
+
+
+def test_a_run_that_does_not_learn_is_never_called_faster() -> None:
+    lazy = rounds([0.1, 0.1, 0.1, 0.1], device="cuda:0", caveats=[Caveat.NOT_LEARNING])
+    found = said([*CPU, *lazy])
+    assert "cuda:0: not every run learnt mnist-mlp512" in found.text
+    assert "faster" not in found.text
+    assert found.tone == "bad"
+
+
+def test_of_one_device_the_best_way_is_set_against_the_first() -> None:
+    slow = rounds([4.0, 4.1, 3.9], style="idiomatic", created="2026-11-20T10:00:00Z")
+    quick = rounds([1.0, 1.02, 0.98])
+    assert said([*slow, *quick]).text.startswith("fast trains mnist-mlp512 with numpy on cpu 4.00× [")
+
+
+def test_few_rounds_are_not_sure() -> None:
+    found = said([*rounds([2.0]), *rounds([1.0], device="cuda:0")])
+    assert "2.00× as fast as cpu, in too few rounds to be sure" in found.text
+    assert found.tone == "doubtful"
+    assert Caveat.FEW_ROUNDS in found.caveats
+
+
+def test_one_alone_and_none_at_all() -> None:
+    assert "there is nothing to compare it with" in said(CPU).text
+    found = said([a_record(status="failed", epochs=[]), a_record(status="timeout", round=1, epochs=[])])
+    assert found.text == "No run of mnist-mlp512 was finished: 2 runs failed."
+
+
+def test_failed_runs_are_told_beside_the_answer() -> None:
+    lost = a_record(device="cuda:0", status="failed", round=4, epochs=[])
+    found = said([*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0"), lost])
+    assert "4.00× [" in found.text
+    assert Caveat.FAILED_RUNS in found.caveats
+
+
+def test_a_device_of_which_every_run_failed_is_named() -> None:
+    lost = [a_record(device="cuda:0", status="failed", round=number, epochs=[]) for number in range(2)]
+    found = said([*CPU, *lost])
+    assert "All runs of numpy fast cuda:0 failed (2)." in found.text
+    assert "can't be held against" not in found.text
+
+
+def test_whatever_else_differs_is_named() -> None:
+    other = rounds([1.0, 1.05, 0.95], style="idiomatic", precision="bf16", threads=1)
+    text = said([*rounds([2.0, 2.1, 1.9]), *other]).text
+    assert text.startswith("idiomatic 1 thread bf16 trains")
+    assert "than fast 2 threads fp32" in text
+
+
+def test_the_order_of_measuring_does_not_turn_the_answer_round() -> None:
+    gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
+    assert "cuda:0 trains mnist-mlp512 with numpy fast 4.00× [" in said([*gpu, *CPU]).text
+
+
+def test_a_baseline_is_where_the_answer_starts_from() -> None:
+    records = [*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")]
+    (work,) = works(records, compare(records, baseline=("device", "cuda:0")))
+    assert verdict(work).text.startswith("cpu trains mnist-mlp512 with numpy fast 4.00× [")
+
+
+def test_one_group_that_did_not_learn_does_not_hide_one_that_did() -> None:
+    gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
+    lazy = rounds([0.1] * 4, device="cuda:0", style="idiomatic", caveats=[Caveat.NOT_LEARNING])
+    slow = rounds([3.0] * 4, style="idiomatic")
+    assert "4.00× [" in said([*CPU, *gpu, *lazy, *slow]).text
