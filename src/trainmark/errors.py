@@ -16,6 +16,7 @@ TrainmarkError
 │   └── NewerRecord         written by a newer trainmark
 ├── Diverged                training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be taken apart
+├── PredictionFailed        a trained network could not be asked
 └── ProtocolError           the measured process broke the protocol
 
 Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
