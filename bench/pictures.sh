@@ -4,12 +4,12 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results pictures=docs/pictures
-draw() { trainmark compare "$results/$1" --plot "$pictures/$2.svg" --chart "$3" >/dev/null; }
+draw() { trainmark compare "$results"/$1 --plot "$pictures/$2.svg" --chart "$3" >/dev/null; }
 
 draw mnist-mlp32 flux-epoch-times epochs
 draw mnist-mlp128 mxnet-execution-times times
 draw mnist-mlp512 keras-times times
-draw mnist-cnn pytorch-cores cores
+draw "frameworks/mnist-cnn-torch-fast-cpu-r0-*.json" pytorch-cores cores
 draw cifar10-cnn tensorflow-examples-per-second pace
 draw main-job speedup speedup
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from trainmark.analysis.summary import MEASURED
-from trainmark.record.codec import encode
+from trainmark.record.codec import content
 from trainmark.record.record import Record
 
 Dimension = Literal["device", "backend", "style", "machine", "python"]
@@ -116,7 +116,7 @@ def group_records(records: Iterable[Record]) -> list[Group]:
     A run that failed early knows less about itself (no framework version, no device name): it is counted with the
     group that it agrees with in all it knows.
     """
-    unique = {encode(record): record for record in records}  # the whole text: a copy is equal, NaN included
+    unique = {content(record): record for record in records}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
     measured: dict[Key, list[Record]] = {}
     for record in ordered:

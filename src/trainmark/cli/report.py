@@ -95,6 +95,7 @@ def command(
             told=lambda name: click.echo(f"trainmark: what the weights of {name} see ...", err=True),
         ),
         title=title,
+        cache=cache_dir(),
         made_with=f"trainmark {__version__}: {shlex.join(['trainmark', *sys.argv[1:]])}",
     ).encode(errors="replace")  # a command line need not be Unicode
     write_file(output, text)

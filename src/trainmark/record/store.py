@@ -106,7 +106,7 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
     for file in files:
         try:
             record = read(file)
-            if (text := codec.encode(record)) not in seen:  # a copy in another folder is the same run
+            if (text := codec.content(record)) not in seen:  # a copy in another folder is the same run
                 records.append((record, file))
             seen.add(text)
         except ForeignRecord as error:

@@ -63,7 +63,7 @@ class Chart:
 
     def spec(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Vega-Lite; finite numbers only, since JSON has no others."""
-        spec: dict[str, Any] = self.drawing.to_dict()
+        spec: dict[str, Any] = self.drawing.to_dict(validate=False)  # its parts have been
         spec["description"] = f"{self.title}. {self.text}"
         spec["config"] = dict(config or {})
         return spec

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import importlib.metadata
 import json
 import re
 from collections.abc import Sequence
@@ -14,6 +16,7 @@ from trainmark import units
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.results import Comparison
 from trainmark.record.record import Record
+from trainmark.record.store import write_atomically
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, Side, Work
@@ -63,6 +66,7 @@ def page(
     *,
     title: str = "trainmark report",
     made_with: str = "trainmark",
+    cache: Path | None = None,
 ) -> str:
     """The whole page, as HTML.
 
@@ -73,6 +77,7 @@ def page(
         explained: steps that were taken apart.
         galleries: what trained networks see.
         made_with: what, for the last line.
+        cache: folder where what is put together once is kept.
     """
     import jinja2
     import markupsafe
@@ -103,7 +108,7 @@ def page(
         made_with=made_with,
     )
     # The body has been escaped; all else is ours, and JSON that can't end a script.
-    ours = {"body": body, "style": _style(), "specs": charts.as_json(), "vega": _vega(), "script": _script()}
+    ours = {"body": body, "style": _style(), "specs": charts.as_json(), "vega": _vega(cache), "script": _script()}
     whole: str = environment.get_template("page.html").render(
         title=title, **{name: markupsafe.Markup(text) for name, text in ours.items()}
     )
@@ -180,9 +185,18 @@ def _script() -> str:
     return (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
-def _vega() -> str:
-    """Vega, Vega-Lite and Vega-Embed, whole: the page asks nobody for them."""
+def _vega(cache: Path | None) -> str:
+    """Vega, Vega-Lite and Vega-Embed, whole: the page asks nobody for them. Putting them together takes a second or
+    two, so it is done once."""
     import vl_convert
 
+    kept = None if cache is None else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
+    if kept is not None and kept.is_file():
+        return kept.read_text(encoding="utf-8")
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
-    return bundle.replace("</script", "<\\/script")
+    bundle = bundle.replace("</script", "<\\/script")
+    if kept is not None:
+        with contextlib.suppress(OSError):  # a cache that can't be written only costs the time again
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, bundle.encode())
+    return bundle
