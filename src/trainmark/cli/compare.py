@@ -155,10 +155,14 @@ def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
 
 
 def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], comparison: Comparison) -> None:
+    from trainmark.report.charts import charts
     from trainmark.report.files import drawn
     from trainmark.report.works import works
 
-    write_file(path, drawn(path, works(records, comparison), names))
+    every = works(records, comparison)
+    write_file(path, drawn(path, every, names))
+    if empty := [name for name in names if not charts(every, [name])]:
+        click.echo(f"trainmark: there was nothing to draw for {', '.join(empty)}", err=True)
     click.echo(f"trainmark: wrote {path}", err=True)
 
 

@@ -325,7 +325,7 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
         f"{many(len(found.found.rounds), 'round')} in turns",
         *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
     )
-    busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, threads wait for each other, no share can be trusted.",)
+    busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, so threads waited: trust no small share.",)
     dropped = tuple(f"{name} could not be had: {reason}." for name, reason in found.found.dropped.items())
     draw(
         screen,
@@ -339,6 +339,8 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     screen.print()
     for sentence in sentences(found.attribution, found.advice):
         screen.print(sentence, soft_wrap=True, markup=False)
+    if found.subject.busy:
+        screen.print("The machine was busy: explain again when it is not, before you act on this.", soft_wrap=True)
     if found.crossing is not None:
         screen.print(crossing_sentence(found.crossing, side.device), soft_wrap=True, markup=False)
     elif found.no_crossing is not None:

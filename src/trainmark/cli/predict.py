@@ -79,17 +79,21 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     )
     with DataProgress(screen) as progress:
         subject = predict.prepare(record, path, asked, cache_dir(), progress)
+    if index is not None and index >= subject.data.test_examples:
+        raise UsageError(
+            f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"
+        )
     with StudyProgress(screen, f"{record.id}: asking {subject.side.title}") as progress:
         found = predict.predict(subject, progress.tell, options["timeout"])
     data = load(subject.data.name, subject.data.directory)
-    if index is not None and index >= len(data.test):
-        raise UsageError(f"there is no test example {index:,}", expected=f"an index from 0 to {len(data.test) - 1:,}")
     if output is not None:
         from trainmark.report.predictions_file import predictions_file
 
         write_file(output, predictions_file(found, output.suffix))
     if grid is not None:
         write_file(grid, _picture(grid, subject, found, data))
+    for file in filter(None, (output, grid)):
+        click.echo(f"trainmark: wrote {file}", err=True)
     if options["as_json"]:
         print_json(_data(subject, found, index))
     else:
@@ -164,7 +168,9 @@ def _show(subject: Subject, found: Predictions, data: Dataset, index: int | None
         draw_image(screen, data.test.images[index])
         screen.print()
         label = int(found.labels[index])
-        title = f"test example {index:,}: {names[label]}"
+        predicted = int(found.predicted[index])
+        verdict = "recognised" if predicted == label else f"taken for {names[predicted]}: wrong"
+        title = f"test example {index:,}: a true {names[label]}, {verdict}"
         draw(screen, probabilities_table(title, found.probabilities[index].tolist(), names, label))
         return
     recorded = record.final.test_accuracy

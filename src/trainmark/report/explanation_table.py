@@ -63,8 +63,9 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if best.cause != largest.cause:
         said[0] = f"{said[0][:-1]}; nothing can be advised against that; against {best.cause}:"
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
-    how = "measured here" if best.measured else "if it took no time at all"
-    return [*said, best.do, f"That makes an epoch at most {best.promise:.2f}×{interval} as fast, {how}."]
+    if best.measured:
+        return [*said, best.do, f"Measured here, that makes an epoch {best.promise:.2f}×{interval} as fast."]
+    return [*said, best.do, f"If it took no time at all, an epoch would be {best.promise:.2f}×{interval} as fast."]
 
 
 def crossing_sentence(crossing: Crossing, device: str) -> str:

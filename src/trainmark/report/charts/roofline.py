@@ -38,7 +38,7 @@ def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
     peak = first.peak_flops_per_second
     rows: Rows = [
         {
-            "work": side.result.key.workload,
+            "work": f"{side.result.key.workload}, {side.label}",
             "side": side.label,
             "intensity": known.intensity,
             "flops": known.flops_per_second,
@@ -83,8 +83,7 @@ def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
     return Chart(
         name="roofline",
         title=f"Roofline: {where}",
-        text=f"The roof is {units.flops(peak)}/s. Points: "
-        + said(f"{row['work']}, {row['side']} {row['words']}" for row in rows),
+        text=f"The roof is {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
         drawing=alt.layer(line, marks).properties(width="container", height=HEIGHT + 60),
         note=f"The roof: matrix products of {first.measured_by} and copies, as fast as measured here. "
         "A point below it has a reason that trainmark explain can find.",

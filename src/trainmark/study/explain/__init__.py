@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark import units
 from trainmark.analysis.advice import Advice, advise
 from trainmark.analysis.attribution import Attribution, Dissection, attribute
 from trainmark.analysis.crossing import Crossing, crossing
+from trainmark.analysis.statistics import Estimate
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.execute import request as requests
@@ -101,8 +103,19 @@ def explain(
     """
     found = measure.dissect(subject, tell, seconds, timeout)
     attribution = attribute(found)
+    require_steady(attribution.step_seconds)
     overtaking, why_not = _overtaking(subject, tell, seconds, timeout) if subject.accelerator else (None, None)
     return Explanation(subject, found, attribution, advise(found, attribution), overtaking, why_not)
+
+
+def require_steady(step: Estimate) -> None:
+    """Raise :class:`~trainmark.errors.ExplanationFailed` where noise could make the seconds of a step negative."""
+    if step.value <= 0 or (step.low is not None and step.low <= 0):
+        raise ExplanationFailed(
+            "the rounds differ by more than a step takes, so its time can't be divided",
+            found=f"a step of {units.seconds(step.value)} [{units.seconds(step.low)}, {units.seconds(step.high)}]",
+            fix="More --seconds, on a machine that does nothing else.",
+        )
 
 
 def _overtaking(
