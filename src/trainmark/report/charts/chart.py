@@ -88,13 +88,13 @@ def colour(labels: Sequence[str], **options: Any) -> alt.Color:
     return alt.Color("side:N", title=None, scale=alt.Scale(domain=list(labels)), sort=list(labels), **options)
 
 
-def scale_of(values: Iterable[float | None], *, zero: bool = False) -> alt.Scale:
+def scale_of(values: Iterable[float | None]) -> alt.Scale:
     """Logarithmic where values differ by much."""
     import altair as alt
 
     known = [value for value in values if is_known(value)]
     wide = bool(known) and min(known) > 0 and max(known) > _LOG_FROM * min(known)
-    return alt.Scale(type="log") if wide else alt.Scale(zero=zero, nice=True)
+    return alt.Scale(type="log") if wide else alt.Scale(zero=False, nice=True)
 
 
 def epoch_axis(last: int) -> alt.Axis:
