@@ -127,7 +127,7 @@ CASES = {
     "a copy of the whole data set every step": Case("wholecopy", "copy"),
     "a loss fetched every step (1,000 times)": Case("eagerfetch", "fetch"),
     "an optimiser written as a Python loop": Case("loopedoptimizer", "optimizer"),
-    "a 10 times too small batch": Case("torch", "dispatch", (), 10),
+    "a 10 times too small batch": Case("torch", "a batch that is too small", (), 10),
     "one thread instead of two": Case("torch", "threads", ("--threads", "1"), workload="mnist-mlp512"),
 }
 
@@ -221,6 +221,8 @@ def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
         kept = 1 - next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
     ratio = paired_difference([math.log(without / planted) for planted, without in found["pairs"]]).exponential()
     most, truth, least = (1 - kept * each for each in (ratio.low, ratio.value, ratio.high))
+    if case.batch is not None and found["advice"][0]["batch"]:
+        largest = {"cause": case.cause}  # what the first sentence names
     named = "as planted" if largest["cause"] == case.cause else "NOT AS PLANTED"
     near = "near" if abs(value / truth - 1) <= NEAR else "NOT NEAR"
     holds = "holds it" if low <= truth <= high else "overlaps" if low <= most and least <= high else "MISSES IT"

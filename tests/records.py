@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
@@ -19,6 +21,7 @@ from trainmark.record.record import (
     MetricsRef,
     ModelRef,
     Outcome,
+    Process,
     Python,
     Record,
     Status,
@@ -105,6 +108,38 @@ def a_record(
         "caveats": list(caveats),
     }
     return Record(**(fields | changes))
+
+
+def a_command(
+    *,
+    side: str = "as is",
+    device: str = "cpu",
+    round: int = 0,
+    process_seconds: float | None = 10.0,
+    seconds: Sequence[float] = (),
+    examples: int | None = None,
+    loss: Sequence[float] = (),
+    status: Status = "ok",
+    **changes: Any,
+) -> Record:
+    """A record of a command; ``seconds`` are those of the epochs that it reports, after 2 of start-up."""
+    fields: dict[str, Any] = {
+        "id": f"train.py-{side}-{device}-r{round}".replace(" ", "-"),
+        "workload": WorkloadRef("train.py", "abc", "abc", {"command": ["python", "train.py"]}),
+        "dataset": None,
+        "backend": BackendRef("python", None, side, None, "none"),
+        "model": None,
+        "metrics": None,
+        "seed": None,
+        "threads": None,
+        "epochs": [
+            Epoch(index, 2.0 + sum(seconds[:index]), time, None, examples, loss[index] if loss else None)
+            for index, time in enumerate(seconds)
+        ],
+        "final": Final(loss[-1] if loss else None, training_seconds=float(sum(seconds))) if seconds else Final(),
+        "process": Process(["python", "train.py"], "/work", 0.0, process_seconds, 0 if status == "ok" else 1, 8.0, 1.0),
+    }
+    return structs.replace(a_record(device=device, round=round, status=status), **(fields | changes))
 
 
 def rounds(times: Sequence[float], **arguments: Any) -> list[Record]:

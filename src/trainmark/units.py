@@ -63,8 +63,9 @@ def count(value: float | None, unit: str = "") -> str:
 
 
 def many(number: int, noun: str) -> str:
-    """A count with its noun: ``1 epoch``, ``1,200 steps``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """A count with its noun: ``1 epoch``, ``1,200 steps``, ``2 processes``."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number:,} {noun}" + ("" if number == 1 else plural)
 
 
 def rate(value: float | None, unit: str) -> str:

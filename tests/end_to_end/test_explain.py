@@ -52,6 +52,11 @@ def test_a_planted_cause_is_the_largest(command: CommandLine, planted: dict[str,
     assert share["cause"] == cause
     assert 0.3 < share["share"] < 0.95
     assert share["low"] <= share["share"] <= share["high"]
+    known = next((seconds for name, seconds in planted.items() if name == f"{cause}_seconds"), None)
+    if known is not None:  # a sleep lasts a little longer than it is told to
+        expected = known / found["step_seconds"]
+        assert share["share"] == pytest.approx(expected, rel=0.15)
+        assert 0.95 * share["low"] <= expected <= 1.05 * share["high"]
     assert found["advice"][0]["promise"] > 1.3
     assert found["advice"][0]["do"]
 

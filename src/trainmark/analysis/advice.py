@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from trainmark.analysis.attribution import FAST, LARGER, Attribution, Cause, Dissection, Share, speedup
 from trainmark.analysis.statistics import Estimate
@@ -64,6 +65,7 @@ class Advice:
         cause: what it is against.
         measured: the promise is of a training that was timed, not of one that is without the cause.
         style, batch: what to change in trainmark's own terms, where that can be said.
+        fixed: of a larger batch, the share of a step that costs the same however many examples it has.
     """
 
     do: str
@@ -74,6 +76,7 @@ class Advice:
     measured: bool
     style: str | None = None
     batch: int | None = None
+    fixed: float | None = None
 
 
 def advise(found: Dissection, attribution: Attribution) -> tuple[Advice, ...]:
@@ -104,18 +107,21 @@ def _is_certain(share: Share) -> bool:
 def _against(largest: Share, found: Dissection) -> Iterator[Advice]:
     cause = largest.cause
     measured = []
-    if cause in _BY_STYLE and FAST in found.rounds[0]:
+    if cause in _BY_STYLE and FAST in found.variants:
         do = "Do as --style fast does: keep the prepared data set on the device, and compile or capture the step."
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
-    if cause in _BY_BATCH and LARGER in found.rounds[0]:
+    if cause in _BY_BATCH and LARGER in found.variants:
         size = found.batch * found.larger
         do = f"Take {size:,} examples a step instead of {found.batch:,}; learning changes with it, so look at accuracy."
-        measured.append(_timed(do, cause, speedup(found, LARGER, found.larger), batch=size))
+        ratio = speedup(found, LARGER, found.larger)
+        # A step of n examples takes f + n·e seconds: the ratio of two sizes tells which part f is of the smaller one.
+        fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
+        measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
     yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)
     if cause != "compute" and 1 - 1 / _WORTH < largest.share < 1:
         low, high = (None if bound is None else 1 / (1 - min(bound, 0.999)) for bound in (largest.low, largest.high))
         yield Advice(WORDS[cause][1], 1 / (1 - largest.share), low, high, cause, measured=cause == "threads")
 
 
-def _timed(do: str, cause: Cause, ratio: Estimate, style: str | None = None, batch: int | None = None) -> Advice:
-    return Advice(do, ratio.value, ratio.low, ratio.high, cause, measured=True, style=style, batch=batch)
+def _timed(do: str, cause: Cause, ratio: Estimate, **change: Any) -> Advice:
+    return Advice(do, ratio.value, ratio.low, ratio.high, cause, measured=True, **change)

@@ -5,8 +5,11 @@ costs add up to the step. What is left at the end are products and convolutions:
 FLOPs could be, the same products alone how fast their shapes let them be. Nothing else is assumed, and what does not
 fit is *unexplained*.
 
-Lower quartiles over the rounds of whatever was timed, since others on the machine only ever add time; the interval of a
-share is that of its bootstrap over rounds (Efron 1979), all variants of a round together.
+Lower quartiles over the rounds of whatever was timed, since others on the machine only ever add time, and their mean
+over processes, since a process has its luck with memory for as long as it lives. The interval of a share is that of its
+bootstrap over processes and over the rounds of each, all variants of a round together (Efron 1979; Davison and Hinkley
+1997, section 3.8). There are few processes: one less is drawn than there are, without which their variance would come
+out too small (Rao and Wu 1988), and the interval is stretched as Student's is over the normal one.
 """
 
 from __future__ import annotations
@@ -15,9 +18,10 @@ import random
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from trainmark.analysis.statistics import CONFIDENCE, Estimate, lower_quartile
+from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record
 
 Cause = Literal[
@@ -45,7 +49,6 @@ PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
 
 RESAMPLES = 1_000
 
-_T = TypeVar("_T")
 _OF_A_PROBE = (0, 1)
 _Stretches = Mapping[tuple[str, int], float]
 """Seconds of so many steps of a variant."""
@@ -54,13 +57,26 @@ Round = Mapping[str, float]
 
 
 @dataclass(frozen=True)
-class Dissection:
-    """What was measured of one side.
+class Sitting:
+    """What was measured while one process lived.
 
     Args:
         rounds: neighbours in time; a step's seconds are those of one more step in an epoch.
         starts: seconds that an epoch takes before its steps, of the variants of each round.
         lengths: steps of the short and of the long stretch that were timed of each variant in each round.
+    """
+
+    rounds: tuple[Round, ...]
+    starts: tuple[Round, ...]
+    lengths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Dissection:
+    """What was measured of one side.
+
+    Args:
+        sittings: one process after the other.
         steps_per_epoch: as it is scheduled, over which its start is spread.
         flops: of a step.
         peak_flops: of the one product that is called ``peak``; None where none was measured.
@@ -75,8 +91,7 @@ class Dissection:
         threads_ratio: seconds with all cores / seconds as asked; None where all were asked for.
     """
 
-    rounds: tuple[Round, ...]
-    starts: tuple[Round, ...]
+    sittings: tuple[Sitting, ...]
     steps_per_epoch: int
     flops: float
     peak_flops: float | None
@@ -88,8 +103,18 @@ class Dissection:
     looks: int
     accelerator: bool
     dropped: Mapping[str, str]
-    lengths: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     threads_ratio: Estimate | None = None
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Those of all sittings."""
+        return tuple(each for sitting in self.sittings for each in sitting.rounds)
+
+    @property
+    def variants(self) -> list[str]:
+        """What was timed in every sitting."""
+        first, *others = (sitting.rounds[0] for sitting in self.sittings)
+        return [name for name in first if all(name in each for each in others)]
 
 
 @dataclass(frozen=True)
@@ -122,13 +147,13 @@ class Attribution:
 
 def attribute(found: Dissection) -> Attribution:
     """Divide the step of ``found``."""
-    stretches = _stretches(found)
-    splits = [_split(*_typical(each, found), found) for each in (stretches, *_resamples(stretches))]
-    step = _estimate([split.step for split in splits])
+    splits = [_split(*each, found) for each in _typical(found)]
+    few = _stretch(len(found.sittings))
+    step = _estimate([split.step for split in splits], few)
     # Where only a part of the cores was asked for, all that follows was measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
     shares = [
-        _share(cause, _scaled(_estimate([split.causes[cause] / split.step for split in splits]), scale))
+        _share(cause, _scaled(_estimate([split.causes[cause] / split.step for split in splits], few), scale))
         for cause in splits[0].causes
     ]
     if found.threads_ratio is not None:
@@ -136,7 +161,7 @@ def attribute(found: Dissection) -> Attribution:
     shares.sort(key=lambda share: -share.share)
     if found.threads_ratio is None:  # else what comes on top was measured with other cores than the step
         shares += _on_top(found, step.value)
-    unexplained = _estimate([1 - sum(split.causes.values()) / split.step for split in splits])
+    unexplained = _estimate([1 - sum(split.causes.values()) / split.step for split in splits], few)
     known = {"threads", *(share.cause for share in shares)}
     return Attribution(
         step_seconds=_scaled(step, 1 / scale),
@@ -151,15 +176,15 @@ def from_record(record: Record) -> Attribution | None:
 
     None where no epoch was finished.
     """
-    steady = record.epochs[1:] or record.epochs
+    steady = [(epoch, epoch.steps) for epoch in record.epochs[1:] or record.epochs if epoch.steps]
     if not steady:
         return None
-    step = statistics.median(epoch.seconds / epoch.steps for epoch in steady)
-    steps = sum(epoch.steps for epoch in record.epochs)
+    step = statistics.median(epoch.seconds / steps for epoch, steps in steady)
+    steps = sum(epoch.steps or 0 for epoch in record.epochs)
     shares = []
     peak = record.peaks.matmul_flops_per_second if record.peaks else None
-    if peak:
-        flops = record.model.training_flops_per_example * steady[0].examples / steady[0].steps
+    if peak and record.model and (examples := steady[0][0].examples):
+        flops = record.model.training_flops_per_example * examples / steady[0][1]
         shares.append(Share("compute", flops / peak / step, None, None))
     evaluated = [epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None]
     beside: dict[Cause, float | None] = {
@@ -180,13 +205,12 @@ def from_record(record: Record) -> Attribution | None:
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
     """How many times faster the variant ``name`` trains, each of whose steps has ``times`` as many examples."""
-    stretches, spread = _stretches(found), found.steps_per_epoch
+    spread = found.steps_per_epoch
 
-    def ratio(rounds: Sequence[_Stretches]) -> float:
-        steps, starts = _typical(rounds, found)
+    def ratio(steps: Round, starts: Round) -> float:
         return (steps[WHOLE] + starts[WHOLE] / spread) / (steps[name] / times + starts[name] / spread)
 
-    return _estimate([ratio(each) for each in (stretches, *_resamples(stretches))])
+    return _estimate([ratio(*each) for each in _typical(found)], _stretch(len(found.sittings)))
 
 
 @dataclass(frozen=True)
@@ -236,40 +260,63 @@ def _on_top(found: Dissection, step: float) -> list[Share]:
     return shares
 
 
-def _stretches(found: Dissection) -> list[_Stretches]:
+def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
+    """Seconds of a step and of an epoch's start, of each variant: as measured, then of every resample."""
+    variants = found.variants
+    measured = [(sitting, _stretches(sitting, variants)) for sitting in found.sittings]
+    yield _mean([_of_sitting(sitting, stretches, variants) for sitting, stretches in measured])
+    rng = random.Random(0)
+    for _ in range(RESAMPLES):
+        chosen = rng.choices(measured, k=max(1, len(measured) - 1))
+        yield _mean([_of_sitting(sitting, rng.choices(each, k=len(each)), variants) for sitting, each in chosen])
+
+
+def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:
     """What was timed in each round."""
     return [
         {
-            (name, length): starts.get(name, 0.0) + length * step
-            for name, step in steps.items()
-            for length in found.lengths.get(name, _OF_A_PROBE)
+            (name, length): starts.get(name, 0.0) + length * steps[name]
+            for name in variants
+            for length in sitting.lengths.get(name, _OF_A_PROBE)
         }
-        for steps, starts in zip(found.rounds, found.starts, strict=True)
+        for steps, starts in zip(sitting.rounds, sitting.starts, strict=True)
     ]
 
 
-def _typical(rounds: Sequence[_Stretches], found: Dissection) -> tuple[Round, Round]:
-    """Seconds of a step and of an epoch's start, of each variant in these rounds."""
+def _of_sitting(sitting: Sitting, rounds: Sequence[_Stretches], variants: Sequence[str]) -> tuple[Round, Round]:
+    """Seconds of a step and of an epoch's start, of each variant in these rounds of it."""
     seconds = {each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]}
     steps, starts = {}, {}
-    for name in found.rounds[0]:
-        few, many = found.lengths.get(name, _OF_A_PROBE)
+    for name in variants:
+        few, many = sitting.lengths.get(name, _OF_A_PROBE)
         steps[name] = (seconds[name, many] - seconds[name, few]) / (many - few)
         starts[name] = seconds[name, few] - few * steps[name]
     return steps, starts
 
 
-def _resamples(rounds: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    rng = random.Random(0)
-    return (rng.choices(rounds, k=len(rounds)) for _ in range(RESAMPLES))
+def _mean(sittings: Sequence[tuple[Round, Round]]) -> tuple[Round, Round]:
+    steps, starts = (
+        {name: statistics.fmean(each[name] for each in rounds) for name in rounds[0]}
+        for rounds in zip(*sittings, strict=True)
+    )
+    return steps, starts
 
 
-def _estimate(values: Sequence[float]) -> Estimate:
-    """The first value, with the middle 95 % of the others, which are what it was in the resamples."""
+def _estimate(values: Sequence[float], stretch: float) -> Estimate:
+    """The first value, with the middle 95 % of the others, which are what it was in the resamples; their distances
+    from it times ``stretch``."""
     value, *others = values
     others.sort()
     outside = int((1 - CONFIDENCE) / 2 * len(others))
-    return Estimate(value, others[outside], others[-1 - outside])
+    low, high = others[outside], others[-1 - outside]
+    return Estimate(value, value - stretch * (value - low), value + stretch * (high - value))
+
+
+def _stretch(sittings: int) -> float:
+    """Of an interval from so few processes; of one alone nothing is known."""
+    if sittings < 2:
+        return 1.0
+    return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 def _scaled(estimate: Estimate, factor: float, offset: float = 0.0) -> Estimate:

@@ -41,7 +41,6 @@ Just above what another seed alone changes in the catalogue's workloads, 0.3 to 
 WIDE = 1.2
 """Slowest over fastest round of a group, from which on a reader is told that they differ."""
 
-_AS_REFERENCE_SPEED = Speedup(1.0, None, None, "same")
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
 _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
 
@@ -56,6 +55,11 @@ class _Side:
     @property
     def learns(self) -> bool:
         return all(run.learns for run in self.runs)
+
+    @property
+    def has_epochs(self) -> bool:
+        """Whether epochs can be compared; a command may report none, and then the whole of it is."""
+        return any(run.epoch_seconds is not None for run in self.runs) or not self.known(_process_seconds)
 
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]
@@ -93,7 +97,7 @@ def compare(
         if reference == position:
             quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
-            alone = dataclasses.replace(alone, speedup=_AS_REFERENCE_SPEED, learning=learning)
+            alone = dataclasses.replace(alone, speedup=_as_reference(side), learning=learning)
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin)
         results.append(alone)
@@ -110,12 +114,11 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
-    seconds = side.known(_epoch_seconds)
+    seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
     if len(seconds) < FEWEST_FOR_INTERVAL:
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
-    low, high = median_interval(seconds) or (None, None)
     records, pace = side.group.records, middle(lambda run: run.samples_per_second)
     return GroupResult(
         key=side.group.key,
@@ -123,8 +126,9 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         failed=side.group.failed,
         reference=reference,
         epochs=max((len(record.epochs) for record in side.group.records), default=0),
-        steps=max((sum(epoch.steps for epoch in record.epochs) for record in side.group.records), default=0),
-        epoch_seconds=Spread(middle(_epoch_seconds), low, high),
+        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in side.group.records), default=0),
+        epoch_seconds=_spread(side.known(_epoch_seconds)),
+        process_seconds=_spread(side.known(_process_seconds)),
         samples_per_second=pace,
         training_seconds=middle(lambda run: run.training_seconds),
         compile_seconds=middle(lambda run: run.compile_seconds),
@@ -157,9 +161,11 @@ def _held_against(
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
     interleaved = side.group.key.protocol == "fresh"
     if side.group.key.train_examples == reference.group.key.train_examples:
-        times = match(reference.runs, side.runs, _log_epoch_seconds, pairs=interleaved)
+        of_epochs = side.has_epochs and reference.has_epochs
+        times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=interleaved)
         if (difference := times.difference(TRIMMED)) is not None:
-            speedup = _speedup(difference.exponential(), margin, learns=side.learns and reference.learns)
+            learns = side.learns and reference.learns
+            speedup = _speedup(difference.exponential(), margin, of_epochs=of_epochs, learns=learns)
             caveats |= set() if times.paired else {Caveat.UNPAIRED}
             caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
     if Caveat.DIFFERENT_DATA not in caveats:
@@ -167,8 +173,17 @@ def _held_against(
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=_ordered(caveats))
 
 
-def _speedup(ratio: Estimate, margin: float, *, learns: bool) -> Speedup:
-    return Speedup(ratio.value, ratio.low, ratio.high, speed_verdict(ratio, margin) if learns else "unclear")
+def _as_reference(side: _Side) -> Speedup:
+    return Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
+
+
+def _speedup(ratio: Estimate, margin: float, *, of_epochs: bool, learns: bool) -> Speedup:
+    verdict = speed_verdict(ratio, margin) if learns else "unclear"
+    return Speedup(ratio.value, ratio.low, ratio.high, verdict, "epoch" if of_epochs else "process")
+
+
+def _spread(seconds: list[float]) -> Spread:
+    return Spread(median(seconds), *(median_interval(seconds) or (None, None)))
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
@@ -221,8 +236,14 @@ def _epoch_seconds(run: RunSummary) -> float | None:
     return run.epoch_seconds
 
 
-def _log_epoch_seconds(run: RunSummary) -> float | None:
-    return None if run.epoch_seconds is None else math.log(run.epoch_seconds)
+def _process_seconds(run: RunSummary) -> float | None:
+    return run.process_seconds
+
+
+def _logarithm(of_epochs: bool) -> Reading:
+    """Of the seconds that are compared."""
+    of = _epoch_seconds if of_epochs else _process_seconds
+    return lambda run: math.log(seconds) if (seconds := of(run)) else None
 
 
 def _test_accuracy(run: RunSummary) -> float | None:

@@ -51,13 +51,15 @@ def _joules(record: Record) -> float | None:
 
 def _money(record: Record) -> float | None:
     seconds = record.final.training_seconds
+    if seconds is None and record.process is not None:
+        seconds = record.process.seconds
     if record.price_per_hour is None or seconds is None:
         return None
     return record.price_per_hour * seconds / _SECONDS_AN_HOUR
 
 
 def _per_million(amount: float | None, record: Record) -> float | None:
-    examples = sum(epoch.examples for epoch in record.epochs)
+    examples = sum(epoch.examples or 0 for epoch in record.epochs)
     return None if amount is None or not examples else amount / examples * _MILLION
 
 

@@ -93,5 +93,7 @@ FACTS: dict[str, Callable[[Record], str | None]] = {
     "system": lambda record: record.machine.os,
     "Python": lambda record: record.python.version,
     "precision": lambda record: record.backend.precision,
-    "threads": lambda record: "default" if record.threads is None else str(record.threads),
+    "threads": lambda record: (
+        str(record.threads) if record.threads is not None else None if record.process else "default"
+    ),
 }

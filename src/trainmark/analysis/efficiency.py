@@ -108,22 +108,24 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         limits: of :func:`limits_of`.
     """
     limit = limits.get(place_of(record))
-    if limit is None or samples_per_second is None or not record.epochs:
+    model, precision = record.model, record.backend.precision or ""
+    if limit is None or samples_per_second is None or model is None or not record.epochs:
+        return None
+    examples, steps = record.epochs[0].examples, record.epochs[0].steps
+    if not examples or not steps:
         return None
     try:
         workload = Workload.from_data(record.workload.spec)
     except Misfit:  # another trainmark's
         return None
-    batch = record.epochs[0].examples / record.epochs[0].steps
-    flops = batch * record.model.training_flops_per_example
-    moved = traffic.compulsory(
-        lay_out(workload), workload.optimizer, batch, _VALUE_BYTES.get(record.backend.precision, 4)
-    )
+    batch = examples / steps
+    flops = batch * model.training_flops_per_example
+    moved = traffic.compulsory(lay_out(workload), workload.optimizer, batch, _VALUE_BYTES.get(precision, 4))
     roofline = gap = None
     if limit.bytes_per_second:
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
         gap = batch / samples_per_second / roofline
-    achieved = samples_per_second * record.model.training_flops_per_example
+    achieved = samples_per_second * model.training_flops_per_example
     sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else None
     return Efficiency(
         flops_per_second=achieved,
@@ -132,7 +134,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         measured_by=limit.measured_by,
         measured_at=limit.measured_at,
         others_share=limit.others_share,
-        datasheet_flops_per_second=sheet.flops_per_second.get(record.backend.precision) if sheet else None,
+        datasheet_flops_per_second=sheet.flops_per_second.get(precision) if sheet else None,
         intensity=flops / moved,
         roofline_seconds=roofline,
         gap=gap,

@@ -36,6 +36,7 @@ class Key:
         cpu_quota: how many of them at a time; None without a quota.
         threads: None is the framework's own choice.
         memory_fraction: 0 to 1, or None for no limit.
+        dataset, precision: and all of the data, None where a command does not tell.
         weights_from: id of the record whose weights it started from.
     """
 
@@ -45,20 +46,20 @@ class Key:
     device: str
     machine: str
     python: str
-    precision: str
+    precision: str | None
     threads: int | None
     version: str | None
     protocol: str
-    dataset: str
-    train_examples: int
-    test_examples: int
+    dataset: str | None
+    train_examples: int | None
+    test_examples: int | None
     memory_fraction: float | None
     weights_from: str | None
     device_name: str | None
     cpu: str | None
     cores: int | None
     cpu_quota: float | None
-    dataset_sha256: str
+    dataset_sha256: str | None
     step_fingerprint: str
     schedule_fingerprint: str
 
@@ -84,6 +85,7 @@ class Group:
 
 def key_of(record: Record) -> Key:
     """What ``record`` measured."""
+    data = record.dataset
     return Key(
         workload=record.workload.name,
         backend=record.backend.name,
@@ -95,16 +97,16 @@ def key_of(record: Record) -> Key:
         threads=record.threads,
         version=record.backend.version,
         protocol=record.protocol,
-        dataset=record.dataset.name,
-        train_examples=record.dataset.train_examples,
-        test_examples=record.dataset.test_examples,
+        dataset=data.name if data else None,
+        train_examples=data.train_examples if data else None,
+        test_examples=data.test_examples if data else None,
         memory_fraction=record.memory_fraction,
         weights_from=record.weights_from,
         device_name=record.device.name if record.device.kind == "accelerator" else None,
         cpu=record.machine.cpu,
         cores=record.machine.usable_cores or record.machine.logical_cores,
         cpu_quota=record.machine.cpu_quota,
-        dataset_sha256=record.dataset.sha256,
+        dataset_sha256=data.sha256 if data else None,
         step_fingerprint=record.workload.step_fingerprint,
         schedule_fingerprint=record.workload.schedule_fingerprint,
     )

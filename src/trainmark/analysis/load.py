@@ -58,7 +58,8 @@ class Load:
 def load_of(records: Sequence[Record]) -> Load | None:
     """Of the run whose epochs were nearest to the median of ``records``; None where none was seen."""
     seen = [record for record in records if record.samples is not None and len(record.samples.t) > 1]
-    paces = [(record, summarize(record).epoch_seconds) for record in seen]
+    runs = [(record, summarize(record)) for record in seen]
+    paces = [(record, run.process_seconds if run.epoch_seconds is None else run.epoch_seconds) for record, run in runs]
     known = [(record, seconds) for record, seconds in paces if seconds is not None]
     if not known:
         return None

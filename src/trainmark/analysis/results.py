@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
@@ -24,12 +25,16 @@ class Spread:
 
 @dataclass(frozen=True)
 class Speedup:
-    """Reference seconds / these seconds of a steady epoch, above 1 is faster, with its 95 % interval."""
+    """Reference seconds / these seconds, above 1 is faster, with its 95 % interval.
+
+    ``of`` a steady epoch, or of the whole process where a command reports no epochs.
+    """
 
     ratio: float | None
     low: float | None
     high: float | None
     verdict: SpeedVerdict
+    of: Literal["epoch", "process"] = "epoch"
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,7 @@ class GroupResult:
         reference: position of the group it is compared with, its own for a reference, None without one.
         epochs: how many a run had, the longest.
         steps: how many it had in all.
+        process_seconds: of a whole command, from start to end; unknown of trainings of ours.
         efficiency: against the device's measured limit; None where none is known.
         reached: None where the runs had no target.
     """
@@ -84,6 +90,7 @@ class GroupResult:
     epochs: int
     steps: int
     epoch_seconds: Spread
+    process_seconds: Spread
     samples_per_second: float | None
     training_seconds: float | None
     compile_seconds: float | None

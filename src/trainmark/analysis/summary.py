@@ -22,6 +22,7 @@ class RunSummary:
         group: names the plan the run was measured in, and the session of it.
         round: its round there.
         epoch_seconds: median of the steady epochs.
+        process_seconds: of a whole command, from start to end; unknown of a training of ours.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
         training_seconds: sum of all epochs, warm-up in, evaluation out; unknown for a run that broke off.
         compile_seconds: what went by before the first epoch; never part of the others.
@@ -31,6 +32,7 @@ class RunSummary:
     group: str
     round: int
     epoch_seconds: float | None
+    process_seconds: float | None
     samples_per_second: float | None
     training_seconds: float | None
     compile_seconds: float | None
@@ -72,14 +74,15 @@ def summarize(record: Record) -> RunSummary:
         group=f"{record.group.id}/{record.group.session}",
         round=record.round,
         epoch_seconds=seconds,
-        samples_per_second=None if seconds is None else steady[0].examples / seconds,
+        process_seconds=record.process.seconds if record.process else None,
+        samples_per_second=None if seconds is None or steady[0].examples is None else steady[0].examples / seconds,
         training_seconds=None if diverged else _training_seconds(record),
         compile_seconds=record.compile_seconds,
         train_loss=train_loss,
         train_accuracy=record.final.train_accuracy,
         test_loss=record.final.test_loss,
         test_accuracy=record.final.test_accuracy,
-        weights_sha256=record.model.initial_weights_sha256,
+        weights_sha256=record.model.initial_weights_sha256 if record.model else None,
         caveats=frozenset(record.caveats) | _derived_caveats(record, train_loss),
     )
 

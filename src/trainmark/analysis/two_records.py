@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -53,8 +54,11 @@ def set_against(a: Record, b: Record) -> TwoRecords:
         for what, of in FACTS.items()
         if (first := of(a)) != (second := of(b))
     ]
-    contrasts += _of_dictionaries("setting", _not_said(a.backend.settings), _not_said(b.backend.settings))
-    contrasts += _of_dictionaries("version of", a.python.packages, b.python.packages)
+    # What another backend does not have is no setting of it that differs.
+    only_shared = a.backend.name != b.backend.name
+    settings = (_not_said(a.backend.settings), _not_said(b.backend.settings))
+    contrasts += _of_dictionaries("setting", *settings, only_shared)
+    contrasts += _of_dictionaries("version of", a.python.packages, b.python.packages, only_shared)
     contrasts += _clocks(a, b)
     paces = [_seconds_an_example(record) for record in (a, b)]
     ratio = statistics.median(paces[0]) / statistics.median(paces[1]) if all(paces) else None
@@ -66,7 +70,9 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 def _seconds_an_example(record: Record) -> list[float]:
     steady = record.epochs[1:] or record.epochs
-    return [epoch.seconds / epoch.examples for epoch in steady]
+    if steady:
+        return [epoch.seconds / (epoch.examples or 1) for epoch in steady]
+    return [record.process.seconds] if record.process and record.process.seconds else []
 
 
 def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
@@ -74,11 +80,12 @@ def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in settings.items() if name not in FACTS}
 
 
-def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any]) -> list[Contrast]:
+def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool) -> list[Contrast]:
     def written(values: dict[str, Any], name: str) -> str:
         return str(values[name]) if name in values else UNKNOWN
 
-    names = sorted(name for name in a.keys() | b.keys() if written(a, name) != written(b, name))
+    known = a.keys() & b.keys() if only_shared else a.keys() | b.keys()
+    names = sorted(name for name in known if written(a, name) != written(b, name))
     return [Contrast(f"{what} {name}", written(a, name), written(b, name)) for name in names]
 
 
@@ -121,7 +128,8 @@ _OF_A_RUN: dict[str, Callable[[Record], str | None]] = {
     "style (input path, compilation)": lambda record: record.backend.style,
     "compile cache": lambda record: record.backend.compile_cache,
     "machine": lambda record: record.machine.name,
-    "data": lambda record: f"{record.dataset.name} {record.dataset.sha256[:12]}",
+    "data": lambda record: f"{record.dataset.name} {record.dataset.sha256[:12]}" if record.dataset else None,
+    "command": lambda record: shlex.join(record.process.argv) if record.process else None,
     "share of the cores that others used before": lambda record: (
         None if record.machine.load_before is None else units.percent(round(record.machine.load_before, 1), 0)
     ),

@@ -150,6 +150,8 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
     from trainmark.study.explain import failure
 
     record = read(path)
+    if record.process is not None:
+        return partial(_tell_from_outside, record)
     try:
         again_as = again.request_of(record, request)
         why_not = again.elsewhere(record)
@@ -221,6 +223,27 @@ def _diagnose(subject: failure.Subject, unlike: tuple[str, ...], screen: Console
     else:
         draw_all(console(), diagnosis_tables(found.record.id, found.diagnosis, found.replay, notes))
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
+
+
+def _tell_from_outside(record: Record, _: Console, options: dict[str, Any]) -> int:
+    """What was seen of a command, which can't be taken apart."""
+    from trainmark.analysis.outside import observe
+    from trainmark.report.outside_table import outside_table
+    from trainmark.report.terminal import draw
+
+    found = observe(record)
+    if options["as_json"]:
+        nothing: dict[str, Any] = {
+            "step_seconds": None,
+            "shares": [],
+            "unexplained": None,
+            "advice": [],
+            "crossover_batch": None,
+        }
+        print_json({"record": record.id, "observations": found, **nothing})
+    else:
+        draw(console(), outside_table(record.id, found))
+    return OK
 
 
 def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict[str, Any]) -> int:
@@ -308,6 +331,7 @@ def _data(found: Explanation) -> dict[str, Any]:
         "no_crossover_because": found.no_crossing,
         "caveats": [Caveat.BUSY_MACHINE] if found.subject.busy else [],
         "rounds": found.found.rounds,
+        "rounds_of_processes": [len(sitting.rounds) for sitting in found.found.sittings],
         "dropped": found.found.dropped,
     }
 
@@ -322,7 +346,7 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     screen = console()
     conditions = (
         f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
-        f"{many(len(found.found.rounds), 'round')} in turns",
+        f"{many(len(found.found.rounds), 'round')} in turns, in {many(len(found.found.sittings), 'process')}",
         *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
     )
     busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, so threads waited: trust no small share.",)

@@ -15,6 +15,7 @@ OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 VERBS = {
     "doctor": "Is this machine fit? What is wrong, and the command that mends it.",
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
+    "measure": "Run any command, in any language, in rounds: the same record, comparison and report.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
     "explain": "Why is it slow, and what to do: a step's time divided among its causes.",
     "report": "Write one page with the answer, tables and charts about records.",

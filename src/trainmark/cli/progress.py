@@ -18,7 +18,7 @@ from trainmark.cli.sparkline import Sparkline
 from trainmark.measure.sampler import tree_percent
 
 if TYPE_CHECKING:
-    from trainmark.execute.plan import Run, Task
+    from trainmark.execute.scheduler import Job, Planned
     from trainmark.execute.wire import Message
     from trainmark.measure.sampler import Row
     from trainmark.record.record import Record
@@ -65,8 +65,8 @@ class DataProgress:
 class TimeLeft:
     """Seconds until the last task is done, from how long the same side took before."""
 
-    def __init__(self, tasks: list[Task]) -> None:
-        self._left = [_kind(task) for task in tasks]
+    def __init__(self, tasks: Sequence[Job]) -> None:
+        self._left = [task.kind for task in tasks]
         self._took: dict[object, float] = {}
 
     def task_done(self, seconds: float) -> None:
@@ -90,7 +90,7 @@ class TimeLeft:
 class RunProgress:
     """One line that moves, and one line for each run that is done."""
 
-    def __init__(self, screen: Console, tasks: list[Task], *, log: bool = False) -> None:
+    def __init__(self, screen: Console, tasks: Sequence[Job], *, log: bool = False) -> None:
         self._screen, self._log = screen, log
         self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
         self._left = TimeLeft(tasks)
@@ -117,7 +117,7 @@ class RunProgress:
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._progress.stop()
 
-    def task_started(self, task: Task) -> None:
+    def task_started(self, task: Job) -> None:
         """A process begins."""
         self._started = time.monotonic()
         self._use = Use()
@@ -125,13 +125,12 @@ class RunProgress:
         self._steps = 0
         self._facts = "starting, reading the data"
 
-    def run_started(self, run: Run, replayed: bool) -> None:
+    def run_started(self, run: Planned, replayed: bool) -> None:
         """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
         self._turn = run.turn
-        which = f"{run.course.published_run}, " if run.course.published_run else ""
         again = " (replayed)" if replayed else ""
-        description = escape(f"{run.course.workload.name} {run.side.title}, {which}{run.turn}{again}")
+        description = escape(f"{run.title}, {run.turn}{again}")
         if self._log:
             self._screen.print(f"{description}:")
         self._progress.update(
@@ -146,12 +145,17 @@ class RunProgress:
         if message["event"] == "ready":
             self._steps = message["steps"] * self._runs_of_task
             self._epochs = message["epochs"]
-            self._facts = f"epoch 1/{self._epochs}"
+            self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
             self._pace = Pace()
         elif message["event"] == "epoch":
-            self._pace.samples_a_step = message["examples"] / message["steps"]
-            at = min(message["index"] + 2, self._epochs)  # this one is over, the next begins
-            self._facts = f"epoch {at}/{self._epochs} · loss {units.loss(message['losses'][-1])}"
+            if message["examples"] and message["steps"]:
+                self._pace.samples_a_step = message["examples"] / message["steps"]
+            # This one is over, the next begins; how many there will be, a command does not tell.
+            at = message["index"] + 2
+            self._facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
+            loss = message["losses"][-1] if message["losses"] else message.get("train_loss")
+            if loss is not None:
+                self._facts += f" · loss {units.loss(loss)}"
             if "train_accuracy" in message:
                 self._facts += f" · acc {units.percent(message['train_accuracy'], 1)}"
             for line in message["log"] if self._log else ():
@@ -160,7 +164,7 @@ class RunProgress:
                     f"({units.rate(line['samples_per_second'], 'samples/s')}; "
                     f"{units.seconds(line['seconds_per_step'])} a step)"
                 )
-        elif message["event"] == "evaluated":
+        elif message["event"] == "evaluated" and message["test_accuracy"] is not None:
             self._facts += f" · test acc {units.percent(message['test_accuracy'], 1)}"
 
     def counted(self, steps: int) -> None:
@@ -186,7 +190,7 @@ class RunProgress:
         mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
         self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
 
-    def task_ended(self, task: Task) -> None:  # noqa: ARG002
+    def task_ended(self, task: Job) -> None:  # noqa: ARG002
         """How long it took tells how long its like will."""
         self._left.task_done(time.monotonic() - self._started)
 
@@ -245,18 +249,18 @@ class Pace:
         return self.samples_a_step * (last - first) / (end - start) if end > start and last > first else None
 
 
-def _kind(task: Task) -> object:
-    return (task.first.course.workload.name, task.first.course.published_run, task.first.side)
-
-
 def _summary(record: Record, turn: str) -> str:
     name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
     which = f"{name}, {turn}"
     if record.outcome.status != "ok":
         return f"{which}: {record.outcome.status}, {record.outcome.reason}"
-    steps = sum(epoch.steps for epoch in record.epochs)
-    length = f"{units.many(len(record.epochs), 'epoch')}, {units.many(steps, 'step')}"
-    facts = [f"{length} in {units.seconds(record.final.training_seconds)}"]
+    facts = []
+    if record.process is not None:
+        facts.append(f"{units.seconds(record.process.seconds)} from start to end")
+    if record.epochs:
+        steps = sum(epoch.steps or 0 for epoch in record.epochs)
+        length = units.many(len(record.epochs), "epoch") + (f", {units.many(steps, 'step')}" if steps else "")
+        facts.append(f"{length} in {units.seconds(record.final.training_seconds)}")
     if record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:

@@ -129,7 +129,7 @@ def command(**options: Any) -> int:
         resume=options["resume"],
         until_stable=options["until_stable"],
     )
-    _show(records, earlier, store, as_json=options["as_json"])
+    show_records(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
 
 
@@ -256,7 +256,8 @@ def _plan(tasks: list[Task], resumed: int) -> str:
     return f"{text} Ctrl-C keeps what is finished, --resume goes on."
 
 
-def _show(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:
+def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:
+    """The new records on stdout: all of them as JSON, else compared with those of the same plan that were there."""
     if as_json:
         print_json(records)
         return

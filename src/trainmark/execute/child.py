@@ -92,12 +92,24 @@ def converse(
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything it started in its group; harmless when it is gone."""
+    """End the process and everything it started; harmless when it is gone."""
+    if process.poll() is None:
+        _end_strays(process.pid)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     if process.stdout:
         process.stdout.close()
+
+
+def _end_strays(pid: int) -> None:
+    """End what has left the group of a process that still runs, such as a daemon."""
+    import psutil
+
+    with contextlib.suppress(psutil.Error):
+        for each in psutil.Process(pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                each.kill()
 
 
 def _listen(

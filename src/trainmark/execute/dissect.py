@@ -40,6 +40,7 @@ _TRIED_STEPS = 12
 _SHORT = 0.125
 """Steps of the short stretch, as a share of those of the long one."""
 _FEWEST_ROUNDS = 5
+_FEWEST_SITTINGS = 3
 _LONGEST_WINDOWS = 4
 """Of a stretch: with it and the usual number of rounds the fewest of them still fit into the time there is."""
 _EVALUATIONS = 3
@@ -100,6 +101,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
     """Time the variants of ``request`` (see :mod:`trainmark.study.explain.variants`); the first one is the whole."""
     turn = Turn(request["seat"])
     turn.take()
+    began = clock()
     backend = registry.load(request["backend"])
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     asked = request["variants"]
@@ -140,9 +142,14 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
         probes = {}
         say({"event": "dropped", "name": "products alone", "reason": f"{type(error).__name__}: {error}"})
     lengths = {name: variant.lengths for name, variant in variants.items()}
-    say({"event": "ready", "compile_seconds": compile_seconds, "lengths": lengths})
-    left, shuffled = request["budget"], random.Random(0)
-    for index in range(request["rounds"]):
+    sittings = _sittings(request, clock() - began)
+    rounds, left = math.ceil(request["rounds"] / sittings), request["budget"] / sittings
+    ready = {"compile_seconds": compile_seconds, "lengths": lengths, "sittings": sittings, "rounds": rounds}
+    say({"event": "ready", **ready})
+    shuffled = random.Random(request["sitting"])
+    for index in range(rounds):
+        if turn.left_alone and request["follows"]:
+            break
         turn.rest()
         start = clock()
         order = list(variants)
@@ -163,6 +170,18 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
         whole.trainer.evaluate("test")
         say({"event": "evaluated", "seconds": clock() - start})
     say({"event": "done"})
+
+
+def _sittings(request: Message, seconds: float) -> int:
+    """In how many processes the rounds are made: told by the first, which took so many ``seconds`` to be ready.
+
+    As many as are ready within what is granted; two would tell next to nothing of how processes differ.
+    """
+    asked: int = request["sittings"]
+    if request["sitting"] > 0 or request["settling"] is None:
+        return asked
+    found = min(asked, int(request["settling"] / max(seconds, 1e-9)))
+    return found if found >= _FEWEST_SITTINGS else 1
 
 
 def _steps_in(

@@ -298,7 +298,7 @@ class Notes:
         """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no better than chance."""
         course, last = self.run.course, self.epochs[-1]
         accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
-        examples = sum(epoch.examples for epoch in self.epochs)
+        examples = sum(epoch.examples or 0 for epoch in self.epochs)
         if accuracy is None or self.steps_done < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
             return False
         chance = 1 / course.model.classes

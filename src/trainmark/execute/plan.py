@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +96,12 @@ class Run:
     nudge: int | None = None
 
     @property
+    def title(self) -> str:
+        """What is run, for people."""
+        which = f", {self.course.published_run}" if self.course.published_run else ""
+        return f"{self.course.workload.name} {self.side.title}{which}"
+
+    @property
     def turn(self) -> str:
         """Which of its side's runs this is, for people."""
         if self.settings.kind == "parity":
@@ -149,7 +155,43 @@ class Task:
         """Stands for all, except in its repeat."""
         return self.runs[0]
 
-    def request(self, origin: float, weight_files: list[Path | None]) -> dict[str, Any]:
+    @property
+    def round(self) -> int:
+        """In which its first run stands."""
+        return self.first.round
+
+    def in_round(self, number: int) -> Task:
+        """The same in another round, with nothing done of it."""
+        runs = tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs)
+        return dataclasses.replace(self, runs=runs, done=frozenset())
+
+    @property
+    def kind(self) -> object:
+        """Equal for tasks that take about as long."""
+        course = self.first.course
+        return (course.workload.name, course.published_run, self.first.side)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that trains."""
+        return self.first.side.interpreter.path
+
+    @property
+    def threads(self) -> int | None:
+        """Of the CPU; None is the framework's own choice."""
+        return self.first.settings.threads
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that the process may take."""
+        return self.first.settings.timeout
+
+    @property
+    def save_weights(self) -> bool:
+        """Whether the weights are kept beside the records."""
+        return self.first.settings.save_weights
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> dict[str, Any]:
         """What the measured process is told; ``weight_files`` is where each run's weights go, None for nowhere."""
         run = self.first
         workload, settings = run.course.workload, run.settings
@@ -207,7 +249,7 @@ def identity_of(record: Record) -> tuple[Any, ...]:
     return (
         record.workload.step_fingerprint,
         record.workload.schedule_fingerprint,
-        record.dataset.sha256,
+        record.dataset.sha256 if record.dataset else None,
         record.backend.name,
         record.backend.version,
         record.python.label,

@@ -1,4 +1,7 @@
-"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended."""
+"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended.
+
+A task is a process and its runs: a training of ours, or a command of somebody's own.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +10,91 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from trainmark.errors import ProtocolError
 from trainmark.execute.child import Ending, converse
 from trainmark.execute.here import Here, look_around
 from trainmark.execute.notes import Notes
 from trainmark.execute.peaks import Key
-from trainmark.execute.plan import Run, Task
+from trainmark.execute.plan import Task
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
 from trainmark.measure.sampler import Row, Sampler
-from trainmark.record.record import Outcome, Peaks, Record, Status
+from trainmark.record.record import Outcome, Peaks, Record, Samples, Status
 from trainmark.record.store import Store
+
+_Job = TypeVar("_Job", bound="Job")
+
+
+class Planned(Protocol):
+    """A run, for those who watch."""
+
+    @property
+    def title(self) -> str:
+        """What is run."""
+
+    @property
+    def turn(self) -> str:
+        """Which of its side's runs this is."""
+
+
+class Job(Protocol):
+    """A process and its runs.
+
+    ``done`` are indices of runs whose records exist already; ``kind`` is equal for those that take about as long.
+    """
+
+    @property
+    def runs(self) -> Sequence[Planned]: ...
+    @property
+    def done(self) -> frozenset[int]: ...
+    @property
+    def kind(self) -> object: ...
+    @property
+    def python(self) -> Path: ...
+    @property
+    def threads(self) -> int | None: ...
+    @property
+    def timeout(self) -> float | None: ...
+    @property
+    def save_weights(self) -> bool: ...
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Message:
+        """What the process is told; ``origin`` is the clock's reading at its start."""
+
+
+class Noting(Protocol):
+    """Who collects the messages of one run; see :class:`~trainmark.execute.notes.Notes`."""
+
+    @property
+    def run(self) -> Planned: ...
+    @property
+    def gpu(self) -> int | None: ...
+    @property
+    def rest_seconds(self) -> float: ...
+    def weights_file(self, folder: Path) -> Path:
+        """Where the run's weights stand."""
+
+    def hear(self, message: Message) -> None:
+        """Take in a message."""
+
+    def hold_memory(self, tree_pss_bytes: int | None) -> None:
+        """Memory at the end of the epoch just heard of."""
+
+    def go_on_from(self, before: Any) -> None:
+        """The run before, in the same process, has told what holds for this one, too."""
+
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+        """The record of what was heard."""
 
 
 class Observer(Protocol):
     """Whoever watches. Called in the parent, between the child's messages; nothing here touches the child's clock."""
 
-    def task_started(self, task: Task) -> None:
+    def task_started(self, task: Job) -> None:
         """A process begins."""
 
-    def run_started(self, run: Run, replayed: bool) -> None:
+    def run_started(self, run: Planned, replayed: bool) -> None:
         """The process begins a run; a replayed one leaves no record."""
 
     def heard(self, message: Message) -> None:
@@ -43,12 +109,12 @@ class Observer(Protocol):
     def recorded(self, record: Record) -> None:
         """A record was written."""
 
-    def task_ended(self, task: Task) -> None:
+    def task_ended(self, task: Job) -> None:
         """The process is gone."""
 
 
 def execute(
-    tasks: list[Task],
+    tasks: Sequence[Task],
     seen: Mapping[tuple[str, str], Seen],
     store: Store,
     observer: Observer,
@@ -56,15 +122,38 @@ def execute(
     sampler: Sampler | None = None,
     peaks: Mapping[Key, Peaks] | None = None,
 ) -> list[Record]:
-    """Carry out ``tasks`` in order.
+    """Train ``tasks`` in order; see :func:`carry_out`.
 
     Args:
         seen: what each backend said of itself, by (backend, interpreter label).
+        peaks: measured limits of the sides.
+    """
+
+    def notes(task: Task, here: Here) -> list[Notes]:
+        side, token = task.first.side, secrets.token_hex(4)
+        limits = (peaks or {}).get((side, task.threads))
+        of_side = seen[side.backend, side.interpreter.label]
+        return [Notes(run, of_side, here, limits, bool(task.done), token) for run in task.runs]
+
+    return carry_out(tasks, notes, store, observer, here, sampler)
+
+
+def carry_out(
+    tasks: Sequence[_Job],
+    notes: Callable[[_Job, Here], Sequence[Noting]],
+    store: Store,
+    observer: Observer,
+    here: Callable[[], Here] = look_around,
+    sampler: Sampler | None = None,
+) -> list[Record]:
+    """Carry out ``tasks`` in order.
+
+    Args:
+        notes: of the runs of a task, before which the machine was as given.
         store: where records go.
         observer: told of everything.
         here: reads the machine before each process.
         sampler: watches every process; reads this machine by default.
-        peaks: measured limits of the sides.
 
     Returns:
         The records, in the order of the runs. After KeyboardInterrupt the run at hand is recorded as interrupted
@@ -73,10 +162,7 @@ def execute(
     records: list[Record] = []
     sampler = sampler or Sampler()
     for task in tasks:
-        side = task.first.side
-        seen_of_side = seen[side.backend, side.interpreter.label]
-        limits = (peaks or {}).get((side, task.first.settings.threads))
-        _Conversation(task, seen_of_side, here(), limits, store, observer, sampler, records).hold()
+        _Conversation(task, notes(task, here()), store, observer, sampler, records).hold()
     return records
 
 
@@ -85,10 +171,8 @@ class _Conversation:
 
     def __init__(
         self,
-        task: Task,
-        seen: Seen,
-        here: Here,
-        peaks: Peaks | None,
+        task: Job,
+        notes: Sequence[Noting],
         store: Store,
         observer: Observer,
         sampler: Sampler,
@@ -96,14 +180,12 @@ class _Conversation:
     ) -> None:
         self._task, self._store, self._observer, self._records = task, store, observer, records
         self._sampler, self._origin = sampler, 0.0
-        token = secrets.token_hex(4)
-        replayed = bool(task.done)
-        self._notes = [Notes(run, seen, here, peaks, replayed, token) for run in task.runs]
+        self._notes = notes
         self._index = 0
         self._end: Message | None = None
 
     @property
-    def _current(self) -> Notes:
+    def _current(self) -> Noting:
         return self._notes[self._index]
 
     @property
@@ -111,22 +193,22 @@ class _Conversation:
         return self._index == len(self._notes)
 
     def hold(self) -> None:
-        settings = self._task.first.settings
+        task = self._task
         files: list[Path | None] = [
-            notes.weights_file(self._store.folder) if settings.save_weights and index not in self._task.done else None
+            notes.weights_file(self._store.folder) if task.save_weights and index not in task.done else None
             for index, notes in enumerate(self._notes)
         ]
         self._observer.task_started(self._task)
         self._announce()
         try:
             ending = converse(
-                self._task.first.side.interpreter.path,
+                task.python,
                 lambda origin: self._request(origin, files),
                 hear=self._hear,
                 born=self._sampler.watch,
                 look=self._look,
-                threads=settings.threads,
-                timeout=settings.timeout,
+                threads=task.threads,
+                timeout=task.timeout,
             )
         except KeyboardInterrupt:
             self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
@@ -137,7 +219,7 @@ class _Conversation:
             self._break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
             self._break_off(_outcome(ending, self._end))
-        self._observer.task_ended(self._task)
+        self._observer.task_ended(task)
 
     def _request(self, origin: float, weight_files: list[Path | None]) -> Message:
         self._origin = origin
@@ -153,6 +235,8 @@ class _Conversation:
         event = message["event"]
         if event in ("diverged", "failed"):
             self._end = message
+        elif event == "started":  # what is watched is the command, not the process of ours that stands before it
+            self._sampler.watch(message["pid"])
         if self._all_written:
             return
         self._current.hear(message)

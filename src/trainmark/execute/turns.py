@@ -1,7 +1,7 @@
 """Two processes that take turns, so that neighbours in time can be compared that can't live in one process.
 
 Each has a pipe of its own, in which the other puts a byte when it rests. The parent starts the first with a byte, and
-when one of them is gone it leaves the other more of them than it can ever need.
+when one of them is gone it leaves the other more bytes than it can ever need, which say so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TypeVar
 
-_TURN = b"."
+_TURN, _ALONE = b".", b"!"
 _MORE_THAN_NEEDED = 4096
 
 _T = TypeVar("_T")
@@ -25,16 +25,19 @@ Seat = tuple[int, int]
 
 
 class Turn:
-    """The child's side. It has the machine from :meth:`take` on, until it rests or ends."""
+    """The child's side. It has the machine from :meth:`take` on, until it rests or ends.
+
+    ``left_alone``: the other one is gone.
+    """
 
     def __init__(self, seat: Seat | None) -> None:
-        """Without a seat it is alone, and it is always its turn."""
-        self._seat = seat
+        """Without a seat it is its turn always."""
+        self._seat, self.left_alone = seat, False
 
     def take(self) -> None:
         """Wait until it is this process's turn."""
         if self._seat is not None:
-            os.read(self._seat[0], 1)
+            self.left_alone = os.read(self._seat[0], 1) == _ALONE
 
     def rest(self) -> None:
         """Let the other have its turn, and wait for the next one."""
@@ -90,7 +93,7 @@ def in_turns(first: Callable[[Seat], _A], second: Callable[[Seat], _B], stop: Ca
                 return conversation(seat)
             finally:
                 with suppress(OSError):  # interrupted twice, and nobody holds the pipes any more
-                    os.write(seat[1], _TURN * _MORE_THAN_NEEDED)
+                    os.write(seat[1], _ALONE * _MORE_THAN_NEEDED)
 
         os.write(a_gets, _TURN)
         try:

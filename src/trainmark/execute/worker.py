@@ -31,6 +31,7 @@ from trainmark.execute.nudge import nudge
 from trainmark.execute.order import epoch_plans
 from trainmark.execute.predict import predict
 from trainmark.execute.replay import replay
+from trainmark.execute.script import end_descendants, run_script
 from trainmark.execute.timing import Clock, timed_epoch
 from trainmark.execute.wire import Channel, Message, counter
 from trainmark.record import weights as weight_files
@@ -50,7 +51,10 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
         if arrived is None:
             return 1
         request = next(arrived, None)
-    lifeline.tie(channel)
+    if request["event"] == "script":  # what it started must go first, or it would be left behind
+        lifeline.tie_with(channel, end_descendants)
+    else:
+        lifeline.tie(channel)
     try:
         if request["event"] == "probe":
             _probe(request["backend"], channel.send)
@@ -62,6 +66,8 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
             dissect(request, channel.send, counter(position_descriptor), time.perf_counter)
         elif request["event"] == "predict":
             predict(request, channel.send)
+        elif request["event"] == "script":
+            run_script(request, channel.send, time.perf_counter)
         elif request["event"] == "replay":
             replay(request, channel.send, counter(position_descriptor))
         else:

@@ -40,6 +40,9 @@ class Caveat(str, Enum):
         "not-learning",
         "the training loss did not fall or is not finite, accuracy is that of guessing, or no weight changed",
     )
+    NO_EPOCHS = "no-epochs", "the command reported no epochs, so whole processes are compared, start-up and all"
+    ODD_REPORTS = "odd-reports", "some of what the command reported could not be understood, and is left out"
+    LEFT_PROCESSES = "left-processes", "the command left processes behind, which were ended"
     UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer are what they were before training"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"

@@ -17,6 +17,8 @@ from msgspec import Struct, field
 from trainmark.record.caveats import Caveat
 
 SCHEMA_VERSION = 1
+NOTHING_VARIED, NOT_TOLD = "as is", "not told"
+"""Style and device of a command that is told nothing of either."""
 
 Status = Literal["ok", "failed", "timeout", "interrupted", "diverged"]
 Protocol = Literal["fresh", "continued"]
@@ -51,22 +53,28 @@ class DatasetRef(Struct, frozen=True):
 
 
 class BackendRef(Struct, frozen=True):
-    """By whom; ``settings`` are the framework's own switches that decide speed or arithmetic, as it reported them."""
+    """By whom; ``settings`` are the framework's own switches that decide speed or arithmetic, as it reported them.
+
+    Of a script, the program is the name, and what was varied the style.
+    """
 
     name: str
     version: str | None
     style: str
-    precision: str
+    precision: str | None
     compile_cache: Literal["cold", "warm", "none"]
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 class DeviceRef(Struct, frozen=True):
-    """On what, as the backend reports it; ``gpu`` is its column in the samples, null for a CPU or where unknown."""
+    """On what, as the backend reports it; ``gpu`` is its column in the samples, null for a CPU or where unknown.
+
+    Of a script, ``id`` is what it was told; ``kind`` is null where that says nothing.
+    """
 
     id: str
     name: str | None
-    kind: Literal["cpu", "accelerator"]
+    kind: Literal["cpu", "accelerator"] | None
     memory_bytes: int | None = None
     gpu: int | None = None
 
@@ -128,19 +136,23 @@ class Epoch(Struct, frozen=True):
 
     ``tree_pss_bytes`` is the memory of the process and all it started at the end of the epoch, shared pages divided
     among those who share them; null where the system does not tell, or reading it would have cost too much.
+
+    Of a script the edges are what it reports, so only as synchronised as it is; ``steps`` and ``examples`` are null
+    where it does not tell. ``data_wait_seconds`` is how long it waited for batches, where it measures that.
     """
 
     index: int
     start_seconds: float
     seconds: float
-    steps: int
-    examples: int
+    steps: int | None
+    examples: int | None
     train_loss: float | None = None
     train_accuracy: float | None = None
     test_loss: float | None = None
     test_accuracy: float | None = None
     evaluation_seconds: float | None = None
     tree_pss_bytes: int | None = None
+    data_wait_seconds: float | None = None
 
 
 class LogLine(Struct, frozen=True):
@@ -241,6 +253,31 @@ class Energy(Struct, frozen=True):
     source: str | None
 
 
+class Process(Struct, frozen=True):
+    """A command of somebody's own, from its start to its end.
+
+    Args:
+        argv: its words, as it was started.
+        directory: it was started in.
+        start_seconds: on the epochs' clock.
+        seconds: until it had ended; null where that was not seen.
+        exit_code: below 0, the signal that killed it.
+        user_seconds: of CPU time, of it and those of its children that it waited for; ``system_seconds`` likewise.
+        language: in which it reports, as it says.
+        left_out: lines of its reports that could not be understood.
+    """
+
+    argv: list[str]
+    directory: str
+    start_seconds: float | None = None
+    seconds: float | None = None
+    exit_code: int | None = None
+    user_seconds: float | None = None
+    system_seconds: float | None = None
+    language: str | None = None
+    left_out: int = 0
+
+
 class Group(Struct, frozen=True):
     """The runs this one was planned with.
 
@@ -258,7 +295,11 @@ class Group(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What one run left."""
+    """What one run left.
+
+    Of a command of somebody's own (``process`` is not null) nothing is known but what is seen from outside and what it
+    reports: ``dataset``, ``model`` and ``metrics`` are null, and ``seed`` is where it was told none.
+    """
 
     schema_version: int = SCHEMA_VERSION
     id: str
@@ -266,12 +307,12 @@ class Record(Struct, frozen=True, kw_only=True):
     command: str
     outcome: Outcome
     workload: WorkloadRef
-    dataset: DatasetRef
+    dataset: DatasetRef | None
     backend: BackendRef
     device: DeviceRef
     machine: Machine
     python: Python
-    seed: int
+    seed: int | None
     repeat: int
     round: int
     protocol: Protocol
@@ -280,18 +321,19 @@ class Record(Struct, frozen=True, kw_only=True):
     price_per_hour: float | None = None
     weights_from: str | None = None
     published_run: str | None = None
-    model: ModelRef
+    model: ModelRef | None
     setup_seconds: float | None = None
     compile_seconds: float | None = None
     epochs: list[Epoch] = field(default_factory=list)
     step_losses: list[float] = field(default_factory=list)
     step_l2_losses: list[float] | None = None
     log: list[LogLine] = field(default_factory=list)
-    metrics: MetricsRef
+    metrics: MetricsRef | None
     final: Final = field(default_factory=Final)
     samples: Samples | None = None
     peaks: Peaks | None = None
     memory: Memory = field(default_factory=Memory)
     energy: Energy | None = None
+    process: Process | None = None
     group: Group
     caveats: list[Caveat] = field(default_factory=list)

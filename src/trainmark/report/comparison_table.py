@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.groups import Key
-from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.analysis.results import Comparison, GroupResult, Spread
 from trainmark.record.caveats import Caveat
 from trainmark.report.conditions import Fact, split, threads, when_measured
 from trainmark.report.flat import flat_group
@@ -62,8 +62,10 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
 def title_of(groups: Sequence[GroupResult]) -> str:
     """Workload and length, as far as the longest run came."""
     longest = max(groups, key=lambda group: group.steps)
-    length = f"{units.many(longest.epochs, 'epoch')}, {units.many(longest.steps, 'step')}"
-    return f"{groups[0].key.workload} · {length}"
+    length = [
+        units.many(number, noun) for number, noun in ((longest.epochs, "epoch"), (longest.steps, "step")) if number
+    ]
+    return f"{groups[0].key.workload} · {', '.join(length) or 'whole processes'}"
 
 
 def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
@@ -81,7 +83,8 @@ def _columns(groups: Sequence[GroupResult], facts: Sequence[Fact], marks: dict[C
         _Shown(Column("device"), lambda group, _: Cell(group.key.device)),
         *(_fact_column(fact) for fact in facts),
         _Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group), value=group.runs)),
-        _Shown(Column("epoch", "right"), lambda group, _: _epoch(group)),
+        _Shown(Column("epoch", "right"), lambda group, _: _timed(group.epoch_seconds)),
+        _Shown(Column("process", "right"), lambda group, _: _timed(group.process_seconds)),
         _Shown(Column("samples\nper s", "right", optional=True), lambda group, _: _rate(group.samples_per_second)),
         _Shown(Column("speed-up", "right"), _speedup),
         _Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
@@ -118,8 +121,7 @@ def _rate(samples_per_second: float | None) -> Cell:
     return Cell(units.rate(samples_per_second, "").strip(), value=samples_per_second)
 
 
-def _epoch(group: GroupResult) -> Cell:
-    spread = group.epoch_seconds
+def _timed(spread: Spread) -> Cell:
     if spread.low is None or spread.high is None:
         return _number(spread.median, units.seconds)
     bounds = span(units.seconds(spread.low), units.seconds(spread.high))
@@ -172,7 +174,8 @@ def _learning(group: GroupResult, is_reference: bool) -> Cell:
         points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
         return Cell(_verdict(group), points, tone, learning.difference)
     bounds = f"{_points(learning.low)}…{_points(learning.high)}"
-    return Cell(learning.verdict, bounds, _LEARNING_TONES[learning.verdict], learning.difference)
+    text = f"{_points(learning.difference)} {learning.verdict}"
+    return Cell(text, bounds, _LEARNING_TONES[learning.verdict], learning.difference)
 
 
 def _verdict(group: GroupResult) -> str:
@@ -192,13 +195,16 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     groups = [comparison.groups[position] for position in positions]
     which = "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
-    lines += [
-        f"epoch: {which}, the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
-    ]
+    told = "the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
+    if any(group.epoch_seconds.median is not None for group in groups):
+        lines.append(f"epoch: {which}, {told}")
+    if any(group.process_seconds.median is not None for group in groups):
+        lines.append(f"process: the whole command from start to end, {told}")
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
-            "speed-up: reference / this, round by round (so not the quotient of the medians), with its 95 % interval.",
+            f"speed-up: reference / this{_of_what(groups)}, round by round (so not the quotient of the medians), "
+            "with its 95 % interval.",
             f"same: within ±{margin} %; unclear: the interval allows both; too few: 3 rounds are needed for a verdict.",
             f"learns: final accuracy less the reference's, 95 % interval in points; same: within ±{points}.",
         ]
@@ -207,12 +213,22 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have none with {'='.join(comparison.baseline)} to start from.")
     lines += _of_targets(groups)
+    if any(group.training_seconds is not None for group in groups):
+        lines.append("training: all epochs, the slower first one too; without evaluation and compilation.")
     lines += _of_peaks(groups)
     lines += _of_costs(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
         lines.append("A reference does not learn, so there is no verdict on speeds against it.")
     return tuple(lines)
+
+
+def _of_what(groups: Sequence[GroupResult]) -> str:
+    """What the speed-ups are of, where a reader could doubt it."""
+    of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
+    if not any(group.process_seconds.median is not None for group in groups):
+        return ""
+    return {"epoch": " of steady epochs", "process": " of whole processes"}.get("".join(of), "")
 
 
 _NOTHING_FINISHED = "A row without figures has no run that was finished; trainmark show RECORD tells why."

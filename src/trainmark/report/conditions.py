@@ -28,15 +28,25 @@ class Fact:
 
 
 def _data(key: Key) -> str:
+    if key.dataset is None or key.train_examples is None:
+        return ""
     test = f" and {key.test_examples:,} test" if key.test_examples else ""
     return f"{key.dataset}, {key.train_examples:,} training{test} examples"
 
 
 def threads(key: Key) -> str:
     """How many the framework was given."""
+    if key.precision is None:  # a command of somebody's own, which does not tell
+        return ""
     if key.threads is None:
         return "default threads"
     return f"{key.threads} thread{'s' if key.threads != 1 else ''}"
+
+
+def _protocol(key: Key) -> str:
+    if key.precision is None:
+        return ""
+    return "fresh weights" if key.protocol == "fresh" else key.protocol
 
 
 def _cpu(key: Key) -> str:
@@ -47,9 +57,9 @@ def _cpu(key: Key) -> str:
 _LINES: tuple[tuple[Fact, ...], ...] = (
     (
         Fact("dataset", _data),
-        Fact("precision", lambda key: key.precision),
+        Fact("precision", lambda key: key.precision or ""),
         Fact("threads", threads),
-        Fact("protocol", lambda key: f"{key.protocol} weights" if key.protocol == "fresh" else key.protocol),
+        Fact("protocol", _protocol),
         Fact("memory", lambda key: "" if not key.memory_fraction else f"memory limit {key.memory_fraction:.0%}"),
         Fact("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
     ),

@@ -29,6 +29,7 @@ class Explained(msgspec.Struct, frozen=True):
     step_seconds: float
     shares: list[Part]
     unexplained: float
+    caveats: list[str] = []
 
     @property
     def title(self) -> str:

@@ -60,6 +60,12 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if not advice:
         return [*said, WORDS[largest.cause][1]]
     best = advice[0]
+    if best.fixed is not None and best.cause == largest.cause:
+        above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
+        said = [
+            f"The largest cause is that the batch is too small: {_percent(best.fixed)} of a step costs the same "
+            f"however many examples it has, above all {above_all}."
+        ]
     if best.cause != largest.cause:
         said[0] = f"{said[0][:-1]}; nothing can be advised against that; against {best.cause}:"
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"

@@ -18,6 +18,7 @@ _NESTED = {
     name: [field.name for field in dataclasses.fields(type_)]
     for name, type_ in {
         "epoch_seconds": Spread,
+        "process_seconds": Spread,
         "speedup": Speedup,
         "learning": Learning,
         "efficiency": Efficiency,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark.analysis.groups import Key
+from trainmark.record.record import NOT_TOLD, NOTHING_VARIED
 from trainmark.report.conditions import threads
 
 _LONGEST = 60
 
 _ALWAYS: tuple[Callable[[Key], str], ...] = (
     lambda key: key.backend,
-    lambda key: key.style,
-    lambda key: key.device,
+    lambda key: "" if key.style == NOTHING_VARIED else key.style,
+    lambda key: "" if key.device == NOT_TOLD else key.device,
 )
 
 
@@ -34,13 +35,13 @@ def _cores(key: Key) -> str:
 
 _WHERE_NEEDED: tuple[Callable[[Key], str], ...] = (
     threads,
-    lambda key: key.precision,
+    lambda key: key.precision or "",
     lambda key: f"on {key.machine}",
     _device_name,
     lambda key: f"python {key.python}",
     _version,
     lambda key: key.protocol,
-    lambda key: f"{key.dataset}, {key.train_examples:,} examples",
+    lambda key: f"{key.dataset}, {key.train_examples or 0:,} examples",
     lambda key: f"memory limit {key.memory_fraction}" if key.memory_fraction else "",
     lambda key: f"weights from {key.weights_from}" if key.weights_from else "",
     _cpu,

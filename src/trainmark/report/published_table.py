@@ -64,9 +64,9 @@ def _value_cells(value: ValueResult) -> tuple[Cell, ...]:
         Cell(value.where),
         Cell(value.statistic),
         Cell(value.device or "any"),
-        Cell(printed(value.published)),
+        Cell(printed(value.published), value=value.published),
         Cell(span(printed(value.low), printed(value.high)) if bounded else units.MISSING),
-        Cell(measured),
+        Cell(measured, value=value.measured),
         Cell(value.verdict, value.reason, _TONES[value.verdict]),
     )
 
@@ -101,9 +101,9 @@ def _timing_cells(timing: TimingResult) -> tuple[Cell, ...]:
     return (
         Cell(_name(timing.quantity), tone="strong"),
         Cell(timing.device),
-        Cell(show(timing.published)),
-        Cell(show(timing.measured)),
-        Cell(units.ratio(timing.ratio)),
+        Cell(show(timing.published), value=timing.published),
+        Cell(show(timing.measured), value=timing.measured),
+        Cell(units.ratio(timing.ratio), value=timing.ratio),
         Cell(timing.hardware, timing.includes),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import statistics
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Energy, Epoch, Record, Samples
+from trainmark.record.record import Energy, Epoch, Process, Record, Samples
 from trainmark.report.conditions import when_measured
 from trainmark.report.table import Cell, Column, Row, Table
 
@@ -39,7 +40,7 @@ def _epochs_table(record: Record) -> Table:
 
 
 def _epoch_cells(number: int, epoch: Epoch) -> tuple[Cell, ...]:
-    pace = epoch.examples / epoch.seconds if epoch.seconds > 0 else None
+    pace = epoch.examples / epoch.seconds if epoch.examples and epoch.seconds > 0 else None
     return (
         Cell(str(number)),
         Cell(units.seconds(epoch.seconds)),
@@ -53,6 +54,7 @@ def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
     pairs = [
+        *_process(record.process),
         ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
         ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "the median of the steady epochs"),
         ("throughput", units.rate(run.samples_per_second, "samples/s"), "in it" if single else "in a steady epoch"),
@@ -97,12 +99,19 @@ def _conditions(record: Record) -> Iterator[str]:
     threads = "default threads" if record.threads is None else units.count(record.threads, "threads")
     cores = units.count(machine.usable_cores, "usable cores") if machine.usable_cores else "cores not known"
     memory, device_memory = units.bytes_(machine.memory_bytes), units.bytes_(device.memory_bytes)
-    flops = units.flops(record.model.training_flops_per_example)
     yield f"record {record.id}, {record.created}"
-    yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
-    yield f"{units.count(record.model.parameters, 'parameters')}, {flops} training an example"
-    yield f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, {threads}"
-    yield f"seed {record.seed}, repeat {record.repeat}, round {record.round}, {record.protocol} weights"
+    if record.process is not None:
+        yield f"a command: {shlex.join(record.process.argv)}"
+        yield f"in {record.process.directory}"
+        yield "what a command does not tell: data, network, precision, threads, versions that it did not report"
+    if dataset is not None:
+        yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
+    if record.model is not None:
+        flops = units.flops(record.model.training_flops_per_example)
+        yield f"{units.count(record.model.parameters, 'parameters')}, {flops} training an example"
+        yield f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, {threads}"
+    seed = "seed not told" if record.seed is None else f"seed {record.seed}"
+    yield f"{seed}, repeat {record.repeat}, round {record.round}, {record.protocol} weights"
     yield f"{machine.name}, {machine.cpu or 'CPU not known'}, {cores}, {memory}, {machine.os}"
     if device.kind == "accelerator":
         yield f"{device.id}: {device.name or 'name not known'}, {device_memory}"
@@ -111,7 +120,7 @@ def _conditions(record: Record) -> Iterator[str]:
 
 
 def _how(record: Record, figure: str) -> str:
-    if figure.startswith("test"):
+    if figure.startswith("test") or record.metrics is None:
         return ""
     how = "mean over the last epoch's batches" if record.metrics.train == "running" else "of the whole training set"
     return f"{how}, with L2" if figure == "train_loss" and record.metrics.loss_includes_l2 else how
@@ -119,6 +128,16 @@ def _how(record: Record, figure: str) -> str:
 
 def _shown(figure: str, value: float | None) -> str:
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
+
+
+def _process(process: Process | None) -> Iterator[tuple[str, str, str]]:
+    """The whole of a command."""
+    if process is None:
+        return
+    yield "whole command", units.seconds(process.seconds), "from start to end"
+    if process.user_seconds is not None and process.system_seconds is not None:
+        system = units.seconds(process.system_seconds)
+        yield "CPU time", units.seconds(process.user_seconds + process.system_seconds), f"{system} of it in the kernel"
 
 
 def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:

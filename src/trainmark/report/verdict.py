@@ -89,9 +89,11 @@ def _alone(workload: str, measured: Sequence[Side]) -> Verdict:
     side = measured[0]
     accuracy = side.result.test_accuracy
     learnt = "" if accuracy is None else f", and came to {units.percent(accuracy)} test accuracy"
-    pace = units.rate(side.result.samples_per_second, "examples a second")
+    pace = f"at {units.rate(side.result.samples_per_second, 'examples a second')}"
+    if side.result.samples_per_second is None and side.result.process_seconds.median is not None:
+        pace = f"in {units.seconds(side.result.process_seconds.median)} from start to end"
     others = " What else was measured can't be held against it." if len(measured) > 1 else ""
-    text = f"{side.label} trained {workload} at {pace}{learnt}; there is nothing to compare it with.{others}"
+    text = f"{side.label} trained {workload} {pace}{learnt}; there is nothing to compare it with.{others}"
     return Verdict(text, "plain", side.result.caveats)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 
 from trainmark.errors import ForeignRecord
 from trainmark.execute.here import look_around
@@ -16,8 +17,14 @@ def request_of(record: Record, asked: Request) -> Request:
     """The request that would run ``record`` again; where its data lie and how long it may take is as asked.
 
     Raises:
-        ForeignRecord: its workload is not one that this trainmark can read.
+        ForeignRecord: its workload is not one that this trainmark can read, or it is of a command.
     """
+    if record.process is not None or record.dataset is None or record.seed is None or record.backend.precision is None:
+        raise ForeignRecord(
+            f"{record.id} is of a command, of which only what was seen from outside is known",
+            expected="a record of trainmark run",
+            found=shlex.join(record.process.argv) if record.process else "none",
+        )
     try:
         workload = Workload.from_data(record.workload.spec)
     except Misfit as misfit:
@@ -53,13 +60,13 @@ def unlike(record: Record, sha256: str | None, version: str | None, device: str 
     said = []
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
-    if record.dataset.sha256 != sha256:
+    if record.dataset and record.dataset.sha256 != sha256:
         said.append("the data here are not those of the record")
     if record.backend.version != version:
         was, now = (each or "of unknown version" for each in (record.backend.version, version))
         said.append(f"{record.backend.name} is {now} here, and was {was}")
     if record.outcome.status in ("interrupted", "timeout", "failed"):
-        steps = sum(epoch.steps for epoch in record.epochs)
+        steps = sum(epoch.steps or 0 for epoch in record.epochs)
         said.append(f"the run ended early ({record.outcome.status}, {steps:,} steps in whole epochs)")
     return tuple(said)
 

@@ -35,28 +35,34 @@ def galleries(
         told: which record is being asked.
     """
     found = []
-    for record in _best(records, files):
+    for record, dataset in _best(records, files):
         told(record.id)
-        found.append(_gallery(record, files[record.id], asked, cache))
+        found.append(_gallery(record, dataset, files[record.id], asked, cache))
     return found
 
 
-def _best(records: Iterable[Record], files: Mapping[str, Path]) -> list[Record]:
-    best: dict[tuple[str, str], Record] = {}
+def _best(records: Iterable[Record], files: Mapping[str, Path]) -> list[tuple[Record, str]]:
+    """With the names of their data."""
+    best: dict[tuple[str, str], tuple[Record, str]] = {}
     for record in records:
         accuracy, work = record.final.test_accuracy, (record.workload.name, record.workload.step_fingerprint)
-        if accuracy is None or record.id not in files or not files[record.id].with_suffix(".safetensors").is_file():
+        if (
+            accuracy is None
+            or record.dataset is None
+            or record.id not in files
+            or not files[record.id].with_suffix(".safetensors").is_file()
+        ):
             continue
-        if work not in best or accuracy > (best[work].final.test_accuracy or 0.0):
-            best[work] = record
+        if work not in best or accuracy > (best[work][0].final.test_accuracy or 0.0):
+            best[work] = record, record.dataset.name
     return list(best.values())
 
 
-def _gallery(record: Record, path: Path, asked: Request, cache: Path) -> Gallery:
+def _gallery(record: Record, dataset: str, path: Path, asked: Request, cache: Path) -> Gallery:
     title = f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
     try:
         # A report asks no mirror for anything; what is not at hand is not drawn.
-        locate(record.dataset.name, named=asked.data_dir, environment=asked.environment, cache=cache, download=False)
+        locate(dataset, named=asked.data_dir, environment=asked.environment, cache=cache, download=False)
         subject = predict.prepare(record, path, asked, cache, by_reference=True)
         found = predict.predict(subject, timeout=_TIMEOUT_SECONDS)
         test = load(subject.data.name, subject.data.directory).test

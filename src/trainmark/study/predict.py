@@ -93,7 +93,11 @@ def prepare(
     data = located[workload.dataset]
     notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
     if by_reference:
-        notes = () if data.sha256 == record.dataset.sha256 else ("the data here are not those of the record",)
+        notes = (
+            ()
+            if record.dataset and data.sha256 == record.dataset.sha256
+            else ("the data here are not those of the record",)
+        )
     return Subject(record, workload, side, request.settings, data, weights, notes)
 
 

@@ -6,23 +6,34 @@ and the percentage is of the width alone: where the ratio lies decides nothing.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, Self, TypeVar
 
 from trainmark.analysis.comparison import compare
-from trainmark.execute.plan import Run, Task
 from trainmark.record.record import Record
 from trainmark.units import many
 
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 
-Execute = Callable[[list[Task]], list[Record]]
+
+class InRounds(Protocol):
+    """A task that can be had again in another round."""
+
+    @property
+    def round(self) -> int:
+        """Its round."""
+
+    def in_round(self, number: int) -> Self:
+        """The same in that round."""
+
+
+_Task = TypeVar("_Task", bound=InRounds)
 
 
 def rounds_until_stable(
-    planned: Sequence[Task],
-    execute: Execute,
+    planned: Sequence[_Task],
+    execute: Callable[[list[_Task]], list[Record]],
     percent: float,
     *,
     most_rounds: int = MOST_ROUNDS,
@@ -41,7 +52,7 @@ def rounds_until_stable(
         The records of all rounds.
     """
     records = execute(list(planned))
-    rounds = 1 + max(task.first.round for task in planned)
+    rounds = 1 + max(task.round for task in planned)
     while True:
         wide = widest(records)
         width = "there is no interval" if wide is None else f"the widest interval is ±{100 * wide:.1f} %"
@@ -67,7 +78,8 @@ def widest(records: Iterable[Record]) -> float | None:
     widths = []
     for position, group in enumerate(comparison.groups):
         if comparison.is_reference(position):
-            low, high = group.epoch_seconds.low, group.epoch_seconds.high
+            alone = group.epoch_seconds if group.epoch_seconds.median is not None else group.process_seconds
+            low, high = alone.low, alone.high
             if position in compared:
                 continue  # its own spread is in the ratios of the others
         else:
@@ -77,13 +89,7 @@ def widest(records: Iterable[Record]) -> float | None:
     return max(widths, default=None)
 
 
-def _round(planned: Sequence[Task], number: int) -> Iterator[Task]:
+def _round(planned: Sequence[_Task], number: int) -> Iterator[_Task]:
     """One more round of every side: the last planned one with the next number."""
-    last = max(task.first.round for task in planned)
-    for task in planned:
-        if task.first.round == last:
-            yield dataclasses.replace(task, runs=tuple(_as_round(run, number) for run in task.runs), done=frozenset())
-
-
-def _as_round(run: Run, number: int) -> Run:
-    return dataclasses.replace(run, repeat=number, round=number)
+    last = max(task.round for task in planned)
+    return (task.in_round(number) for task in planned if task.round == last)

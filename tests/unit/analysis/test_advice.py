@@ -52,6 +52,15 @@ def test_against_small_operations_a_larger_batch_is_promised_by_the_example() ->
     best = advised(dispatching(), starts=NO_STARTS)[0]
     assert (best.cause, best.batch) == ("dispatch", 1000)
     assert best.promise == pytest.approx(10 * 10 / 28)
+    # 8 s whatever the examples, and 0.2 s for each tenth of them: 2 s more for ten times as many.
+    assert best.fixed == pytest.approx(0.8)
+
+
+def test_that_the_batch_is_too_small_is_said_where_a_larger_one_helps_most() -> None:
+    attribution = attribute(dissection([dispatching()] * 5, starts=NO_STARTS))
+    first, *_ = sentences(attribution, advised(dispatching(), starts=NO_STARTS))
+    assert "the batch is too small: 80.0 % of a step costs the same" in first
+    assert "dispatch (80.0 %)" in first
 
 
 def test_where_nothing_helps_against_the_largest_cause_the_next_one_is_taken() -> None:

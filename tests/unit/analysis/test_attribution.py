@@ -19,6 +19,7 @@ from trainmark.analysis.attribution import (
     WHOLE,
     Dissection,
     Round,
+    Sitting,
     attribute,
     speedup,
 )
@@ -60,10 +61,22 @@ def on_cpu(**changes: float) -> dict[str, float]:
     )
 
 
-def dissection(rounds: list[dict[str, float]], **changes: Any) -> Dissection:
+def dissection(
+    *sittings: list[dict[str, float]],
+    starts: dict[str, float] | tuple[Round, ...] | None = None,
+    lengths: dict[str, tuple[int, int]] | None = None,
+    **changes: Any,
+) -> Dissection:
+    """As if these were the rounds of each process; ``starts`` are those of each round, or of all."""
     values: dict[str, Any] = {
-        "rounds": tuple(rounds),
-        "starts": tuple({WHOLE: 0.0} for _ in rounds),
+        "sittings": tuple(
+            Sitting(
+                rounds=tuple(rounds),
+                starts=starts if isinstance(starts, tuple) else (starts or {},) * len(rounds),
+                lengths=lengths or {},
+            )
+            for rounds in sittings
+        ),
         "steps_per_epoch": 50,
         "flops": 10.0,
         "peak_flops": 1.0,
@@ -102,7 +115,7 @@ def test_the_shares_of_a_step_add_up_to_it_and_what_comes_on_top_does_not_count(
 
 
 def test_the_start_of_an_epoch_is_spread_over_its_steps() -> None:
-    found = dissection([on_cpu()] * 5, starts=({WHOLE: 50.0 * STEP},) * 5)
+    found = dissection([on_cpu()] * 5, starts={WHOLE: 50.0 * STEP})
     assert shares(found)["epoch"] == pytest.approx(0.5)
     assert shares(found)["input"] == pytest.approx(0.5 * PLANTED["input"] / STEP)
     assert attribute(found).step_seconds.value == pytest.approx(2 * STEP)
@@ -170,12 +183,31 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     rng = random.Random(7)
     covered = 0
     for _ in range(200):
-        rounds = [_noisy(rng) for _ in range(12)]
-        share = next(each for each in attribute(dissection(list(rounds))).shares if each.cause == "input")
-        assert share.low is not None
-        assert share.high is not None
-        covered += share.low <= PLANTED["input"] / STEP <= share.high
+        covered += _holds(PLANTED["input"], dissection([_noisy(rng) for _ in range(12)]))
     assert 180 <= covered <= 200
+
+
+def test_the_interval_knows_that_processes_differ() -> None:
+    """Each process makes batches at a pace of its own, which no number of rounds in it would tell."""
+    rng = random.Random(5)
+    covered = covered_by_one = 0
+    for _ in range(50):
+        rounds = []
+        for _ in range(3):
+            luck = PLANTED["input"] * rng.gauss(0, 0.1)
+            rounds.append([_noisy(rng, **{WHOLE: STEP + luck, "without fetch": STEP - 1.0 + luck}) for _ in range(7)])
+        covered += _holds(PLANTED["input"], dissection(*rounds))
+        covered_by_one += _holds(PLANTED["input"], dissection(rounds[0] + rounds[0] + rounds[0]))
+    assert covered >= 45
+    assert covered_by_one < 40
+
+
+def test_what_not_every_process_could_time_is_not_known() -> None:
+    less = on_cpu()
+    del less["without copy"]
+    attribution = attribute(dissection([on_cpu()] * 4, [less] * 3))
+    assert "copy" in attribution.unknown
+    assert len(dissection([on_cpu()] * 4, [less] * 3).rounds) == 7
 
 
 def test_a_machine_that_is_slow_half_of_the_time_moves_no_share() -> None:
@@ -195,10 +227,18 @@ def test_a_machine_that_is_slow_half_of_the_time_moves_no_share() -> None:
         assert found[cause] == pytest.approx(seconds / STEP), cause
 
 
-def _noisy(rng: random.Random) -> dict[str, float]:
+def _holds(seconds: float, found: Dissection) -> bool:
+    """Whether the interval of ``input`` does."""
+    share = next(each for each in attribute(found).shares if each.cause == "input")
+    assert share.low is not None
+    assert share.high is not None
+    return share.low <= seconds / STEP <= share.high
+
+
+def _noisy(rng: random.Random, **changes: float) -> dict[str, float]:
     """A round in which the machine is slower or faster by some per cent, and every stretch again by some."""
     pace = rng.lognormvariate(0, 0.05)
-    return {name: seconds * pace * rng.lognormvariate(0, 0.02) for name, seconds in on_cpu().items()}
+    return {name: seconds * pace * rng.lognormvariate(0, 0.02) for name, seconds in on_cpu(**changes).items()}
 
 
 def test_one_bad_stretch_does_not_move_a_share() -> None:

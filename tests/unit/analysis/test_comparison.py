@@ -256,7 +256,7 @@ def test_the_json_holds_the_keys_of_the_contract() -> None:
     medians = {"samples_per_second", "training_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss"}
     assert medians | {"key", "runs", "epoch_seconds", "speedup", "caveats", "learning"} <= plain["groups"][1].keys()
     assert plain["groups"][1]["epoch_seconds"].keys() == {"median", "low", "high"}
-    assert plain["groups"][1]["speedup"].keys() == {"ratio", "low", "high", "verdict"}
+    assert plain["groups"][1]["speedup"].keys() == {"ratio", "low", "high", "verdict", "of"}
 
 
 @pytest.mark.parametrize(("slowest", "told"), [(2.3, False), (2.5, True)])

@@ -28,6 +28,11 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     ]
     if not rows:
         return None
+    warned = [
+        f" Mind, {name}: {', '.join(each.caveats)}."
+        for name, each in zip(names, explained, strict=True)
+        if each.caveats
+    ]
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     drawing = (
         alt.Chart(data(row for row in rows if row["share"] > 0))
@@ -47,5 +52,5 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=drawing,
         note="By taking one thing away at a time. A share below zero is not drawn, but stands in the words: "
-        "noise, or causes that take longer alone than together.",
+        "noise, or causes that take longer alone than together." + "".join(warned),
     )

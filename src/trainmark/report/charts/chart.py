@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import altair as alt
 
 HEIGHT = 260
+MEDIAN_AND_BAND = "Line: median over runs; band: lowest and highest of them (from 6 runs on the 95 % interval)."
 _MOST_SAID = 8
 _LOG_FROM = 20.0
 """Largest over smallest, from which on an axis is logarithmic."""

@@ -50,11 +50,17 @@ def speedup(work: Work) -> Chart | None:
     points = base.mark_point(filled=True, size=110, opacity=1.0).encode(
         x, color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"]
     )
-    figures = base.mark_text(dy=-13, fontSize=11).encode(x, text="words:N")
+    # The reference stands on a line, which would go through words above it.
+    figures = [
+        base.transform_filter(f"(datum.words == 'reference') == {here}")
+        .mark_text(fontSize=11, **place)
+        .encode(x, text="words:N")
+        for here, place in (("false", {"dy": -13}), ("true", {"align": "left", "dx": 10}))
+    ]
     return Chart(
         name="speedup",
         title="Times as fast as the reference, with 95 % intervals",
         text="Points with intervals: " + said(f"{row['side']} {row['words']}" for row in rows),
-        drawing=alt.layer(*layers, points, figures).properties(width="container", height=44 * len(rows)),
+        drawing=alt.layer(*layers, points, *figures).properties(width="container", height=44 * len(rows)),
         note="Paired round by round; right of 1 is faster.",
     )

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.course import course
-from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Work, colour, data, epoch_axis, is_known, said, scale_of
+from trainmark.report.charts.chart import (
+    HEIGHT,
+    MEDIAN_AND_BAND,
+    Chart,
+    Rows,
+    Work,
+    colour,
+    data,
+    epoch_axis,
+    is_known,
+    said,
+    scale_of,
+)
 
 _SHAPES = {"epoch": "circle", "first epoch": "diamond", "compilation": "triangle-up"}
 _FEW = 30
@@ -39,8 +51,14 @@ def epochs(work: Work) -> Chart | None:
     last = max(row["epoch"] for row in rows)
     scale, title = scale_of(row["seconds"] for row in rows), "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
+    first = min(row["epoch"] for row in rows)
     base = alt.Chart(data(rows)).encode(
-        alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=alt.Scale(domain=[0, last])),
+        alt.X(
+            "epoch:Q",
+            title="epoch",
+            axis=epoch_axis(last),
+            scale=alt.Scale(domain=[first if last > first else 0, last]),
+        ),
         color=colour(work.labels),
     )
     layers = []
@@ -59,8 +77,9 @@ def epochs(work: Work) -> Chart | None:
         title="Seconds of each epoch",
         text=f"Lines over {units.many(last, 'epoch')}; medians of a steady epoch: {said(steady)}",
         drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
-        note="Medians over runs, with their interval. A diamond is a first epoch, with its warm-up; a triangle at 0 is "
-        "compilation. Evaluation is in none of them.",
+        note=f"{MEDIAN_AND_BAND} A diamond is a first epoch, with its warm-up"
+        + ("; a triangle at 0 is compilation." if first == 0 else ".")
+        + " Evaluation is in none of them.",
     )
 
 
@@ -68,7 +87,7 @@ def times(work: Work) -> Chart | None:
     """A steady epoch, an evaluation and the whole training side by side."""
     import altair as alt
 
-    quantities = ("epoch", "one test", "whole training")
+    quantities = ("epoch", "one test", "whole training", "whole process")
     rows: Rows = []
     for side in work.sides:
         tests = [each.evaluation_seconds for each in course(side.records) if each.evaluation_seconds is not None]
@@ -76,6 +95,7 @@ def times(work: Work) -> Chart | None:
             side.result.epoch_seconds.median,
             sorted(tests)[len(tests) // 2] if tests else None,
             side.result.training_seconds,
+            side.result.process_seconds.median,
         )
         rows += [
             {"side": side.label, "what": what, "seconds": seconds, "words": units.seconds(seconds)}

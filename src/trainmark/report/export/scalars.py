@@ -40,11 +40,10 @@ def points(record: Record) -> Iterator[Point]:
         for name in _OF_AN_EPOCH:
             if (value := getattr(epoch, name)) is not None:
                 yield Point(f"epoch/{name}", epoch.index + 1, end, value)
-        for number, loss in enumerate(record.step_losses[first : first + epoch.steps]):
-            yield Point(
-                "step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / epoch.steps, loss
-            )
-        first += epoch.steps
+        steps = epoch.steps or 0
+        for number, loss in enumerate(record.step_losses[first : first + steps]):
+            yield Point("step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / steps, loss)
+        first += steps
     yield from _samples(record)
 
 
@@ -71,8 +70,8 @@ def facts(record: Record) -> dict[str, str]:
         "threads": record.threads,
         "seed": record.seed,
         "round": record.round,
-        "dataset": record.dataset.name,
-        "parameters": record.model.parameters,
+        "dataset": record.dataset.name if record.dataset else None,
+        "parameters": record.model.parameters if record.model else None,
         "outcome": record.outcome.status,
         "caveats": " ".join(caveat.value for caveat in record.caveats),
         "record": record.id,
@@ -85,6 +84,7 @@ def results(record: Record) -> dict[str, float]:
     final = record.final
     known = {name: getattr(final, name) for name in final.__struct_fields__}
     known["compile_seconds"] = record.compile_seconds
+    known["process_seconds"] = record.process.seconds if record.process else None
     known["joules"] = record.energy.joules if record.energy else None
     return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
 

@@ -132,8 +132,8 @@ def _steps(subject: Subject) -> int:
     record, workload = subject.record, subject.workload
     if record.outcome.step is not None:
         return record.outcome.step + 1
-    planned = epoch_sizes(workload.schedule, workload.batches, record.dataset.train_examples)
-    made = sum(epoch.steps for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
+    planned = epoch_sizes(workload.schedule, workload.batches, subject.dataset.train_examples)
+    made = sum(epoch.steps or 0 for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
     return min(made, _MOST_STEPS)
 
 

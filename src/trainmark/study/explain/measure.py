@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.attribution import FAST, WHOLE, Dissection, Round
+from trainmark.analysis.attribution import FAST, WHOLE, Dissection, Round, Sitting
 from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
@@ -21,8 +21,13 @@ from trainmark.workload.products import convolutions, products
 from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
-ROUNDS = 20
-_FAST_SHARE, _THREADS_SHARE = 0.1, 0.1
+ROUNDS = 25
+SITTINGS = 5
+"""Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
+_SETTLING_SHARE = 0.45
+_FAST_SHARE = 0.1
+_THREADS_SHARE, _THREADS_ROUNDS = 0.2, 10
+"""Long stretches: what disturbs two threads now and then is part of what they are worth."""
 _SWEEP_SHARE, _SWEEP_ROUNDS = 0.15, 5
 _PREPARING = 0.3
 
@@ -90,23 +95,36 @@ def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: flo
         accelerator=subject.accelerator,
         fast=subject.fast,
     )
-    chain = _Process(planned, threads, seconds, seconds, probes=True)
-    if not subject.fast or subject.side.style == "fast":
-        heard = _hold(subject, chain, tell, timeout)
-        return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
-    fast = _Process(
-        [Variant(FAST, workload, dataclasses.replace(options, style="fast"))], threads, _FAST_SHARE * seconds, seconds
-    )
-    heard, heard_of_fast = _hold_with(subject, chain, fast, tell, timeout)
-    found = dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
-    if isinstance(heard_of_fast, ExplanationFailed):
-        return dataclasses.replace(found, dropped={**found.dropped, FAST: heard_of_fast.found or "no answer"})
-    return dataclasses.replace(
-        found,
-        rounds=_beside(found.rounds, _rounds(heard_of_fast)),
-        starts=_beside(found.starts, _starts(heard_of_fast)),
-        lengths={**found.lengths, **_ready(heard_of_fast)["lengths"]},
-    )
+    settling = _SETTLING_SHARE * seconds
+    chain = _Process(planned, threads, seconds, seconds, sittings=SITTINGS, settling=settling, probes=True)
+    fast = None
+    if subject.fast and subject.side.style != "fast":
+        variant = Variant(FAST, workload, dataclasses.replace(options, style="fast"))
+        fast = _Process([variant], threads, _FAST_SHARE * seconds, seconds, follows=True)
+    heard = list(_sit(subject, chain, fast, tell, timeout))
+    return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
+
+
+_Heard = tuple[list[Message], "list[Message] | ExplanationFailed | None"]
+"""What the process with all variants said in a sitting, and the one with the style ``fast`` beside it."""
+
+
+def _sit(
+    subject: Subject, chain: _Process, fast: _Process | None, tell: Tell, timeout: float | None
+) -> Iterator[_Heard]:
+    """One sitting after the other, as many as the first one says."""
+    number, of = 0, 1
+    while number < of:
+        sitting = dataclasses.replace(chain, sitting=number, sittings=of if number else chain.sittings)
+        if fast is None:
+            heard = _hold(subject, sitting, tell, timeout)
+            yield heard, None
+        else:
+            heard, beside = _hold_with(subject, sitting, fast, tell, timeout)
+            yield heard, beside
+            if isinstance(beside, ExplanationFailed):  # and would fail again
+                fast = None
+        number, of = number + 1, _ready(heard)["sittings"]
 
 
 def sweep_devices(
@@ -148,7 +166,7 @@ def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float 
     """Seconds with all cores / seconds with those that were asked for, round by round."""
     workload, budget = subject.course.workload, _THREADS_SHARE * seconds
     some, every = (
-        _Process([Variant(WHOLE, workload, subject.options(threads))], threads, budget, 2 * budget)
+        _Process([Variant(WHOLE, workload, subject.options(threads))], threads, budget, 2 * budget, _THREADS_ROUNDS)
         for threads in (subject.threads, subject.cores)
     )
 
@@ -170,6 +188,9 @@ class _Process:
     Args:
         budget: seconds that all rounds take, about.
         patience: no round begins after so many; the same for both of two, or one would have fewer rounds.
+        sitting, sittings: it is this one, from 0, of so many, each of which makes its part of the rounds.
+        settling: seconds that all of them may take to be ready; the first tells how many that allows. None is no limit.
+        follows: it ends when the one that it takes turns with does.
         probes: the products of a step and the peak, too.
     """
 
@@ -178,6 +199,10 @@ class _Process:
     budget: float
     patience: float
     rounds: int = ROUNDS
+    sitting: int = 0
+    sittings: int = 1
+    settling: float | None = None
+    follows: bool = False
     probes: bool = False
 
     def request(self, subject: Subject, seat: Seat | None) -> Message:
@@ -194,6 +219,10 @@ class _Process:
             "window": self.budget / (self.rounds * len(self.planned)),
             "budget": self.patience,
             "rounds": self.rounds,
+            "sitting": self.sitting,
+            "sittings": self.sittings,
+            "settling": self.settling,
+            "follows": self.follows,
         }
 
 
@@ -208,14 +237,22 @@ def _hold(
     """All that ``process`` said."""
     side = subject.side
     heard: list[Message] = []
+    sittings, rounds = process.sittings, process.rounds
+
+    def tell_of(what: str, share: float) -> None:
+        place = f"process {process.sitting + 1} of {sittings}, " if sittings > 1 else ""
+        tell(f"{place}{what}", (process.sitting + share) / sittings)
 
     def hear(message: Message) -> None:
+        nonlocal sittings, rounds
         heard.append(message)
         if message["event"] == "preparing":
-            tell(f"preparing: {message['name']}", _PREPARING * message["done"] / message["of"])
+            tell_of(f"preparing: {message['name']}", _PREPARING * message["done"] / message["of"])
+        elif message["event"] == "ready":
+            sittings, rounds = message["sittings"], message["rounds"]
         elif message["event"] == "round":
             done = message["index"] + 1
-            tell(f"round {done} of {process.rounds}", _PREPARING + (1 - _PREPARING) * done / process.rounds)
+            tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
 
     pids = pids or Pids()
     try:
@@ -274,31 +311,45 @@ def _ready(heard: list[Message]) -> Message:
     return next(message for message in heard if message["event"] == "ready")
 
 
-def _starts(heard: list[Message]) -> list[Round]:
-    return [message["starts"] for message in heard if message["event"] == "round"]
+def _sitting(heard: list[Message], beside: list[Message] | ExplanationFailed | None) -> Sitting:
+    found = Sitting(
+        rounds=tuple(_rounds(heard)),
+        starts=tuple(message["starts"] for message in heard if message["event"] == "round"),
+        lengths=_ready(heard)["lengths"],
+    )
+    if beside is None or isinstance(beside, ExplanationFailed):
+        return found
+    other = _sitting(beside, None)
+    return Sitting(
+        rounds=_beside(found.rounds, other.rounds),
+        starts=_beside(found.starts, other.starts),
+        lengths={**found.lengths, **other.lengths},
+    )
 
 
-def _dissection(subject: Subject, heard: list[Message]) -> Dissection:
+def _dissection(subject: Subject, heard: list[_Heard]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    ready = _ready(heard)
+    said = [message for messages, _ in heard for message in messages]
+    dropped = {
+        message["name"]: message["reason"]
+        for message in said
+        if message["event"] == "dropped" and message["reason"] != NOT_A_PART
+    }
+    for _, beside in heard:
+        if isinstance(beside, ExplanationFailed):
+            dropped[FAST] = beside.found or "no answer"
     return Dissection(
-        rounds=tuple(_rounds(heard)),
-        starts=tuple(_starts(heard)),
-        lengths=ready["lengths"],
+        sittings=tuple(_sitting(*each) for each in heard),
         steps_per_epoch=len(sizes[0]),
         flops=subject.batch * subject.course.model.training_flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
-        evaluations=tuple(message["seconds"] for message in heard if message["event"] == "evaluated"),
-        compile_seconds=ready["compile_seconds"],
+        evaluations=tuple(message["seconds"] for message in said if message["event"] == "evaluated"),
+        compile_seconds=_ready(said)["compile_seconds"],
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
-        dropped={
-            message["name"]: message["reason"]
-            for message in heard
-            if message["event"] == "dropped" and message["reason"] != NOT_A_PART
-        },
+        dropped=dropped,
     )

@@ -1,0 +1,133 @@
+"""What can be said of a command from outside alone: how busy it was, what it waited for, how much of it was start-up.
+
+Nothing here takes anything away to see what that saves, so nothing here is a cause: these are observations.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record, Samples
+
+_IDLE_SHARE = 0.25
+"""Of the cores, below which a command counts as idle; and of a GPU's time, above which a gap is worth a word."""
+_GROWTH = 1.2
+"""Memory at the end over that at the first quarter, from which on it is said to grow."""
+_FEWEST_ROWS = 8
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One thing that was seen.
+
+    Args:
+        what: its name.
+        value: a fraction, bytes a second, or a ratio, as ``unit`` says.
+        words: what it means, for people.
+    """
+
+    what: str
+    value: float
+    unit: str
+    words: str
+
+
+def observe(record: Record) -> tuple[Observation, ...]:
+    """All that can be said of ``record``, the most telling first; nothing where nothing was seen."""
+    return tuple(itertools.chain(_waiting(record), _start_up(record), _busy(record), _gpu(record), _memory(record)))
+
+
+def _start_up(record: Record) -> Iterator[Observation]:
+    process = record.process
+    if process is None or not process.seconds or not record.epochs or process.start_seconds is None:
+        return
+    inside = sum(epoch.seconds + (epoch.evaluation_seconds or 0.0) for epoch in record.epochs)
+    share = max(1 - inside / process.seconds, 0.0)
+    yield Observation(
+        "start-up",
+        share,
+        "share",
+        "of the whole command lies outside of epochs and tests: imports, reading data, saving.",
+    )
+
+
+def _waiting(record: Record) -> Iterator[Observation]:
+    waited = [(each.data_wait_seconds, each.seconds) for each in record.epochs if each.data_wait_seconds is not None]
+    total = sum(seconds for _, seconds in waited)
+    if not total:
+        return
+    share = sum(wait for wait, _ in waited if wait is not None) / total
+    verdict = "the loader holds the training up" if share > _IDLE_SHARE else "the loader keeps up"
+    yield Observation("data wait", share, "share", f"of the epochs' time it waited for batches: {verdict}.")
+
+
+def _busy(record: Record) -> Iterator[Observation]:
+    rows = _while_it_ran(record)
+    samples, cores = record.samples, record.machine.usable_cores
+    if samples is None or samples.tree_cpu_percent is None or not cores:
+        return
+    known = [value for row in rows if (value := samples.tree_cpu_percent[row]) is not None]
+    if not known:
+        return
+    used = statistics.fmean(known) / 100
+    share = used / cores
+    if share >= 1 - _IDLE_SHARE:
+        words = f"{used:.1f} of {cores} cores busy: it is bound by the CPU."
+    elif used > 1 - _IDLE_SHARE and used < 1.25 and cores > 1:
+        words = f"{used:.1f} of {cores} cores busy: one thread does the work."
+    elif share < _IDLE_SHARE:
+        words = f"{used:.1f} of {cores} cores busy: the CPU is mostly idle, so it waits for something else."
+    else:
+        words = f"{used:.1f} of {cores} cores busy."
+    yield Observation("CPU", share, "share", words)
+
+
+def _gpu(record: Record) -> Iterator[Observation]:
+    samples, gpu = record.samples, record.device.gpu
+    if Caveat.THROTTLED in record.caveats:
+        yield Observation("throttling", 1.0, "seen", "the device slowed its clocks down, for heat or a lack of power.")
+    if samples is None or gpu is None or samples.gpu_percent is None:
+        return
+    table = samples.gpu_percent
+    known = [value for row in _while_it_ran(record) if gpu < len(table[row]) and (value := table[row][gpu]) is not None]
+    if not known:
+        return
+    gap = 1 - statistics.fmean(known) / 100
+    words = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
+    yield Observation("GPU gaps", gap, "share", f"of the time no kernel ran: {words}.")
+
+
+def _memory(record: Record) -> Iterator[Observation]:
+    samples = record.samples
+    if samples is None or samples.tree_resident_bytes is None:
+        return
+    rows = [(samples.t[row], size) for row in _while_it_ran(record) if (size := samples.tree_resident_bytes[row])]
+    steady = rows[len(rows) // 4 :]
+    if len(steady) < _FEWEST_ROWS:
+        return
+    quarter = len(steady) // 4
+    first, last = (statistics.median([size for _, size in part]) for part in (steady[:quarter], steady[-quarter:]))
+    grown = last / first
+    words = "it grows while it trains: a leak, or a cache." if grown > _GROWTH else "it stays about the same."
+    yield Observation("memory growth", grown, "times", f"memory at the end over that after the start: {words}")
+
+
+def _while_it_ran(record: Record) -> Sequence[int]:
+    """Rows of the samples within epochs, or within the process where there are none."""
+    samples = record.samples
+    if samples is None:
+        return ()
+    windows = [(epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs]
+    process = record.process
+    if not windows and process and process.seconds is not None and process.start_seconds is not None:
+        windows = [(process.start_seconds, process.start_seconds + process.seconds)]
+    return [row for row in _rows(samples) if any(start <= samples.t[row] <= end for start, end in windows)]
+
+
+def _rows(samples: Samples) -> range:
+    """The first one holds no shares."""
+    return range(1, len(samples.t))

@@ -1,0 +1,58 @@
+"""For ``Trainer(callbacks=[Epochs()])`` of Lightning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import Callback
+
+from trainmark import hook
+
+
+class Epochs(Callback):
+    """Reports every epoch; the validation behind it is its test.
+
+    Args:
+        loss, accuracy: names that the module logs its training's under.
+        test_loss, test_accuracy: names that it logs its validation's under.
+    """
+
+    def __init__(
+        self,
+        loss: str = "train_loss",
+        accuracy: str = "train_acc",
+        test_loss: str = "val_loss",
+        test_accuracy: str = "val_acc",
+    ) -> None:
+        self._names, self._test_names = (loss, accuracy), (test_loss, test_accuracy)
+        self._open, self._steps = False, 0
+
+    def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """The first step comes."""
+        self._open, self._steps = True, trainer.global_step
+        hook.begin()
+
+    def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """The training of the epoch is over, unless validation comes in the middle of it."""
+        if not trainer.sanity_checking and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            self._end(trainer)
+
+    def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
+        """So is its validation, if there was one."""
+        validated = not self._open
+        self._end(trainer)
+        if validated:
+            hook.test(*_logged(trainer, self._test_names))
+
+    def _end(self, trainer: Trainer) -> None:
+        if self._open:
+            self._open = False
+            hook.epoch(*_logged(trainer, self._names), steps=trainer.global_step - self._steps)
+
+
+def _logged(trainer: Trainer, names: tuple[str, str]) -> tuple[Any, Any]:
+    """What the module logged, with or without ``on_epoch``."""
+    metrics = trainer.callback_metrics
+    loss, accuracy = (metrics.get(f"{name}_epoch", metrics.get(name)) for name in names)
+    return loss, accuracy

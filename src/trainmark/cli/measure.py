@@ -1,0 +1,154 @@
+"""``trainmark measure``: any command in rounds, as it is on each device and with whatever else is varied."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.options import names_option, out_option, read_prices, timeout_option
+from trainmark.cli.output import console, json_option
+from trainmark.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trainmark.execute.command import Command, Task
+    from trainmark.execute.here import Here
+    from trainmark.execute.scheduler import Noting
+    from trainmark.record.record import Record
+    from trainmark.record.store import Store
+
+EPILOG = """\b
+Examples:
+  trainmark measure --device cpu,cuda:0 -- python train.py --device {device}
+  trainmark measure --vary workers=0,4 -- python train.py --workers {workers} --seed {seed}
+  trainmark measure --vary version=main,head --repeats 7 -- python {version}/train.py
+  trainmark measure -- ./train-in-c 10
+
+\b
+The command is run as it is; what stands in braces is filled in, and every combination is one side of the comparison.
+{seed} is --seed in the first round, one more in the next. {{ and }} are braces.
+With `from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)` it reports its epochs; any
+language can (docs/protocol.md).
+
+\b
+Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
+"""
+
+
+@click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
+@click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
+@names_option("--device", "What {device} stands for: cpu, cuda:0, ...", "a,b")
+@click.option("--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for.")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Rounds.")
+@click.option(
+    "--until-stable",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="More rounds until every interval is within ±PERCENT; 50 at most.",
+)
+@click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
+@click.option(
+    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
+)
+@timeout_option
+@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@out_option
+@json_option
+def command(words: tuple[str, ...], **options: Any) -> int:
+    """Run any command in interleaved rounds, watch it from outside, keep a record of each run, compare them.
+
+    Nothing needs to be changed in the command: its time, exit, cores, GPUs, memory and energy are measured. With three
+    lines in it, its epochs are, too.
+    """
+    from trainmark.cli.run import show_records
+    from trainmark.execute import command as commands
+    from trainmark.record.store import Store
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
+    if options["until_stable"] is not None and options["resume"]:
+        raise UsageError("--until-stable does not go with --resume", fix="Leave one of them out.")
+    store, screen = Store(options["out"]), console(to_stderr=True)
+    measured = commands.Command(options["name"] or commands.name_of(words), words, Path.cwd())
+    settings = commands.Settings(
+        seed=options["seed"],
+        timeout=options["timeout"],
+        prices=read_prices(options["prices"]),
+        command=shlex.join(["trainmark", *sys.argv[1:]]),
+    )
+    sides = commands.sides(measured, options["device"], _varied(options["vary"]))
+    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder, store.locked():
+        earlier = store.read_all() if options["resume"] else []
+        tasks = commands.in_rounds(measured, sides, options["repeats"], settings, Path(folder))
+        left = commands.remaining(tasks, earlier)
+        if left:
+            screen.print(_plan(measured, left, len(tasks) - len(left)), soft_wrap=True, markup=False, highlight=False)
+        records = _carry_out(left, store, screen, options["until_stable"]) if left else []
+    show_records(records, earlier, store, as_json=options["as_json"])
+    return FAILED if any(record.outcome.status != "ok" for record in records) else OK
+
+
+def _carry_out(tasks: list[Task], store: Store, screen: Console, until_stable: float | None) -> list[Record]:
+    from trainmark.cli.progress import RunProgress
+    from trainmark.execute.scheduler import carry_out
+    from trainmark.measure.sampler import Sampler
+    from trainmark.study.stable import rounds_until_stable
+
+    sampler = Sampler()
+
+    def once(these: list[Task]) -> list[Record]:
+        with RunProgress(screen, these) as progress:
+            try:
+                return carry_out(these, _notes, store, progress, sampler=sampler)
+            except KeyboardInterrupt:
+                progress.interrupted(store.folder)
+                raise
+
+    if until_stable is None:
+        return once(tasks)
+    told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+    return rounds_until_stable(tasks, once, until_stable, told=told)
+
+
+def _notes(task: Task, here: Here) -> list[Noting]:
+    import secrets
+
+    from trainmark.execute.command_notes import CommandNotes
+
+    return [CommandNotes(task.run, here, secrets.token_hex(4))]
+
+
+def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """What was given with --vary; raises :class:`~trainmark.errors.UsageError`."""
+    varied: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, sign, values = text.partition("=")
+        every = tuple(dict.fromkeys(values.split(",")))
+        if not (name.isidentifier() and sign and all(every)) or name == "device" or name in varied:
+            raise UsageError(
+                f"--vary {text!r} can't be read",
+                expected="NAME=a,b with the values that {NAME} stands for, each name once; devices are --device's",
+            )
+        varied[name] = every
+    return varied
+
+
+def _plan(measured: Command, tasks: list[Task], resumed: int) -> str:
+    """What is going to happen, in a sentence or two."""
+    from trainmark.units import many
+
+    sides = list(dict.fromkeys(task.run.side.title for task in tasks))
+    rounds = 1 + max(task.round for task in tasks)
+    text = f"{many(len(tasks), 'run')}: {measured.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
+    if resumed:
+        text += f" {many(resumed, 'run')} of this plan had a record already."
+    return f"{text} Ctrl-C keeps what is finished, --resume goes on."

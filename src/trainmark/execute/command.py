@@ -1,0 +1,234 @@
+"""A command of the user's own as something to be run in rounds: placeholders make the sides of a comparison."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainmark.errors import UnknownName, UsageError
+from trainmark.execute.probe import THIS
+from trainmark.execute.wire import Message
+from trainmark.record.record import NOTHING_VARIED, Record
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+DEVICE, SEED = "device", "seed"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: what the placeholders stand for, the seed's apart, which changes with the round."""
+
+    values: Mapping[str, str]
+
+    @property
+    def device(self) -> str | None:
+        """As the command is told; None where it is told none."""
+        return self.values.get(DEVICE)
+
+    @property
+    def style(self) -> str:
+        """What is varied beside the device, such as ``workers=4``."""
+        others = [f"{name}={value}" for name, value in self.values.items() if name != DEVICE]
+        return " ".join(others) or NOTHING_VARIED
+
+    @property
+    def title(self) -> str:
+        """How people tell it from the others."""
+        return " ".join(f"{name}={value}" for name, value in self.values.items()) or NOTHING_VARIED
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every run of a command.
+
+    Args:
+        seed: of the first round; round ``k`` has ``seed + k``.
+        timeout: seconds a run may take; None is no limit.
+        prices: of an hour of a device, by its name.
+    """
+
+    seed: int = 1
+    timeout: float | None = None
+    prices: Mapping[str, float] = field(default_factory=dict)
+    command: str = "trainmark measure"
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is measured.
+
+    Args:
+        name: of the training, for people.
+        template: the words of the command, with placeholders.
+        directory: it is started in.
+    """
+
+    name: str
+    template: tuple[str, ...]
+    directory: Path
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """Names that stand in braces."""
+        return frozenset(found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for commands that may be compared: the same words, whatever the placeholders stand for."""
+        return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
+
+    def words(self, values: Mapping[str, str]) -> list[str]:
+        """The command with its placeholders filled; ``{{`` and ``}}`` are braces."""
+
+        def filled(found: re.Match[str]) -> str:
+            return values[found[1]] if found[1] else found[0][0]
+
+        return [_PLACEHOLDER.sub(filled, word) for word in self.template]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record to be."""
+
+    of: Command
+    side: Side
+    settings: Settings
+    round: int
+    group_id: str
+    session: str
+
+    @property
+    def title(self) -> str:
+        """What is run, for people."""
+        return f"{self.of.name} {self.side.title}"
+
+    @property
+    def turn(self) -> str:
+        """Which of its side's runs this is, for people."""
+        return f"round {self.round + 1}"
+
+    @property
+    def seed(self) -> int | None:
+        """That the command is told; None where it is told none."""
+        return self.settings.seed + self.round if SEED in self.of.placeholders else None
+
+    @property
+    def words(self) -> list[str]:
+        """Of the command, as it is started."""
+        return self.of.words({**self.side.values, SEED: str(self.settings.seed + self.round)})
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        return (self.of.fingerprint, tuple(self.words), self.round)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run and the process that it needs.
+
+    Args:
+        folder: where the pipe of its reports may stand.
+    """
+
+    run: Run
+    folder: Path
+
+    python, threads, save_weights = THIS.path, None, False
+    done: frozenset[int] = frozenset()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The only one."""
+        return (self.run,)
+
+    @property
+    def round(self) -> int:
+        """In which it stands."""
+        return self.run.round
+
+    def in_round(self, number: int) -> Task:
+        """The same in another round."""
+        return dataclasses.replace(self, run=dataclasses.replace(self.run, round=number))
+
+    @property
+    def kind(self) -> object:
+        """Equal for tasks that take about as long."""
+        return self.run.side.title
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that it may take."""
+        return self.run.settings.timeout
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Message:  # noqa: ARG002
+        """What the measured process is told."""
+        pipe = self.folder / secrets.token_hex(4)
+        return {"event": "script", "origin": origin, "argv": self.run.words, "pipe": str(pipe)}
+
+
+def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[Side]:
+    """Every combination of what the placeholders can be.
+
+    Args:
+        devices: for ``{device}``; none where the command says nothing of one.
+        varied: values by name.
+
+    Raises:
+        UsageError: a placeholder without values, or values without a placeholder.
+    """
+    every = {**({DEVICE: devices} if devices else {}), **varied}
+    if SEED in varied:
+        raise UsageError("{seed} changes with the round", fix="--seed N gives that of the first round.")
+    for name in every:
+        if name not in command.placeholders:
+            raise UsageError(
+                f"the command does not say {{{name}}}",
+                expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
+                found=" ".join(command.template),
+            )
+    for name in sorted(command.placeholders - every.keys() - {SEED}):
+        raise UnknownName(
+            "placeholder",
+            name,
+            [*every, DEVICE, SEED],
+            otherwise=f"--vary {name}=... says what it stands for; {{{{{name}}}}} is the word itself.",
+        )
+    return [Side(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
+
+
+def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: Settings, folder: Path) -> list[Task]:
+    """Each round takes every side once."""
+    every = list(sides)
+    group_id = session = secrets.token_hex(6)
+    return [
+        Task(Run(command, side, settings, round_, group_id, session), folder)
+        for round_ in range(repeats)
+        for side in every
+    ]
+
+
+def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
+    """Those that no record tells the end of."""
+    done = {identity_of(record) for record in records if record.outcome.status == "ok"}
+    return [task for task in tasks if task.run.identity not in done]
+
+
+def identity_of(record: Record) -> tuple[Any, ...]:
+    """:attr:`Run.identity` of the run that left ``record``."""
+    words = tuple(record.process.argv) if record.process else ()
+    return (record.workload.step_fingerprint, words, record.round)
+
+
+def name_of(words: Sequence[str]) -> str:
+    """The file of a script among the words, else the program."""
+    script = next((word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), words[0])
+    return Path(script).name or words[0]

@@ -1,0 +1,206 @@
+"""What has been heard of one run of a command, and the record that it makes, however the run ended."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from msgspec import structs
+
+from trainmark.execute.command import Run
+from trainmark.execute.here import Here
+from trainmark.execute.wire import Message
+from trainmark.measure.energy import energy, is_too_short
+from trainmark.measure.noise import noise
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import (
+    NOT_TOLD,
+    BackendRef,
+    DeviceRef,
+    Energy,
+    Epoch,
+    Final,
+    Group,
+    Memory,
+    Outcome,
+    Process,
+    Python,
+    Record,
+    Samples,
+    WorkloadRef,
+)
+from trainmark.record.store import safe_name
+
+NOT_LEARNING_MARGIN = 1e-3
+"""The loss of the last epoch must lie at least this share below the first one's to count as learning."""
+
+
+class CommandNotes:
+    """Collects the messages of one run.
+
+    Args:
+        run: what is being run.
+        here: the machine as it was before.
+        token: makes the id of the record unlike any other.
+    """
+
+    rest_seconds = 0.0
+
+    def __init__(self, run: Run, here: Here, token: str) -> None:
+        self.run, self.here = run, here
+        parts = (run.of.name, *run.side.values.values(), f"r{run.round}", token)
+        self.id = "-".join(safe_name(part) for part in parts)
+        self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+        self.epochs: list[Epoch] = []
+        self._packages: dict[str, str] = {}
+        self._exited: Message = {}
+
+    @property
+    def gpu(self) -> int | None:
+        """The driver's number of the GPU that the command was told to use."""
+        device = self.run.side.device
+        return None if device is None else self.here.gpu("cuda:0" if device == "cuda" else device)
+
+    def weights_file(self, folder: Path) -> Path:
+        """Where weights would stand; nobody knows those of a command."""
+        return folder / f"{self.id}.safetensors"
+
+    def hear(self, message: Message) -> None:
+        """Take in one message of the run."""
+        if message["event"] == "epoch":
+            self.epochs.append(
+                Epoch(
+                    index=message["index"],
+                    start_seconds=message["start"],
+                    seconds=message["seconds"],
+                    steps=message["steps"],
+                    examples=message["examples"],
+                    data_wait_seconds=message["data_wait_seconds"],
+                    train_loss=message.get("train_loss"),
+                    train_accuracy=message.get("train_accuracy"),
+                )
+            )
+            self._packages = message["packages"]
+        elif message["event"] == "evaluated":
+            self.epochs[-1] = structs.replace(
+                self.epochs[-1],
+                test_loss=message["test_loss"],
+                test_accuracy=message["test_accuracy"],
+                evaluation_seconds=message["seconds"],
+            )
+        elif message["event"] == "exited":
+            self._exited = message
+
+    def hold_memory(self, tree_pss_bytes: int | None) -> None:
+        """Memory at the end of the epoch just heard of."""
+        self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
+
+    def go_on_from(self, before: Any) -> None:
+        """A command has a process of its own, so nothing comes before."""
+        raise NotImplementedError
+
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+        """The record of what was heard."""
+        run, settings, exited = self.run, self.run.settings, self._exited
+        device, gpu = run.side.device, self.gpu
+        kind: Literal["cpu", "accelerator"] | None = (
+            "cpu" if device == "cpu" else None if gpu is None else "accelerator"
+        )
+        used = energy(self._windows, samples, gpu) if kind is not None else None
+        program = run.words[0]
+        return Record(
+            id=self.id,
+            created=self.created,
+            command=settings.command,
+            outcome=outcome,
+            workload=WorkloadRef(
+                run.of.name, run.of.fingerprint, run.of.fingerprint, {"command": list(run.of.template)}
+            ),
+            dataset=None,
+            backend=BackendRef(
+                name=Path(program).name, version=None, style=run.side.style, precision=None, compile_cache="none"
+            ),
+            device=DeviceRef(
+                id=device or NOT_TOLD,
+                name=self._device_name,
+                kind=kind,
+                gpu=gpu,
+            ),
+            machine=self.here.machine,
+            python=Python("default", None, program, self._packages),
+            seed=run.seed,
+            repeat=run.round,
+            round=run.round,
+            protocol="fresh",
+            threads=None,
+            price_per_hour=settings.prices.get(device or ""),
+            model=None,
+            epochs=self.epochs,
+            metrics=None,
+            final=self._final(),
+            samples=samples,
+            energy=used,
+            memory=Memory(exited.get("host_peak_bytes"), None),
+            process=Process(
+                argv=run.words,
+                directory=str(run.of.directory),
+                start_seconds=exited.get("start"),
+                seconds=exited.get("seconds"),
+                exit_code=exited.get("code"),
+                user_seconds=exited.get("user_seconds"),
+                system_seconds=exited.get("system_seconds"),
+                language=exited.get("language"),
+                left_out=exited.get("left_out", 0),
+            ),
+            group=Group(run.group_id, run.session),
+            caveats=self._caveats(outcome, samples, used),
+        )
+
+    @property
+    def _device_name(self) -> str | None:
+        if self.run.side.device == "cpu":
+            return self.here.machine.cpu
+        return next((each.name for each in self.here.driver.gpus if each.index == self.gpu), None)
+
+    @property
+    def _windows(self) -> list[Epoch]:
+        """When it trained: its epochs, or all of it where it reports none."""
+        if self.epochs or "seconds" not in self._exited:
+            return self.epochs
+        return [Epoch(0, self._exited["start"], self._exited["seconds"], None, None)]
+
+    def _final(self) -> Final:
+        if not self.epochs:
+            return Final()
+        last = self.epochs[-1]
+        return Final(
+            train_loss=last.train_loss,
+            train_accuracy=last.train_accuracy,
+            test_loss=last.test_loss,
+            test_accuracy=last.test_accuracy,
+            training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
+        )
+
+    def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
+        windows, gpu = self._windows, self.gpu
+        seen = noise(windows, samples, cores=self.here.cores, on_cpu=gpu is None, gpu=gpu)
+        holds = {
+            Caveat.BUSY_MACHINE: self.here.is_busy,
+            Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
+            Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
+            Caveat.NO_EPOCHS: not self.epochs,
+            Caveat.ODD_REPORTS: self._exited.get("left_out", 0) > 0,
+            Caveat.LEFT_PROCESSES: self._exited.get("left", 0) > 0,
+            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
+        }
+        found = seen | {caveat for caveat, applies in holds.items() if applies}
+        return [caveat for caveat in Caveat if caveat in found]
+
+    def _learned(self, outcome: Outcome) -> bool:
+        """Whether its loss fell, as far as it tells; who reports fewer than two has told nothing against it."""
+        losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
+        if outcome.status == "diverged":
+            return False
+        return len(losses) < 2 or losses[-1] < losses[0] - NOT_LEARNING_MARGIN * abs(losses[0])

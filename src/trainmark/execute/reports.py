@@ -1,0 +1,146 @@
+"""What a script reports of its epochs: lines of JSON, read with suspicion (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from trainmark.execute.wire import Message
+
+VERSION = 1
+_MOST_LINE_BYTES = 1 << 20
+_MOST_EPOCHS = 100_000
+
+
+class Reports:
+    """Epochs out of lines, in the order of their ends; what can't be one is counted and left out.
+
+    Args:
+        edge: seconds from the record's origin at which the command was started.
+
+    Attributes:
+        left_out: lines that were left out.
+        not_finite: which figure was not, of the last epoch; None where all are.
+        last_finite: the last training loss that was.
+    """
+
+    def __init__(self, edge: float) -> None:
+        self._edge, self._pending, self._epochs, self._untested = edge, b"", 0, False
+        self.left_out = 0
+        self.not_finite: str | None = None
+        self.last_finite: float | None = None
+        self.packages: dict[str, str] = {}
+        self.language: str | None = None
+
+    def take(self, arrived: bytes, origin: float) -> Iterator[Message]:
+        """The epochs in what has arrived, as messages.
+
+        Args:
+            origin: reading of the clock that the record's times count from.
+        """
+        *lines, self._pending = (self._pending + arrived).split(b"\n")
+        if len(self._pending) > _MOST_LINE_BYTES:
+            self.left_out, self._pending = self.left_out + 1, b""
+        for line in lines:
+            if not line.strip():
+                continue
+            message = _parsed(line)
+            if message is None:
+                self.left_out += 1
+            elif (epoch := self._understood(message, origin)) is not None:
+                yield epoch
+
+    def _understood(self, message: dict[str, Any], origin: float) -> Message | None:
+        """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
+        at = _number(message.get("t"))
+        if at is None or not math.isfinite(at) or at - origin < self._edge:
+            self.left_out += 1
+            return None
+        now = at - origin
+        event = message.get("event")
+        found: Message | None = None
+        if event == "hello":
+            self.language = _word(message.get("language"))
+        elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
+            found = self._epoch(message, now)
+        elif event == "test" and self._untested:
+            found = self._test(message, now)
+        elif event != "begin":
+            self.left_out += 1
+            return None
+        self._edge = now
+        return found
+
+    def _epoch(self, message: dict[str, Any], now: float) -> Message:
+        packages = message.get("packages")
+        if isinstance(packages, dict):
+            self.packages = {str(name)[:100]: str(version)[:100] for name, version in list(packages.items())[:50]}
+        index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
+        figures = {"train_loss": _figure(message.get("loss")), "train_accuracy": _figure(message.get("accuracy"))}
+        self.not_finite = None
+        self._look_at(figures)
+        return {
+            "event": "epoch",
+            "index": index,
+            "start": self._edge,
+            "seconds": now - self._edge,
+            "steps": _count(message.get("steps")),
+            "examples": _count(message.get("examples")),
+            "data_wait_seconds": _seconds(message.get("data_wait_seconds")),
+            "packages": self.packages,
+            "losses": [],
+            "log": [],
+            **{name: value for name, value in figures.items() if value is not None},
+        }
+
+    def _test(self, message: dict[str, Any], now: float) -> Message:
+        self._untested = False
+        figures = {"test_loss": _figure(message.get("loss")), "test_accuracy": _figure(message.get("accuracy"))}
+        self._look_at(figures)
+        return {"event": "evaluated", "index": self._epochs - 1, "seconds": now - self._edge, **figures}
+
+    def _look_at(self, figures: dict[str, float | None]) -> None:
+        loss = figures.get("train_loss")
+        odd = [name for name, value in figures.items() if value is not None and not math.isfinite(value)]
+        if odd:
+            said = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
+            self.not_finite = f"{said} was reported for epoch {self._epochs}"
+        if loss is not None and math.isfinite(loss):
+            self.last_finite = loss
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) and message.get("trainmark") == VERSION else None
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _figure(value: Any) -> float | None:
+    """A number, or one of the words for those that JSON lacks."""
+    return float(value) if value in ("nan", "inf", "-inf") else _number(value)
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
+
+
+def _seconds(value: Any) -> float | None:
+    seconds = _number(value)
+    return seconds if seconds is not None and 0 <= seconds < math.inf else None
+
+
+def _word(value: Any) -> str | None:
+    return value[:100] if isinstance(value, str) else None

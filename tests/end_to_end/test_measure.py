@@ -1,0 +1,354 @@
+"""``trainmark measure`` as a person starts it, on real commands: good ones, and all kinds of bad ones."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.end_to_end.command import CommandLine, wait_until
+from trainmark.hook import VARIABLE
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+
+ROOT = Path(__file__).parents[2]
+TRAIN = """
+import argparse, time
+from trainmark import hook
+parser = argparse.ArgumentParser()
+parser.add_argument("--device"); parser.add_argument("--pause", type=float, default=0.05)
+parser.add_argument("--seed", type=int); parser.add_argument("--epochs", type=int, default=3)
+options = parser.parse_args()
+for epoch in range(options.epochs):
+    time.sleep(options.pause)
+    hook.epoch(loss=2.0 / (1 + epoch), accuracy=0.5 + 0.1 * epoch, examples=600, steps=6)
+    hook.test(accuracy=0.5 + 0.1 * epoch)
+"""
+
+
+def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[int, str, list[Record]]:
+    """Exit code, stderr and the records."""
+    code, _, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words)
+    return code, err, command.records()
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> str:
+    path = tmp_path / "train.py"
+    path.write_text(TRAIN)
+    return str(path)
+
+
+def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, script: str) -> None:
+    code, err, records = measured(
+        command, sys.executable, script, "--device", "{device}", "--seed", "{seed}",
+        options=("--device", "cpu,other", "--repeats", "2", "--seed", "3"),
+    )  # fmt: skip
+    assert code == 0, err
+    assert [record.device.id for record in records] == ["cpu", "other"] * 2
+    assert [record.seed for record in records] == [3, 3, 4, 4]
+    first = records[0]
+    assert (first.workload.name, first.backend.style, first.outcome.status) == ("train.py", "as is", "ok")
+    assert (first.dataset, first.model, first.metrics, first.backend.precision) == (None, None, None, None)
+    assert [epoch.examples for epoch in first.epochs] == [600] * 3
+    assert [epoch.train_loss for epoch in first.epochs] == [2.0, 1.0, pytest.approx(2 / 3)]
+    assert first.final.test_accuracy == pytest.approx(0.7)
+    assert all(0.05 <= epoch.seconds < 1 for epoch in first.epochs)
+    assert first.process is not None and first.process.seconds is not None
+    assert first.process.seconds > sum(epoch.seconds for epoch in first.epochs)
+    assert first.process.language is not None and first.process.language.startswith("Python 3")
+    assert first.memory.host_peak_bytes is not None and first.memory.host_peak_bytes > 2**20
+    assert Caveat.NO_EPOCHS not in first.caveats
+
+
+def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> None:
+    code, err, records = measured(
+        command, sys.executable, "-c", "import time; time.sleep({pause})",
+        options=("--vary", "pause=0.1,0.4", "--repeats", "4"),
+    )  # fmt: skip
+    assert code == 0, err
+    assert all(Caveat.NO_EPOCHS in record.caveats for record in records)
+    code, out, _ = command.run("compare", str(command.out), "--baseline", "style=pause=0.4", "--json")
+    assert code == 0
+    quick = next(group for group in json.loads(out)["groups"] if group["key"]["style"] == "pause=0.1")
+    assert quick["speedup"]["of"] == "process"
+    assert quick["speedup"]["verdict"] == "faster"
+    assert quick["epoch_seconds"]["median"] is None
+    assert quick["process_seconds"]["median"] >= 0.1
+
+
+def test_a_planted_slowdown_is_found_and_fails_the_bar(command: CommandLine, script: str) -> None:
+    code, err, _ = measured(
+        command, sys.executable, script, "--pause", "{pause}",
+        options=("--vary", "pause=0.05,0.1", "--repeats", "4"),
+    )  # fmt: skip
+    assert code == 0, err
+    folder = str(command.out)
+    code, out, _ = command.run("compare", folder, "--json")
+    reference, slow = json.loads(out)["groups"]
+    assert slow["speedup"]["verdict"] == "slower"
+    assert slow["learning"]["verdict"] == "same"
+    planted = slow["epoch_seconds"]["median"] - reference["epoch_seconds"]["median"]
+    assert planted == pytest.approx(0.05, rel=0.3)
+    assert command.run("compare", folder, "--fail-below", "0.9")[0] == 3
+
+
+def test_the_page_table_export_and_show_take_such_records(command: CommandLine, script: str, tmp_path: Path) -> None:
+    assert measured(command, sys.executable, script, "--pause", "{p}", options=("--vary", "p=0.02,0.03"))[0] == 0
+    code, out, err = command.run("compare", str(command.out), "--format", "markdown")
+    assert code == 0, err
+    assert "process" in out and "p=0.03" in out
+    path = str(next(command.out.glob("*.json")))
+    code, out, err = command.run("show", path)
+    assert code == 0, err
+    assert "what a command does not tell" in out
+    code, out, err = command.run("explain", path, "--json")
+    assert code == 0, err
+    assert "start-up" in {each["what"] for each in json.loads(out)["observations"]}
+    code, _, err = command.run("export", str(command.out), "--to", "csv", "-o", str(tmp_path / "export"))
+    assert code == 0, err
+    code, _, err = command.run("predict", path)
+    assert code in (1, 2) and "of a command" in err
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    code, _, err = command.run("report", str(command.out), "-o", str(tmp_path / "page.html"))
+    assert code == 0, err
+    assert "train.py" in (tmp_path / "page.html").read_text()
+
+
+def test_what_is_missing_is_done_by_resume_and_nothing_twice(command: CommandLine, script: str) -> None:
+    words = (sys.executable, script, "--pause", "{p}")
+    assert measured(command, *words, options=("--vary", "p=0.01"))[0] == 0
+    code, err, records = measured(command, *words, options=("--vary", "p=0.01,0.02", "--repeats", "2", "--resume"))
+    assert code == 0, err
+    assert sorted((record.backend.style, record.round) for record in records) == [
+        ("p=0.01", 0), ("p=0.01", 1), ("p=0.02", 0), ("p=0.02", 1),
+    ]  # fmt: skip
+
+
+def test_rounds_go_on_until_stable(command: CommandLine) -> None:
+    code, err, records = measured(
+        command, sys.executable, "-c", "import time; time.sleep(0.2)", options=("--until-stable", "90")
+    )
+    assert code == 0, err
+    assert len(records) == 5
+    assert "as was asked for" in err
+
+
+BAD = {
+    "does not exist": (("/no/such/program",), "failed", "can't be started"),
+    "ends with an exit code": (
+        (sys.executable, "-c", "import sys; print('last words'); sys.exit(3)"),
+        "failed",
+        "exit code 3",
+    ),
+    "is killed": ((sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"), "failed", "SIGKILL"),
+    "hangs": ((sys.executable, "-c", "import time; time.sleep(60)"), "timeout", "--timeout"),
+    "asks for input": ((sys.executable, "-c", "input()"), "failed", "exit code 1"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measured(
+    command: CommandLine, kind: str, tmp_path: Path
+) -> None:
+    words, status, reason = BAD[kind]
+    chooser = tmp_path / "choose.py"
+    chooser.write_text(f"import os, sys\nif sys.argv[1] == 'bad': os.execv({words[0]!r}, {list(words)!r})\n")
+    whole = words if kind == "does not exist" else (sys.executable, str(chooser), "{side}")
+    if kind == "does not exist":
+        whole = ("{side}",)
+        side = f"side={words[0]},/bin/true"
+    else:
+        side = "side=bad,good"
+    code, err, records = measured(command, *whole, options=("--vary", side, "--timeout", "3"))
+    assert code == 1, err
+    bad, good = records
+    assert (bad.outcome.status, good.outcome.status) == (status, "ok")
+    assert reason in (bad.outcome.reason or "")
+    if kind == "ends with an exit code":
+        assert "last words" in (bad.outcome.stderr_tail or "")
+
+
+def test_garbage_on_the_protocol_is_counted_and_left_out(command: CommandLine) -> None:
+    code_of_script = (
+        f"import json, os, time; out = os.open(os.environ['{VARIABLE}'], os.O_WRONLY)\n"
+        "def say(**more):\n"
+        "    line = json.dumps({'trainmark': 1, 't': time.perf_counter(), **more})\n"
+        "    os.write(out, line.encode() + b'\\n')\n"
+        "os.write(out, b'\\xff garbage\\n'); say(event='epoch', loss=1.0)\n"
+        "say(event='epoch', index=5); say(event='epoch', t=1.0); say(event='epoch', loss=0.5)"
+    )
+    code, err, (record,) = measured(command, sys.executable, "-c", code_of_script)
+    assert code == 0, err
+    assert len(record.epochs) == 2
+    assert Caveat.ODD_REPORTS in record.caveats
+    assert record.process is not None and record.process.left_out == 3
+
+
+@pytest.mark.parametrize("losses", ["[1.0, float('nan')]", "[1.0, 1.5]"])
+def test_a_training_that_learns_nothing_is_never_called_faster(command: CommandLine, losses: str) -> None:
+    code_of_script = f"from trainmark import hook\nfor loss in {losses}: hook.epoch(loss=loss)"
+    code, err, (record,) = measured(command, sys.executable, "-c", code_of_script)
+    diverged = "nan" in losses
+    assert code == (1 if diverged else 0), err
+    assert record.outcome.status == ("diverged" if diverged else "ok")
+    assert Caveat.NOT_LEARNING in record.caveats
+
+
+def test_a_script_killed_in_the_middle_of_an_epoch_leaves_the_epochs_it_had(command: CommandLine, script: str) -> None:
+    process = command.start(
+        "measure",
+        "--out",
+        str(command.out),
+        "--repeats",
+        "1",
+        "--",
+        sys.executable,
+        script,
+        "--pause",
+        "1",
+        "--epochs",
+        "30",
+    )
+
+    def child() -> psutil.Process | None:
+        every = psutil.Process(process.pid).children(recursive=True)
+        return next((each for each in every if script in " ".join(each.cmdline())), None)
+
+    wait_until(lambda: child() is not None)
+    time.sleep(2.5)
+    found = child()
+    assert found is not None
+    found.send_signal(signal.SIGKILL)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 1, err
+    (record,) = command.records()
+    assert record.outcome.status == "failed"
+    assert "SIGKILL" in (record.outcome.reason or "")
+    assert 1 <= len(record.epochs) <= 3
+
+
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open(sys.argv[1], "w").write(str(os.getpid()))
+        time.sleep(300)
+    os._exit(0)
+os.wait()
+while not (os.path.exists(sys.argv[1]) and open(sys.argv[1]).read()):
+    time.sleep(0.01)
+time.sleep(float(sys.argv[2]))
+"""
+
+
+def _is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can what leaves its process group be found")
+@pytest.mark.parametrize("end", ["by itself", "timeout", "ctrl-c", "kill -9 of trainmark"])
+def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: Path, end: str) -> None:
+    pid_file = tmp_path / "pid"
+    options = ("--timeout", "2") if end == "timeout" else ()
+    process = command.start(
+        "measure", "--out", str(command.out), "--repeats", "1", *options, "--",
+        sys.executable, "-c", DAEMON, str(pid_file), "0" if end == "by itself" else "60",
+    )  # fmt: skip
+    wait_until(lambda: pid_file.exists() and pid_file.read_text() != "")
+    daemon = int(pid_file.read_text())
+    if end == "ctrl-c":
+        process.send_signal(signal.SIGINT)
+    elif end == "kill -9 of trainmark":
+        process.kill()
+    process.communicate(timeout=30)
+    wait_until(lambda: _is_gone(daemon), 10)
+    if end == "by itself":
+        (record,) = command.records()
+        assert record.outcome.status == "ok"
+        assert Caveat.LEFT_PROCESSES in record.caveats
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--", "x", "{device}"), "unknown placeholder 'device'"),
+        (("--device", "cpu", "--", "x"), "does not say {device}"),
+        (("--vary", "a", "--", "x", "{a}"), "can't be read"),
+        (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),
+        (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),
+        ((), "Missing argument"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_runs(
+    command: CommandLine, arguments: tuple[str, ...], said: str
+) -> None:
+    code, _, err = command.run("measure", "--out", str(command.out), *arguments)
+    assert code == 2
+    assert said in err
+    assert not command.records()
+
+
+def test_a_program_in_c_takes_part(command: CommandLine, tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("there is no C compiler here")
+    program = tmp_path / "train-in-c"
+    source = ROOT / "examples/other-language/train.c"
+    subprocess.run([compiler, "-O2", "-Wall", "-Werror", "-o", str(program), str(source), "-lm"], check=True)
+    code, err, (record,) = measured(command, str(program), "4", "0.1")
+    assert code == 0, err
+    assert (record.workload.name, record.process and record.process.language) == ("train-in-c", "C")
+    assert len(record.epochs) == 4
+    losses = [epoch.train_loss for epoch in record.epochs]
+    assert losses == sorted(losses, reverse=True)
+    assert (record.epochs[-1].train_accuracy or 0) > 0.9
+    plain = subprocess.run([str(program), "1"], check=True, capture_output=True, text=True)
+    assert plain.stdout.startswith("epoch 1: loss")
+
+
+def _workflow_commands() -> dict[str, str]:
+    """The commands of the example workflow by the names of their steps."""
+    commands, name = {}, ""
+    for line in (ROOT / "examples/ci/compare-training.yml").read_text().splitlines():
+        key, _, value = line.strip().removeprefix("- ").partition(": ")
+        if key == "name":
+            name = value
+        elif key == "run":
+            commands[name] = value
+    return commands
+
+
+@pytest.mark.parametrize(("pause_after", "code"), [(0.1, 0), (0.2, 3)])
+def test_the_commands_of_the_workflow_pass_a_pull_request_or_fail_it(
+    command: CommandLine, tmp_path: Path, pause_after: float, code: int
+) -> None:
+    for version, pause in (("before", 0.1), ("after", pause_after)):
+        (tmp_path / version).mkdir()
+        (tmp_path / version / "train.py").write_text(TRAIN.replace("default=0.05", f"default={pause}"))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name, words in (("python", sys.executable), ("trainmark", f"{sys.executable} -m trainmark")):
+        (tools / name).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        (tools / name).chmod(0o755)
+    commands = _workflow_commands()
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+
+    def run(name: str) -> subprocess.CompletedProcess[Any]:
+        return subprocess.run(["bash", "-ec", commands[name]], cwd=tmp_path, env=environment, capture_output=True)
+
+    done = run("measure")
+    assert done.returncode == 0, done.stderr.decode()
+    judged = run("compare")
+    assert judged.returncode == code, judged.stderr.decode()
+    assert b"version=after" in run("report").stdout

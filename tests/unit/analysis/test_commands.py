@@ -1,0 +1,93 @@
+"""Records of commands, compared: by epochs where they report them, else as a whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.records import a_command, a_record
+from trainmark.analysis.comparison import compare
+from trainmark.analysis.groups import group_records
+from trainmark.analysis.two_records import set_against
+from trainmark.record import codec
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+from trainmark.report.page import page
+from trainmark.report.record_table import record_tables
+from trainmark.report.tables import comparison_csv, comparison_markdown
+
+
+def sides(**second: object) -> list[Record]:
+    return [
+        a_command(side=side, round=number, **(second if side == "b" else {}))  # type: ignore[arg-type]
+        for number in range(4)
+        for side in "ab"
+    ]
+
+
+def test_whole_processes_are_compared_where_no_epochs_are_reported() -> None:
+    a, b = compare(sides(process_seconds=5.0)).groups
+    assert (b.speedup.ratio, b.speedup.of, b.speedup.verdict) == (pytest.approx(2), "process", "faster")
+    assert a.process_seconds.median == 10.0
+    assert a.epoch_seconds.median is None
+    assert Caveat.ONE_EPOCH not in a.caveats
+
+
+def test_epochs_are_compared_where_both_report_them() -> None:
+    both = [
+        a_command(side=side, round=number, seconds=(3.0, each, each), examples=600)
+        for number in range(4)
+        for side, each in (("a", 2.0), ("b", 1.0))
+    ]
+    _, b = compare(both).groups
+    assert (b.speedup.ratio, b.speedup.of) == (pytest.approx(2), "epoch")
+    assert b.samples_per_second == 600
+
+
+def test_where_one_side_reports_none_both_are_compared_as_a_whole() -> None:
+    _, b = compare(sides(process_seconds=20.0, seconds=(1.0, 1.0))).groups
+    assert (b.speedup.ratio, b.speedup.of) == (pytest.approx(0.5), "process")
+
+
+def test_another_command_is_other_work() -> None:
+    records = [a_command(), a_record()]
+    assert len({group.key.same_work for group in group_records(records)}) == 2
+    assert all(group.reference == position for position, group in enumerate(compare(records).groups))
+
+
+def test_what_is_null_survives_being_written() -> None:
+    record = a_command(seconds=(1.0,), loss=(float("nan"),))
+    again = codec.decode(codec.encode(record), "a test")
+    assert again.dataset is None and again.model is None and again.metrics is None and again.seed is None
+    assert again.process == record.process
+    assert str(again.epochs[0].train_loss) == "nan"
+
+
+def test_tables_name_what_is_compared_and_what_is_not_known() -> None:
+    comparison = compare(sides(process_seconds=5.0))
+    text = comparison_markdown(comparison)
+    assert "whole processes" in text
+    assert "speed-up: reference / this of whole processes" in text
+    assert "None" not in text
+    assert "process_seconds_median" in comparison_csv(comparison)
+    told = "\n".join(line for table in record_tables(a_command()) for line in table.conditions)
+    assert "what a command does not tell" in told
+    assert "None" not in told
+
+
+def test_a_page_can_be_made_of_them() -> None:
+    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
+    records = sides(process_seconds=5.0)
+    text = page(records, compare(records))
+    assert "b trains train.py" in text
+    assert "2.00× [2.00, 2.00] faster than a" in text
+
+
+def test_two_of_them_are_set_against_each_other() -> None:
+    found = set_against(a_command(process_seconds=10.0), a_command(process_seconds=5.0))
+    assert found.ratio == pytest.approx(2)
+    assert found.contrasts == ()
+
+
+def test_a_failed_one_is_counted_with_its_side() -> None:
+    records = [*sides(), a_command(side="b", round=4, status="failed", process_seconds=None)]
+    assert [(group.runs, group.failed) for group in compare(records).groups] == [(4, 0), (4, 1)]

@@ -1,0 +1,78 @@
+"""What is said of a command from what was seen of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tests.records import a_command
+from trainmark.analysis.outside import observe
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import DeviceRef, Record, Samples
+
+
+def seen(record: Record) -> dict[str, Any]:
+    return {each.what: each for each in observe(record)}
+
+
+def watched(rows: int = 40, **columns: Any) -> Samples:
+    return Samples(0.25, [0.25 * (row + 1) for row in range(rows)], **columns)
+
+
+def test_nothing_seen_nothing_said() -> None:
+    assert observe(a_command(process_seconds=None)) == ()
+
+
+def test_what_lies_outside_of_epochs_is_start_up() -> None:
+    assert seen(a_command(seconds=(3.0, 3.0, 2.0)))["start-up"].value == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("waits", "words"), [((0.2, 0.4), "keeps up"), ((2.0, 2.0), "holds the training up")])
+def test_the_wait_for_batches(waits: tuple[float, float], words: str) -> None:
+    record = a_command(seconds=(3.0, 3.0))
+    epochs = [structs.replace(epoch, data_wait_seconds=wait) for epoch, wait in zip(record.epochs, waits, strict=True)]
+    found = seen(structs.replace(record, epochs=epochs))["data wait"]
+    assert found.value == pytest.approx(sum(waits) / 6)
+    assert words in found.words
+
+
+@pytest.mark.parametrize(
+    ("percent", "words"),
+    [
+        (195.0, "bound by the CPU"),
+        (100.0, "one thread does the work"),
+        (20.0, "mostly idle"),
+        (60.0, "0.6 of 2 cores busy."),
+    ],
+)
+def test_how_busy_the_cores_were(percent: float, words: str) -> None:
+    found = seen(a_command(samples=watched(tree_cpu_percent=[None, *[percent] * 39])))["CPU"]
+    assert found.value == pytest.approx(percent / 200)
+    assert words in found.words
+
+
+def test_what_comes_after_the_end_does_not_count() -> None:
+    samples = watched(80, tree_cpu_percent=[None, *[190.0] * 39, *[0.0] * 40])
+    assert seen(a_command(samples=samples))["CPU"].value == pytest.approx(0.95)
+
+
+def test_gaps_of_its_gpu_and_of_no_other() -> None:
+    device = DeviceRef("cuda:1", "H200", "accelerator", gpu=1)
+    samples = watched(gpu_percent=[[100.0, 30.0]] * 40)
+    found = seen(structs.replace(a_command(samples=samples), device=device))
+    assert found["GPU gaps"].value == pytest.approx(0.7)
+    assert "waits for the host" in found["GPU gaps"].words
+    assert "GPU gaps" not in seen(a_command(samples=samples))
+
+
+def test_memory_that_grows() -> None:
+    grows = watched(tree_resident_bytes=[(100 + 10 * row) << 20 for row in range(40)])
+    stays = watched(tree_resident_bytes=[500 << 20] * 40)
+    assert "a leak, or a cache" in seen(a_command(samples=grows))["memory growth"].words
+    assert "about the same" in seen(a_command(samples=stays))["memory growth"].words
+
+
+def test_throttling_is_said() -> None:
+    assert "throttling" in seen(a_command(caveats=[Caveat.THROTTLED]))

@@ -1,0 +1,86 @@
+"""Placeholders make the sides of a comparison."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainmark.errors import UsageError
+from trainmark.execute.command import Command, Settings, Side, in_rounds, name_of, sides
+
+
+def command(*words: str) -> Command:
+    return Command("train.py", words, Path("/work"))
+
+
+def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
+    measured = command("python", "train.py", "--device={device}", "--workers", "{workers}", "--seed", "{seed}")
+    every = sides(measured, ("cpu", "cuda:0"), {"workers": ("0", "4")})
+    assert [side.title for side in every] == [
+        "device=cpu workers=0",
+        "device=cpu workers=4",
+        "device=cuda:0 workers=0",
+        "device=cuda:0 workers=4",
+    ]
+    tasks = in_rounds(measured, every, 2, Settings(seed=5), Path("/tmp"))
+    assert len(tasks) == 8
+    assert tasks[0].run.words == ["python", "train.py", "--device=cpu", "--workers", "0", "--seed", "5"]
+    assert tasks[-1].run.words[-1] == "6"
+    assert [task.run.seed for task in tasks] == [5] * 4 + [6] * 4
+    assert len({task.run.identity for task in tasks}) == 8
+
+
+def test_braces_can_be_said() -> None:
+    measured = command("echo", '{{"a": {x}}}', "{ }", "{1}")
+    assert measured.words({"x": "3"}) == ["echo", '{"a": 3}', "{ }", "{1}"]
+
+
+def test_a_value_is_not_looked_into_again() -> None:
+    assert command("echo", "{a}").words({"a": "{b} {{"}) == ["echo", "{b} {{"]
+
+
+def test_without_anything_varied_there_is_one_side() -> None:
+    (only,) = sides(command("make", "train"), (), {})
+    assert (only.style, only.device, only.title) == ("as is", None, "as is")
+
+
+@pytest.mark.parametrize(
+    ("words", "devices", "varied", "said"),
+    [
+        (("a", "{device}"), (), {}, "unknown placeholder 'device'"),
+        (("a", "{wrokers}"), (), {"workers": ("1",)}, "does not say {workers}"),
+        (("a", "{workers}", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
+        (("a",), ("cpu",), {}, "does not say {device}"),
+        (("a", "{seed}"), (), {"seed": ("1",)}, "changes with the round"),
+    ],
+)
+def test_a_placeholder_without_values_is_refused_and_so_are_values_without_one(
+    words: tuple[str, ...], devices: tuple[str, ...], varied: dict[str, tuple[str, ...]], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said.replace("{", r"\{")):
+        sides(command(*words), devices, varied)
+
+
+def test_the_same_words_are_the_same_work_whatever_they_stand_for() -> None:
+    assert command("a", "{x}").fingerprint == command("a", "{x}").fingerprint
+    assert command("a", "{x}").fingerprint != command("a", "{y}").fingerprint
+    assert command("a b").fingerprint != command("a", "b").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("python", "-u", "src/train.py", "--x"), "train.py"),
+        (("./train-in-c", "10"), "train-in-c"),
+        (("julia", "train.jl", "data.py"), "train.jl"),
+        (("torchrun", "--nproc", "2", "{version}/main.py"), "main.py"),
+    ],
+)
+def test_a_training_is_called_after_its_script(words: tuple[str, ...], name: str) -> None:
+    assert name_of(words) == name
+
+
+def test_a_side_names_what_it_varies() -> None:
+    side = Side({"device": "cpu", "rate": "0.1", "workers": "2"})
+    assert (side.device, side.style) == ("cpu", "rate=0.1 workers=2")

@@ -1,0 +1,120 @@
+"""What a script says of its epochs, believed as far as it makes sense."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainmark.execute.reports import Reports
+
+ORIGIN = 1000.0
+
+
+def line(event: str, t: float, **more: Any) -> bytes:
+    return json.dumps({"trainmark": 1, "event": event, "t": ORIGIN + t, **more}).encode() + b"\n"
+
+
+def heard(*lines: bytes) -> tuple[list[dict[str, Any]], Reports]:
+    reports = Reports(0.5)
+    return list(reports.take(b"".join(lines), ORIGIN)), reports
+
+
+def test_an_epoch_begins_where_the_last_line_ended() -> None:
+    messages, reports = heard(
+        line("hello", 1.0, language="C"),
+        line("epoch", 3.0, loss=2.0, examples=10, steps=5),
+        line("test", 3.5, accuracy=0.5),
+        line("epoch", 5.5, loss=1.0),
+        line("begin", 7.0),
+        line("epoch", 8.0),
+    )
+    assert [(each["event"], each["index"], each["seconds"]) for each in messages] == [
+        ("epoch", 0, 2.0),
+        ("evaluated", 0, 0.5),
+        ("epoch", 1, 2.0),
+        ("epoch", 2, 1.0),
+    ]
+    assert messages[0]["start"] == 1.0
+    assert (messages[0]["train_loss"], messages[0]["examples"], messages[0]["steps"]) == (2.0, 10, 5)
+    assert messages[1]["test_accuracy"] == 0.5
+    assert messages[3]["examples"] is None
+    assert (reports.language, reports.left_out) == ("C", 0)
+
+
+def test_without_a_hello_the_first_epoch_begins_with_the_command() -> None:
+    (epoch,), _ = heard(line("epoch", 3.0))
+    assert (epoch["start"], epoch["seconds"]) == (0.5, 2.5)
+
+
+def test_a_line_may_come_in_pieces() -> None:
+    reports = Reports(0.0)
+    whole = line("epoch", 1.0) + line("epoch", 2.0)
+    found = [message for at in range(len(whole)) for message in reports.take(whole[at : at + 1], ORIGIN)]
+    assert [each["index"] for each in found] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b"\xff\xfe garbage\n",
+        b"{}\n",
+        b"[1, 2]\n",
+        b'{"trainmark": 2, "event": "epoch", "t": 1003}\n',
+        line("surprise", 3.0),
+        line("epoch", 0.2),  # before the command
+        line("epoch", math.nan),
+        line("epoch", 3.0, index=7),
+        line("test", 3.0),  # of no epoch
+        b'{"trainmark": 1, "event": "epoch", "t": "soon"}\n',
+        b'{"trainmark": 1, "event": "epoch", "t": 1' + b"0" * 400 + b"}\n",
+        b"[" * 100_000 + b"\n",
+    ],
+)
+def test_what_makes_no_sense_is_left_out_and_counted(odd: bytes) -> None:
+    messages, reports = heard(line("hello", 1.0), odd, line("epoch", 4.0))
+    assert [(each["index"], each["seconds"]) for each in messages] == [(0, 3.0)]
+    assert reports.left_out == 1
+
+
+def test_epochs_out_of_order_are_left_out() -> None:
+    messages, reports = heard(*(line("epoch", 1.0 + at, index=index) for at, index in enumerate((0, 2, 1, 1))))
+    assert [each["index"] for each in messages] == [0, 1]
+    assert reports.left_out == 2
+
+
+def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
+    messages, reports = heard(line("epoch", 1.0, loss=2.0), line("epoch", 2.0, loss="nan"))
+    assert math.isnan(messages[1]["train_loss"])
+    assert reports.not_finite == "train loss nan was reported for epoch 2"
+    assert reports.last_finite == 2.0
+
+
+def test_a_training_that_recovers_did_not_diverge() -> None:
+    _, reports = heard(line("epoch", 1.0, loss="inf"), line("epoch", 2.0, loss=1.0))
+    assert reports.not_finite is None
+
+
+def test_a_line_without_an_end_does_not_fill_memory() -> None:
+    reports = Reports(0.0)
+    for _ in range(100):
+        list(reports.take(b"x" * 65536, ORIGIN))
+    assert len(reports._pending) < 2 << 20
+    assert reports.left_out > 0
+
+
+@given(
+    st.lists(
+        st.binary(max_size=200) | st.from_regex(rb'\{"trainmark":1,"event":"(epoch|test|begin)","t":1[0-9]{3,6}\}')
+    )
+)
+def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
+    messages, _ = heard(*(part + b"\n" for part in parts))
+    for each in messages:
+        assert each["seconds"] >= 0
+    epochs = [each for each in messages if each["event"] == "epoch"]
+    assert [each["index"] for each in epochs] == list(range(len(epochs)))
