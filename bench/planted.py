@@ -221,8 +221,8 @@ def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:
         kept = 1 - next((each["share"] for each in plain["shares"] if each["cause"] == case.cause), 0.0)
     ratio = paired_difference([math.log(without / planted) for planted, without in found["pairs"]]).exponential()
     most, truth, least = (1 - kept * each for each in (ratio.low, ratio.value, ratio.high))
-    if case.batch is not None and found["advice"][0]["batch"]:
-        largest = {"cause": case.cause}  # what the first sentence names
+    if case.batch is not None and case.cause in found["sentences"][0].replace("the batch is", "a batch that is"):
+        largest = {"cause": case.cause}
     named = "as planted" if largest["cause"] == case.cause else "NOT AS PLANTED"
     near = "near" if abs(value / truth - 1) <= NEAR else "NOT NEAR"
     holds = "holds it" if low <= truth <= high else "overlaps" if low <= most and least <= high else "MISSES IT"

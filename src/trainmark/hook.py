@@ -45,7 +45,9 @@ def begin() -> None:
 
     Without it an epoch begins where the one before, or its test, ended; the first one where this module was imported.
     """
+    global _waited
     if _out is not None:
+        _waited = None if _waited is None else 0.0  # what was waited for before is not this epoch's
         _say({"event": "begin", "t": time.perf_counter()})
 
 
@@ -89,7 +91,9 @@ def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = Non
         loss: of examples that were not trained on.
         accuracy: of the same, 0 to 1.
     """
+    global _waited
     if _out is not None:
+        _waited = None if _waited is None else 0.0
         _say({**_figures(loss, accuracy), "event": "test", "t": time.perf_counter()})
 
 
@@ -99,10 +103,11 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
     if _out is None:
         yield from loader
         return
-    source = iter(loader)
+    source = None
     while True:
         start = time.perf_counter()
         try:
+            source = iter(loader) if source is None else source  # which may start processes
             batch = next(source)
         except StopIteration:
             return

@@ -55,7 +55,9 @@ def test_every_epoch_and_its_validation_are_told(tmp_path: Path) -> None:
     tests = [line for line in lines if line["event"] == "test"]
     assert [each["steps"] for each in epochs] == [10] * 3
     assert tests[-1]["loss"] < tests[0]["loss"]
-    assert all(0 < each["accuracy"] <= 1 for each in tests)
+    assert all(0 < each["accuracy"] <= 1 for each in (*epochs, *tests))
+    assert len({each["loss"] for each in epochs}) == 3, "each its own mean"
+    assert all(epoch["t"] < test["t"] for epoch, test in zip(epochs, tests, strict=True))
     assert "lightning" in epochs[0]["packages"]
 
 

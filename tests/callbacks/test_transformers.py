@@ -46,5 +46,12 @@ def test_every_epoch_and_its_evaluation_are_told(tmp_path: Path) -> None:
     assert "transformers" in epochs[0]["packages"]
 
 
+def test_an_evaluation_in_the_middle_of_an_epoch_is_part_of_it(tmp_path: Path) -> None:
+    """Also one behind the last step, before the trainer calls the epoch ended."""
+    lines = said(FIT.replace("EVALUATION", '"steps", eval_steps=4'), tmp_path)
+    assert events(lines) == ["hello", *["begin", "epoch"] * 3]
+    assert all(line["examples"] == 64 for line in lines if line["event"] == "epoch")
+
+
 def test_without_evaluation_there_is_no_test(tmp_path: Path) -> None:
     assert events(said(FIT.replace("EVALUATION", '"no"'), tmp_path)) == ["hello", *["begin", "epoch"] * 3]

@@ -39,9 +39,10 @@ def largest(found: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("planted", "cause"),
     [
-        ({"input_seconds": 0.006}, "input"),
-        ({"copy_seconds": 0.006}, "copy"),
-        ({"optimizer_seconds": 0.006}, "optimizer"),
+        # Nothing to compute, which could hide behind what is planted.
+        ({"input_seconds": 0.006, "flops_per_second": 45e12}, "input"),
+        ({"copy_seconds": 0.006, "flops_per_second": 45e12}, "copy"),
+        ({"optimizer_seconds": 0.006, "flops_per_second": 45e12}, "optimizer"),
         # The host takes 4 ms a step, the device 4 ms: only who waits for each in turn needs 8.
         ({"fetches": True, "input_seconds": 0.004, "flops_per_second": 11e9}, "fetch"),
     ],
@@ -50,7 +51,7 @@ def test_a_planted_cause_is_the_largest(command: CommandLine, planted: dict[str,
     found = explained(command, **planted)
     share = largest(found)
     assert share["cause"] == cause
-    assert 0.3 < share["share"] < 0.95
+    assert 0.3 < share["share"] < 1.02
     assert share["low"] <= share["share"] <= share["high"]
     known = next((seconds for name, seconds in planted.items() if name == f"{cause}_seconds"), None)
     if known is not None:  # a sleep lasts a little longer than it is told to

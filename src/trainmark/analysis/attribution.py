@@ -7,9 +7,10 @@ fit is *unexplained*.
 
 Lower quartiles over the rounds of whatever was timed, since others on the machine only ever add time, and their mean
 over processes, since a process has its luck with memory for as long as it lives. The interval of a share is that of its
-bootstrap over processes and over the rounds of each, all variants of a round together (Efron 1979; Davison and Hinkley
-1997, section 3.8). There are few processes: one less is drawn than there are, without which their variance would come
-out too small (Rao and Wu 1988), and the interval is stretched as Student's is over the normal one.
+bootstrap over processes, each with its rounds as they are (Davison and Hinkley 1997, section 3.8), all variants
+together. There are few processes: one less is drawn than there are, without which their variance would come out too
+small (Rao and Wu 1988), and the interval is stretched as Student's is over the normal one. Of one process alone, rounds
+are drawn (Efron 1979), and the interval tells their spread and no more.
 """
 
 from __future__ import annotations
@@ -264,11 +265,15 @@ def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
     """Seconds of a step and of an epoch's start, of each variant: as measured, then of every resample."""
     variants = found.variants
     measured = [(sitting, _stretches(sitting, variants)) for sitting in found.sittings]
-    yield _mean([_of_sitting(sitting, stretches, variants) for sitting, stretches in measured])
+    typical = [_of_sitting(sitting, stretches, variants) for sitting, stretches in measured]
+    yield _mean(typical)
     rng = random.Random(0)
     for _ in range(RESAMPLES):
-        chosen = rng.choices(measured, k=max(1, len(measured) - 1))
-        yield _mean([_of_sitting(sitting, rng.choices(each, k=len(each)), variants) for sitting, each in chosen])
+        if len(measured) > 1:
+            yield _mean(rng.choices(typical, k=len(typical) - 1))
+        else:
+            ((sitting, rounds),) = measured
+            yield _of_sitting(sitting, rng.choices(rounds, k=len(rounds)), variants)
 
 
 def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:

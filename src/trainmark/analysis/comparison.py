@@ -61,6 +61,13 @@ class _Side:
         """Whether epochs can be compared; a command may report none, and then the whole of it is."""
         return any(run.epoch_seconds is not None for run in self.runs) or not self.known(_process_seconds)
 
+    @property
+    def examples(self) -> frozenset[int]:
+        """Of a steady epoch, as far as it is told; equal for two sides that did the same."""
+        if self.group.key.dataset_sha256 is not None:
+            return frozenset()  # what else decides is in the key
+        return frozenset(run.examples for run in self.runs if run.examples is not None)
+
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]
 
@@ -160,7 +167,10 @@ def _held_against(
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
     interleaved = side.group.key.protocol == "fresh"
-    if side.group.key.train_examples == reference.group.key.train_examples:
+    # A command tells how many examples an epoch had, or it doesn't; an epoch of fewer is no faster one.
+    if side.group.key.train_examples == reference.group.key.train_examples and (
+        side.examples == reference.examples or not (side.examples and reference.examples)
+    ):
         of_epochs = side.has_epochs and reference.has_epochs
         times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=interleaved)
         if (difference := times.difference(TRIMMED)) is not None:
@@ -209,7 +219,8 @@ def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Cav
     """What is not equal on the two sides although nobody asked for it."""
     these, those = side.group.key, reference.group.key
     found = set()
-    if (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples):
+    known = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
+    if known or (side.examples and reference.examples and side.examples != reference.examples):
         found.add(Caveat.DIFFERENT_DATA)
     if by != "machine" and (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores):
         found.add(Caveat.DIFFERENT_MACHINES)

@@ -6,12 +6,14 @@ Nothing here takes anything away to see what that saves, so nothing here is a ca
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from trainmark import units
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record, Samples
+from trainmark.record.record import Record
 
 _IDLE_SHARE = 0.25
 """Of the cores, below which a command counts as idle; and of a GPU's time, above which a gap is worth a word."""
@@ -47,12 +49,12 @@ def _start_up(record: Record) -> Iterator[Observation]:
         return
     inside = sum(epoch.seconds + (epoch.evaluation_seconds or 0.0) for epoch in record.epochs)
     share = max(1 - inside / process.seconds, 0.0)
-    yield Observation(
-        "start-up",
-        share,
-        "share",
-        "of the whole command lies outside of epochs and tests: imports, reading data, saving.",
-    )
+    first, *others = (epoch.seconds for epoch in record.epochs)
+    longer = first - statistics.median(others) if others else 0.0
+    words = "of the whole command lies outside of epochs and tests: imports, reading data, saving"
+    if longer > _IDLE_SHARE * first:
+        words += f"; the first epoch took {units.seconds(longer)} more than the others, which may be start-up, too"
+    yield Observation("start-up", share, "share", f"{words}.")
 
 
 def _waiting(record: Record) -> Iterator[Observation]:
@@ -67,22 +69,23 @@ def _waiting(record: Record) -> Iterator[Observation]:
 
 def _busy(record: Record) -> Iterator[Observation]:
     rows = _while_it_ran(record)
-    samples, cores = record.samples, record.machine.usable_cores
-    if samples is None or samples.tree_cpu_percent is None or not cores:
+    samples, machine = record.samples, record.machine
+    if samples is None or samples.tree_cpu_percent is None or not machine.usable_cores:
         return
+    cores = min(machine.usable_cores, machine.cpu_quota or math.inf)
     known = [value for row in rows if (value := samples.tree_cpu_percent[row]) is not None]
     if not known:
         return
     used = statistics.fmean(known) / 100
     share = used / cores
     if share >= 1 - _IDLE_SHARE:
-        words = f"{used:.1f} of {cores} cores busy: it is bound by the CPU."
+        words = f"{used:.1f} of {cores:g} cores busy: it is bound by the CPU."
     elif used > 1 - _IDLE_SHARE and used < 1.25 and cores > 1:
-        words = f"{used:.1f} of {cores} cores busy: one thread does the work."
+        words = f"{used:.1f} of {cores:g} cores busy: one thread does the work."
     elif share < _IDLE_SHARE:
-        words = f"{used:.1f} of {cores} cores busy: the CPU is mostly idle, so it waits for something else."
+        words = f"{used:.1f} of {cores:g} cores busy: the CPU is mostly idle, so it waits for something else."
     else:
-        words = f"{used:.1f} of {cores} cores busy."
+        words = f"{used:.1f} of {cores:g} cores busy."
     yield Observation("CPU", share, "share", words)
 
 
@@ -117,17 +120,17 @@ def _memory(record: Record) -> Iterator[Observation]:
 
 
 def _while_it_ran(record: Record) -> Sequence[int]:
-    """Rows of the samples within epochs, or within the process where there are none."""
-    samples = record.samples
+    """Rows of the samples that lie within epochs; where there are none, in the process, whose end may not be known."""
+    samples, process = record.samples, record.process
     if samples is None:
         return ()
     windows = [(epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs]
-    process = record.process
-    if not windows and process and process.seconds is not None and process.start_seconds is not None:
-        windows = [(process.start_seconds, process.start_seconds + process.seconds)]
-    return [row for row in _rows(samples) if any(start <= samples.t[row] <= end for start, end in windows)]
-
-
-def _rows(samples: Samples) -> range:
-    """The first one holds no shares."""
-    return range(1, len(samples.t))
+    if not windows and process is not None and process.start_seconds is not None:
+        length = math.inf if process.seconds is None else process.seconds
+        windows = [(process.start_seconds, process.start_seconds + length)]
+    # A row's shares are of the time since the row before.
+    return [
+        row
+        for row in range(1, len(samples.t))
+        if any(start <= samples.t[row - 1] and samples.t[row] <= end for start, end in windows)
+    ]

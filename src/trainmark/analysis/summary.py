@@ -24,6 +24,7 @@ class RunSummary:
         epoch_seconds: median of the steady epochs.
         process_seconds: of a whole command, from start to end; unknown of a training of ours.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
+        examples: of a steady epoch.
         training_seconds: sum of all epochs, warm-up in, evaluation out; unknown for a run that broke off.
         compile_seconds: what went by before the first epoch; never part of the others.
         weights_sha256: proves what it started from.
@@ -34,6 +35,7 @@ class RunSummary:
     epoch_seconds: float | None
     process_seconds: float | None
     samples_per_second: float | None
+    examples: int | None
     training_seconds: float | None
     compile_seconds: float | None
     train_loss: float | None
@@ -76,6 +78,7 @@ def summarize(record: Record) -> RunSummary:
         epoch_seconds=seconds,
         process_seconds=record.process.seconds if record.process else None,
         samples_per_second=None if seconds is None or steady[0].examples is None else steady[0].examples / seconds,
+        examples=steady[0].examples if steady else None,
         training_seconds=None if diverged else _training_seconds(record),
         compile_seconds=record.compile_seconds,
         train_loss=train_loss,

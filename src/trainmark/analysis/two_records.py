@@ -10,7 +10,7 @@ from typing import Any
 
 from trainmark import units
 from trainmark.analysis.differences import FACTS, UNKNOWN
-from trainmark.record.record import Record
+from trainmark.record.record import Epoch, Record
 
 CLOCKS_APART = 0.03
 """Mean clocks that differ by less are the same clocks."""
@@ -60,7 +60,7 @@ def set_against(a: Record, b: Record) -> TwoRecords:
     contrasts += _of_dictionaries("setting", *settings, only_shared)
     contrasts += _of_dictionaries("version of", a.python.packages, b.python.packages, only_shared)
     contrasts += _clocks(a, b)
-    paces = [_seconds_an_example(record) for record in (a, b)]
+    paces = _paces(a, b)
     ratio = statistics.median(paces[0]) / statistics.median(paces[1]) if all(paces) else None
     spread = max((max(pace) / min(pace) for pace in paces if len(pace) > 1), default=None)
     apart = None if ratio is None else max(ratio, 1 / ratio)
@@ -68,10 +68,29 @@ def set_against(a: Record, b: Record) -> TwoRecords:
     return TwoRecords(ratio, spread, tuple(contrasts), noise)
 
 
-def _seconds_an_example(record: Record) -> list[float]:
-    steady = record.epochs[1:] or record.epochs
-    if steady:
-        return [epoch.seconds / (epoch.examples or 1) for epoch in steady]
+def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
+    """Seconds of both, of the same thing: an example, else an epoch, else the whole process; empty where neither is."""
+    for of in (_of_examples, _of_epochs, _of_process):
+        first, second = of(a), of(b)
+        if first and second:
+            return first, second
+    return [], []
+
+
+def _steady(record: Record) -> list[Epoch]:
+    return [epoch for epoch in record.epochs[1:] or record.epochs if epoch.seconds > 0]
+
+
+def _of_examples(record: Record) -> list[float]:
+    steady = [(epoch.seconds, epoch.examples) for epoch in _steady(record)]
+    return [seconds / examples for seconds, examples in steady if examples]
+
+
+def _of_epochs(record: Record) -> list[float]:
+    return [epoch.seconds for epoch in _steady(record)]
+
+
+def _of_process(record: Record) -> list[float]:
     return [record.process.seconds] if record.process and record.process.seconds else []
 
 

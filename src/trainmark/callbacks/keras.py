@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import keras
@@ -19,33 +20,30 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
     def __init__(self, examples: int | None = None) -> None:
         super().__init__()
         self._examples = examples
-        self._logs: dict[str, Any] = {}
-        self._open, self._steps = False, 0
+        self._ended: float | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """The first step comes."""
-        self._open, self._steps = True, 0
+        self._ended = None
         hook.begin()
-
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """The means so far; those of the last batch are the epoch's."""
-        self._steps, self._logs = batch + 1, logs or {}
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
         """The training of the epoch is over."""
-        self._end(self._logs)
+        self._end()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """So is its test, if there was one."""
         logs = logs or {}
-        self._end(logs)
+        self._end()
+        hook.epoch(logs.get("loss"), _accuracy(logs), self._examples, self.params.get("steps"), ended=self._ended)
         if "val_loss" in logs:
             hook.test(logs["val_loss"], _accuracy(logs, "val_"))
 
-    def _end(self, logs: dict[str, Any]) -> None:
-        if self._open:
-            self._open = False
-            hook.epoch(logs.get("loss"), _accuracy(logs), self._examples, self._steps)
+    def _end(self) -> None:
+        """Where it has not been: the number of the last step is known when the device has finished that step."""
+        if self._ended is None and hook.is_listening():
+            keras.ops.convert_to_numpy(self.model.optimizer.iterations)
+            self._ended = time.perf_counter()
 
 
 def _accuracy(logs: dict[str, Any], prefix: str = "") -> Any:

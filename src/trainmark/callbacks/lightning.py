@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import Callback
 
 from trainmark import hook
+from trainmark.callbacks.torch import synchronize
 
 
 class Epochs(Callback):
@@ -26,29 +28,31 @@ class Epochs(Callback):
         test_accuracy: str = "val_acc",
     ) -> None:
         self._names, self._test_names = (loss, accuracy), (test_loss, test_accuracy)
-        self._open, self._steps = False, 0
+        self._ended: float | None = None
+        self._steps = 0
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """The first step comes."""
-        self._open, self._steps = True, trainer.global_step
+        self._ended, self._steps = None, trainer.global_step
         hook.begin()
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
         """The training of the epoch is over, unless validation comes in the middle of it."""
         if not trainer.sanity_checking and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
-            self._end(trainer)
+            self._end()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """So is its validation, if there was one."""
-        validated = not self._open
-        self._end(trainer)
+        """So is its validation, if there was one; only now is known what the training's metrics are on average."""
+        validated = self._ended is not None
+        self._end()
+        hook.epoch(*_logged(trainer, self._names), steps=trainer.global_step - self._steps, ended=self._ended)
         if validated:
             hook.test(*_logged(trainer, self._test_names))
 
-    def _end(self, trainer: Trainer) -> None:
-        if self._open:
-            self._open = False
-            hook.epoch(*_logged(trainer, self._names), steps=trainer.global_step - self._steps)
+    def _end(self) -> None:
+        if self._ended is None:
+            synchronize()
+            self._ended = time.perf_counter()
 
 
 def _logged(trainer: Trainer, names: tuple[str, str]) -> tuple[Any, Any]:

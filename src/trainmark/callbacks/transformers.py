@@ -8,32 +8,35 @@ from typing import Any
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from trainmark import hook
+from trainmark.callbacks.torch import synchronize
 
 
 class Epochs(TrainerCallback):
-    """Reports every epoch; an evaluation behind it is its test.
+    """Reports every epoch; an evaluation behind it is its test, one in the middle of it is part of it.
 
     The loss is the mean that the trainer logs next, so ``logging_strategy="epoch"`` gives that of the epoch.
     """
 
     def __init__(self) -> None:
-        self._first_step = 0
+        self._first_step, self._within = 0, False
         self._ended: float | None = None
-        self._counts = {"examples": 0, "steps": 0}
+        self._counts: dict[str, int | None] = {}
 
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
     ) -> None:
         """The first step comes."""
         self._tell()
-        self._first_step = state.global_step
+        self._first_step, self._within = state.global_step, True
         hook.begin()
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
         """The training of the epoch is over; its loss will be logged."""
-        steps = state.global_step - self._first_step
-        examples = steps * args.train_batch_size * args.gradient_accumulation_steps
-        self._ended, self._counts = time.perf_counter(), {"examples": examples, "steps": steps}
+        synchronize()
+        self._ended, self._within = time.perf_counter(), False
+        examples: Any = getattr(rest.get("train_dataloader"), "dataset", None)
+        counted = len(examples) if hasattr(examples, "__len__") else None
+        self._counts = {"examples": counted, "steps": state.global_step - self._first_step}
 
     def on_log(
         self,
@@ -55,10 +58,9 @@ class Epochs(TrainerCallback):
         metrics: dict[str, float] | None = None,
         **rest: Any,
     ) -> None:
-        """The test behind the epoch is over; one in the middle of it is part of it."""
-        between = state.global_step == self._first_step + self._counts["steps"]
+        """The test behind the epoch is over."""
         self._tell()
-        if between and metrics:
+        if not self._within and metrics:
             hook.test(metrics.get("eval_loss"), metrics.get("eval_accuracy"))
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:

@@ -306,6 +306,7 @@ def _request(options: dict[str, Any]) -> Request:
 
 def _data(found: Explanation) -> dict[str, Any]:
     from trainmark.record.caveats import Caveat
+    from trainmark.report.explanation_table import sentences
 
     side, crossing = found.subject.side, found.crossing
     return {
@@ -326,6 +327,7 @@ def _data(found: Explanation) -> dict[str, Any]:
         "unexplained_high": found.attribution.unexplained.high,
         "unknown": found.attribution.unknown,
         "advice": found.advice,
+        "sentences": sentences(found.attribution, found.advice),
         "crossover_batch": crossing.batch if crossing else None,
         "crossover": crossing,
         "no_crossover_because": found.no_crossing,

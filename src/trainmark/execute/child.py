@@ -23,6 +23,7 @@ BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
 TAIL_BYTES = 8_192
 LOOK_EVERY_SECONDS = 0.1
 _GRACE_SECONDS = 5.0
+_FAREWELL_SECONDS = 1.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
 
@@ -81,7 +82,7 @@ def converse(
             env=_environment(python, threads),
             start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
         )
-        stack.callback(end, process)
+        stack.callback(end, process, ours)
         theirs.close()
         channel = Channel(ours)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
@@ -91,25 +92,21 @@ def converse(
         return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End the process and everything it started; harmless when it is gone."""
+def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
+    """End the process and everything it started; harmless when it is gone.
+
+    It is told first, by hanging up, since it alone can find what has left its group; then it has a moment.
+    """
     if process.poll() is None:
-        _end_strays(process.pid)
+        with contextlib.suppress(OSError):
+            line.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_FAREWELL_SECONDS)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     if process.stdout:
         process.stdout.close()
-
-
-def _end_strays(pid: int) -> None:
-    """End what has left the group of a process that still runs, such as a daemon."""
-    import psutil
-
-    with contextlib.suppress(psutil.Error):
-        for each in psutil.Process(pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                each.kill()
 
 
 def _listen(

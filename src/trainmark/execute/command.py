@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import platform
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -128,7 +129,7 @@ class Run:
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
-        return (self.of.fingerprint, tuple(self.words), self.round)
+        return (self.of.fingerprint, tuple(self.words), str(self.of.directory), platform.node(), self.round)
 
 
 @dataclass(frozen=True)
@@ -217,15 +218,22 @@ def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: S
 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
-    """Those that no record tells the end of."""
-    done = {identity_of(record) for record in records if record.outcome.status == "ok"}
-    return [task for task in tasks if task.run.identity not in done]
+    """Those that no record tells the end of, in the group of the runs that they complete."""
+    tasks, records = list(tasks), list(records)
+    planned = {task.run.identity for task in tasks}
+    earlier = [record for record in records if identity_of(record) in planned]
+    done = {identity_of(record) for record in earlier if record.outcome.status == "ok"}
+    left = [task for task in tasks if task.run.identity not in done]
+    if not earlier:
+        return left
+    group = earlier[-1].group.id
+    return [dataclasses.replace(task, run=dataclasses.replace(task.run, group_id=group)) for task in left]
 
 
 def identity_of(record: Record) -> tuple[Any, ...]:
     """:attr:`Run.identity` of the run that left ``record``."""
-    words = tuple(record.process.argv) if record.process else ()
-    return (record.workload.step_fingerprint, words, record.round)
+    words, directory = (tuple(record.process.argv), record.process.directory) if record.process else ((), "")
+    return (record.workload.step_fingerprint, words, directory, record.machine.name, record.round)
 
 
 def name_of(words: Sequence[str]) -> str:

@@ -56,6 +56,7 @@ class CommandNotes:
         self.epochs: list[Epoch] = []
         self._packages: dict[str, str] = {}
         self._exited: Message = {}
+        self._start: float | None = None
 
     @property
     def gpu(self) -> int | None:
@@ -90,6 +91,8 @@ class CommandNotes:
                 test_accuracy=message["test_accuracy"],
                 evaluation_seconds=message["seconds"],
             )
+        elif message["event"] == "started":
+            self._start = message["start"]
         elif message["event"] == "exited":
             self._exited = message
 
@@ -120,7 +123,11 @@ class CommandNotes:
             ),
             dataset=None,
             backend=BackendRef(
-                name=Path(program).name, version=None, style=run.side.style, precision=None, compile_cache="none"
+                name=Path(program).name,
+                version=self._versions,
+                style=run.side.style,
+                precision=None,
+                compile_cache="none",
             ),
             device=DeviceRef(
                 id=device or NOT_TOLD,
@@ -146,17 +153,23 @@ class CommandNotes:
             process=Process(
                 argv=run.words,
                 directory=str(run.of.directory),
-                start_seconds=exited.get("start"),
+                start_seconds=self._start,
                 seconds=exited.get("seconds"),
                 exit_code=exited.get("code"),
                 user_seconds=exited.get("user_seconds"),
                 system_seconds=exited.get("system_seconds"),
                 language=exited.get("language"),
-                left_out=exited.get("left_out", 0),
+                left_out=exited.get("left_out"),
             ),
             group=Group(run.group_id, run.session),
             caveats=self._caveats(outcome, samples, used),
         )
+
+    @property
+    def _versions(self) -> str | None:
+        """Of the frameworks that it reports."""
+        told = [f"{name} {version}" for name, version in sorted(self._packages.items()) if name != "numpy"]
+        return ", ".join(told) or None
 
     @property
     def _device_name(self) -> str | None:
@@ -167,9 +180,9 @@ class CommandNotes:
     @property
     def _windows(self) -> list[Epoch]:
         """When it trained: its epochs, or all of it where it reports none."""
-        if self.epochs or "seconds" not in self._exited:
+        if self.epochs or "seconds" not in self._exited or self._start is None:
             return self.epochs
-        return [Epoch(0, self._exited["start"], self._exited["seconds"], None, None)]
+        return [Epoch(0, self._start, self._exited["seconds"], None, None)]
 
     def _final(self) -> Final:
         if not self.epochs:

@@ -165,7 +165,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
         if left < 0 and index + 1 >= _FEWEST_ROUNDS:
             break
     whole = next(iter(variants.values()))
-    for _ in range(_EVALUATIONS):
+    for _ in range(0 if request["sitting"] else _EVALUATIONS):
         start = clock()
         whole.trainer.evaluate("test")
         say({"event": "evaluated", "seconds": clock() - start})

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 from trainmark.execute.wire import Message
 
 VERSION = 1
+_T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
+_MOST_LEFT_OUT = 10_000
+"""Lines, after which nobody listens any more: whoever floods the pipe must not keep a core busy with that."""
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 class Reports:
@@ -27,19 +31,23 @@ class Reports:
     """
 
     def __init__(self, edge: float) -> None:
-        self._edge, self._pending, self._epochs, self._untested = edge, b"", 0, False
+        self._edge, self._pending, self._epochs = edge, b"", 0
+        self._greeted = self._untested = False
         self.left_out = 0
         self.not_finite: str | None = None
         self.last_finite: float | None = None
         self.packages: dict[str, str] = {}
         self.language: str | None = None
 
-    def take(self, arrived: bytes, origin: float) -> Iterator[Message]:
+    def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[Message]:
         """The epochs in what has arrived, as messages.
 
         Args:
             origin: reading of the clock that the record's times count from.
+            now: its reading when this arrived; nothing can have happened later.
         """
+        if self.left_out > _MOST_LEFT_OUT:
+            return
         *lines, self._pending = (self._pending + arrived).split(b"\n")
         if len(self._pending) > _MOST_LINE_BYTES:
             self.left_out, self._pending = self.left_out + 1, b""
@@ -49,20 +57,22 @@ class Reports:
             message = _parsed(line)
             if message is None:
                 self.left_out += 1
-            elif (epoch := self._understood(message, origin)) is not None:
+            elif (epoch := self._understood(message, origin, now)) is not None:
                 yield epoch
 
-    def _understood(self, message: dict[str, Any], origin: float) -> Message | None:
+    def _understood(self, message: dict[str, Any], origin: float, clock: float) -> Message | None:
         """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
         at = _number(message.get("t"))
-        if at is None or not math.isfinite(at) or at - origin < self._edge:
+        if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
             self.left_out += 1
             return None
         now = at - origin
         event = message.get("event")
         found: Message | None = None
         if event == "hello":
-            self.language = _word(message.get("language"))
+            if self._greeted:  # a process that the first one started, such as a loader's, which imports the hook, too
+                return None
+            self._greeted, self.language = True, _word(message.get("language"))
         elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
             found = self._epoch(message, now)
         elif event == "test" and self._untested:
@@ -78,7 +88,7 @@ class Reports:
         if isinstance(packages, dict):
             self.packages = {str(name)[:100]: str(version)[:100] for name, version in list(packages.items())[:50]}
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
-        figures = {"train_loss": _figure(message.get("loss")), "train_accuracy": _figure(message.get("accuracy"))}
+        figures = self._figures(message, "train")
         self.not_finite = None
         self._look_at(figures)
         return {
@@ -86,9 +96,9 @@ class Reports:
             "index": index,
             "start": self._edge,
             "seconds": now - self._edge,
-            "steps": _count(message.get("steps")),
-            "examples": _count(message.get("examples")),
-            "data_wait_seconds": _seconds(message.get("data_wait_seconds")),
+            "steps": self._read(message, "steps", _count),
+            "examples": self._read(message, "examples", _count),
+            "data_wait_seconds": self._read(message, "data_wait_seconds", _seconds),
             "packages": self.packages,
             "losses": [],
             "log": [],
@@ -97,9 +107,22 @@ class Reports:
 
     def _test(self, message: dict[str, Any], now: float) -> Message:
         self._untested = False
-        figures = {"test_loss": _figure(message.get("loss")), "test_accuracy": _figure(message.get("accuracy"))}
+        figures = self._figures(message, "test")
         self._look_at(figures)
         return {"event": "evaluated", "index": self._epochs - 1, "seconds": now - self._edge, **figures}
+
+    def _figures(self, message: dict[str, Any], split: str) -> dict[str, float | None]:
+        return {
+            f"{split}_loss": self._read(message, "loss", _figure),
+            f"{split}_accuracy": self._read(message, "accuracy", _fraction),
+        }
+
+    def _read(self, message: dict[str, Any], key: str, of: Callable[[Any], _T | None]) -> _T | None:
+        """What a key says; None where it says nothing, and, counted, where that can't be understood."""
+        said = message.get(key)
+        value = None if said is None else of(said)
+        self.left_out += said is not None and value is None
+        return value
 
     def _look_at(self, figures: dict[str, float | None]) -> None:
         loss = figures.get("train_loss")
@@ -129,8 +152,18 @@ def _number(value: Any) -> float | None:
 
 
 def _figure(value: Any) -> float | None:
-    """A number, or one of the words for those that JSON lacks."""
-    return float(value) if value in ("nan", "inf", "-inf") else _number(value)
+    """A number, or one of the words for those that JSON lacks, however a language writes them."""
+    if not isinstance(value, str):
+        return _number(value)
+    sign = -1.0 if value.startswith("-") else 1.0
+    word = _NOT_FINITE.get(value.lstrip("+-").lower())
+    return None if word is None else sign * word
+
+
+def _fraction(value: Any) -> float | None:
+    """An accuracy; one in percent is none."""
+    figure = _figure(value)
+    return None if figure is None or figure < 0 or figure > 1 else figure
 
 
 def _count(value: Any) -> int | None:

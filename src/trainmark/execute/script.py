@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -41,26 +42,29 @@ def run_script(request: Message, say: Callable[[Message], None], clock: Clock) -
     except OSError as error:
         say({"event": "failed", "reason": f"the command can't be started: {error}"})
         return
-    say({"event": "started", "pid": process.pid})
+    say({"event": "started", "pid": process.pid, "start": start - request["origin"]})
     ended = _Waiter(process.pid, clock)
     with selectors.DefaultSelector() as selector:
         selector.register(heard, selectors.EVENT_READ)
         selector.register(ended.bell, selectors.EVENT_READ)
         while not ended.rang:
             selector.select()
-            _tell(reports, _arrived(heard), request["origin"], say)
+            _tell(reports, _arrived(heard), request["origin"], clock, say)
     process.returncode = ended.code
-    _tell(reports, _arrived(heard), request["origin"], say)
-    left = end_descendants(_GRACE_SECONDS)
+    left = end_descendants(_GRACE_SECONDS)  # first, or what goes on writing would keep us here
+    while arrived := _arrived(heard):
+        _tell(reports, arrived, request["origin"], clock, say)
+    peak = ended.usage.ru_maxrss
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     say(
         {
             "event": "exited",
             "code": ended.code,
-            "start": start - request["origin"],
             "seconds": ended.at - start,
             "user_seconds": ended.usage.ru_utime,
             "system_seconds": ended.usage.ru_stime,
-            "host_peak_bytes": ended.usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+            # Linux begins to count before this process has become the command, so no peak below ours can be told.
+            "host_peak_bytes": peak * (1 if sys.platform == "darwin" else 1024) if peak > own_peak else None,
             "left": left,
             "left_out": reports.left_out,
             "packages": reports.packages,
@@ -93,16 +97,14 @@ class _Waiter:
 
 
 def _arrived(descriptor: int) -> bytes:
-    """All that lies in the pipe."""
-    parts = []
+    """What lies in the pipe, as much as it holds at once; nothing where it is empty."""
     with contextlib.suppress(BlockingIOError):
-        while part := os.read(descriptor, 1 << 16):
-            parts.append(part)
-    return b"".join(parts)
+        return os.read(descriptor, 1 << 16)
+    return b""
 
 
-def _tell(reports: Reports, arrived: bytes, origin: float, say: Callable[[Message], None]) -> None:
-    for epoch in reports.take(arrived, origin):
+def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Callable[[Message], None]) -> None:
+    for epoch in reports.take(arrived, origin, clock()):
         say(epoch)
 
 

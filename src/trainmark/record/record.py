@@ -264,7 +264,7 @@ class Process(Struct, frozen=True):
         exit_code: below 0, the signal that killed it.
         user_seconds: of CPU time, of it and those of its children that it waited for; ``system_seconds`` likewise.
         language: in which it reports, as it says.
-        left_out: lines of its reports that could not be understood.
+        left_out: what of its reports could not be understood; null where that was not told any more.
     """
 
     argv: list[str]
@@ -275,7 +275,7 @@ class Process(Struct, frozen=True):
     user_seconds: float | None = None
     system_seconds: float | None = None
     language: str | None = None
-    left_out: int = 0
+    left_out: int | None = None
 
 
 class Group(Struct, frozen=True):

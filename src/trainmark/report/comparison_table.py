@@ -225,10 +225,12 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
 
 def _of_what(groups: Sequence[GroupResult]) -> str:
     """What the speed-ups are of, where a reader could doubt it."""
-    of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
+    of = {group.speedup.of for group in groups if group.speedup.ratio is not None and group.speedup.low is not None}
     if not any(group.process_seconds.median is not None for group in groups):
         return ""
-    return {"epoch": " of steady epochs", "process": " of whole processes"}.get("".join(of), "")
+    if of == {"process"}:
+        return " of whole processes"
+    return " of steady epochs" + (", of whole processes where one side has none" if "process" in of else "")
 
 
 _NOTHING_FINISHED = "A row without figures has no run that was finished; trainmark show RECORD tells why."

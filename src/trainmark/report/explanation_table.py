@@ -10,6 +10,7 @@ from trainmark.analysis.statistics import Estimate
 from trainmark.report.table import Cell, Column, Row, Table
 
 _BAR_WIDTH = 24
+_ABOUT = 0.9
 
 
 def explanation_table(
@@ -60,10 +61,10 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if not advice:
         return [*said, WORDS[largest.cause][1]]
     best = advice[0]
-    if best.fixed is not None and best.cause == largest.cause:
+    if _batch_is_too_small(best, largest):
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
         said = [
-            f"The largest cause is that the batch is too small: {_percent(best.fixed)} of a step costs the same "
+            f"The largest cause is that the batch is too small: {_percent(best.fixed or 0.0)} of a step costs the same "
             f"however many examples it has, above all {above_all}."
         ]
     if best.cause != largest.cause:
@@ -72,6 +73,13 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if best.measured:
         return [*said, best.do, f"Measured here, that makes an epoch {best.promise:.2f}×{interval} as fast."]
     return [*said, best.do, f"If it took no time at all, an epoch would be {best.promise:.2f}×{interval} as fast."]
+
+
+def _batch_is_too_small(best: Advice, largest: Share) -> bool:
+    """Whether that is what a reader should be told first: surely, and about as much as the largest cause or more."""
+    if best.fixed is None or best.low is None or best.low <= 1:
+        return False
+    return best.fixed >= _ABOUT * largest.share
 
 
 def crossing_sentence(crossing: Crossing, device: str) -> str:

@@ -54,7 +54,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not _learns(side))
         text = f"{lazy}: not every run learnt {workload}{how}, so its speed says nothing."
         return Verdict(text, "bad", caveats)
-    speed = _speed(here, there, f"{workload}{how}", these.speedup)
+    whole = " from start to end" if these.speedup.of == "process" else ""
+    speed = _speed(here, there, f"{workload}{how}{whole}", these.speedup)
     return Verdict(f"{speed}{_learning(these.learning)}.", _TONES[these.speedup.verdict], caveats)
 
 
@@ -82,7 +83,8 @@ def _learns(group: GroupResult) -> bool:
 
 
 def _seconds(group: GroupResult) -> float:
-    return math.inf if group.epoch_seconds.median is None else group.epoch_seconds.median
+    seconds = (group.epoch_seconds if group.speedup.of == "epoch" else group.process_seconds).median
+    return math.inf if seconds is None else seconds
 
 
 def _alone(workload: str, measured: Sequence[Side]) -> Verdict:

@@ -63,6 +63,13 @@ def test_that_the_batch_is_too_small_is_said_where_a_larger_one_helps_most() -> 
     assert "dispatch (80.0 %)" in first
 
 
+def test_a_larger_batch_that_hardly_helps_is_not_the_largest_cause() -> None:
+    seconds = dispatching() | {LARGER: 96.0}
+    attribution = attribute(dissection([seconds] * 5, starts=NO_STARTS))
+    first, *_ = sentences(attribution, advised(seconds, starts=NO_STARTS))
+    assert "too small" not in first
+
+
 def test_where_nothing_helps_against_the_largest_cause_the_next_one_is_taken() -> None:
     seconds = on_cpu(**{PEAK: 100.0, "without input": STEP - 0.5})
     found = dissection([seconds] * 5)

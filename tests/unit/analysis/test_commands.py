@@ -14,6 +14,8 @@ from trainmark.record.record import Record
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
 from trainmark.report.tables import comparison_csv, comparison_markdown
+from trainmark.report.verdict import verdict
+from trainmark.report.works import works
 
 
 def sides(**second: object) -> list[Record]:
@@ -48,6 +50,17 @@ def test_where_one_side_reports_none_both_are_compared_as_a_whole() -> None:
     assert (b.speedup.ratio, b.speedup.of) == (pytest.approx(0.5), "process")
 
 
+def test_an_epoch_of_fewer_examples_is_no_faster_one() -> None:
+    both = [
+        a_command(side=side, round=number, seconds=(3.0, each, each), examples=examples)
+        for number in range(4)
+        for side, each, examples in (("a", 2.0, 600), ("b", 1.0, 300))
+    ]
+    _, b = compare(both).groups
+    assert b.speedup.ratio is None
+    assert Caveat.DIFFERENT_DATA in b.caveats
+
+
 def test_another_command_is_other_work() -> None:
     records = [a_command(), a_record()]
     assert len({group.key.same_work for group in group_records(records)}) == 2
@@ -67,6 +80,8 @@ def test_tables_name_what_is_compared_and_what_is_not_known() -> None:
     text = comparison_markdown(comparison)
     assert "whole processes" in text
     assert "speed-up: reference / this of whole processes" in text
+    mixed = comparison_markdown(compare(sides(process_seconds=20.0, seconds=(1.0, 1.0))))
+    assert "speed-up: reference / this of whole processes" in mixed
     assert "None" not in text
     assert "process_seconds_median" in comparison_csv(comparison)
     told = "\n".join(line for table in record_tables(a_command()) for line in table.conditions)
@@ -79,13 +94,27 @@ def test_a_page_can_be_made_of_them() -> None:
     records = sides(process_seconds=5.0)
     text = page(records, compare(records))
     assert "b trains train.py" in text
-    assert "2.00× [2.00, 2.00] faster than a" in text
+    assert "from start to end 2.00× [2.00, 2.00] faster than a" in text
+
+
+def test_the_answer_is_the_fastest_of_several() -> None:
+    records = [
+        a_command(side=side, round=number, process_seconds=seconds)
+        for number in range(4)
+        for side, seconds in (("a", 10.0), ("b", 20.0), ("c", 5.0))
+    ]
+    comparison = compare(records)
+    (work,) = works(records, comparison)
+    assert verdict(work).text.startswith("c trains train.py")
 
 
 def test_two_of_them_are_set_against_each_other() -> None:
     found = set_against(a_command(process_seconds=10.0), a_command(process_seconds=5.0))
     assert found.ratio == pytest.approx(2)
     assert found.contrasts == ()
+    told, not_told = (a_command(seconds=(1.0, 2.0), examples=examples) for examples in (600, None))
+    assert set_against(told, not_told).ratio == pytest.approx(1)
+    assert set_against(a_command(seconds=(0.0,)), a_command(process_seconds=5.0)).ratio == pytest.approx(2)
 
 
 def test_a_failed_one_is_counted_with_its_side() -> None:

@@ -53,6 +53,22 @@ def test_how_busy_the_cores_were(percent: float, words: str) -> None:
     assert words in found.words
 
 
+def test_a_quota_is_all_the_cores_there_are() -> None:
+    record = a_command(samples=watched(tree_cpu_percent=[None, *[50.0] * 39]))
+    quota = structs.replace(record, machine=structs.replace(record.machine, cpu_quota=0.5))
+    assert "bound by the CPU" in seen(quota)["CPU"].words
+
+
+def test_of_a_command_that_was_ended_all_that_was_seen_counts() -> None:
+    samples = watched(tree_cpu_percent=[None, *[1.0] * 39])
+    assert "mostly idle" in seen(a_command(process_seconds=None, status="timeout", samples=samples))["CPU"].words
+
+
+def test_a_long_first_epoch_may_be_start_up() -> None:
+    assert "more than the others" in seen(a_command(seconds=(5.0, 1.0, 1.0)))["start-up"].words
+    assert "more than the others" not in seen(a_command(seconds=(1.0, 1.0, 1.0)))["start-up"].words
+
+
 def test_what_comes_after_the_end_does_not_count() -> None:
     samples = watched(80, tree_cpu_percent=[None, *[190.0] * 39, *[0.0] * 40])
     assert seen(a_command(samples=samples))["CPU"].value == pytest.approx(0.95)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from tests.records import a_command
 from trainmark.errors import UsageError
-from trainmark.execute.command import Command, Settings, Side, in_rounds, name_of, sides
+from trainmark.execute.command import Command, Settings, Side, in_rounds, name_of, remaining, sides
+from trainmark.record.record import Group, Process, WorkloadRef
 
 
 def command(*words: str) -> Command:
@@ -29,6 +33,25 @@ def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
     assert tasks[-1].run.words[-1] == "6"
     assert [task.run.seed for task in tasks] == [5] * 4 + [6] * 4
     assert len({task.run.identity for task in tasks}) == 8
+
+
+def test_what_is_missing_completes_the_group_that_there_is() -> None:
+    measured = Command("train.py", ("python", "train.py", "{x}"), Path("/work"))
+    tasks = in_rounds(measured, sides(measured, (), {"x": ("1", "2")}), 1, Settings(), Path("/tmp"))
+    done = a_command(
+        process=Process(tasks[0].run.words, "/work"),
+        workload=WorkloadRef("train.py", measured.fingerprint, measured.fingerprint, {}),
+        machine=structs.replace(a_command().machine, name=platform.node()),
+        group=Group("the first plan"),
+    )
+    (left,) = remaining(tasks, [done])
+    assert left.run.words[-1] == "2"
+    assert left.run.group_id == "the first plan"
+    for elsewhere in (
+        structs.replace(done, machine=structs.replace(done.machine, name="another")),
+        structs.replace(done, process=Process(tasks[0].run.words, "/elsewhere")),
+    ):
+        assert remaining(tasks, [elsewhere]) == tasks
 
 
 def test_braces_can_be_said() -> None:

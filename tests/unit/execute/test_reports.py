@@ -94,6 +94,44 @@ def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
     assert reports.last_finite == 2.0
 
 
+@pytest.mark.parametrize("word", ["NaN", "-nan", "nan", "+Inf", "-Infinity", "inf"])
+def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
+    (epoch,), reports = heard(line("epoch", 1.0, loss=word))
+    assert not math.isfinite(epoch["train_loss"])
+    assert reports.left_out == 0
+    assert reports.not_finite is not None
+
+
+@pytest.mark.parametrize(
+    "odd", [{"loss": "abc"}, {"accuracy": 97.5}, {"steps": "6"}, {"examples": -1}, {"data_wait_seconds": [1]}]
+)
+def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(odd: dict[str, Any]) -> None:
+    (epoch,), reports = heard(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
+    assert epoch["seconds"] == 0.5
+    assert reports.left_out == 1
+    assert next(iter(odd)) in ("loss", "steps") or (epoch["train_loss"], epoch["steps"]) == (2.0, 7)
+
+
+def test_who_says_hello_later_is_a_process_that_the_first_one_started() -> None:
+    messages, reports = heard(line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0))
+    assert messages[0]["seconds"] == 2.0
+    assert (reports.language, reports.left_out) == (None, 0)
+
+
+def test_nothing_happens_later_than_now() -> None:
+    reports = Reports(0.0)
+    future, honest = line("epoch", 1e9), line("epoch", 2.0)
+    found = list(reports.take(future + honest, ORIGIN, ORIGIN + 2.5))
+    assert [each["seconds"] for each in found] == [2.0]
+    assert reports.left_out == 1
+
+
+def test_who_floods_the_pipe_is_not_listened_to_any_more() -> None:
+    reports = Reports(0.0)
+    list(reports.take(b"y\n" * 20_000, ORIGIN))
+    assert list(reports.take(line("epoch", 1.0), ORIGIN)) == []
+
+
 def test_a_training_that_recovers_did_not_diverge() -> None:
     _, reports = heard(line("epoch", 1.0, loss="inf"), line("epoch", 2.0, loss=1.0))
     assert reports.not_finite is None

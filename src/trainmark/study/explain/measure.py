@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,10 +25,10 @@ SECONDS = 100.0
 ROUNDS = 25
 SITTINGS = 5
 """Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
-_SETTLING_SHARE = 0.45
+_SETTLING_SHARE = 0.3
 _FAST_SHARE = 0.1
-_THREADS_SHARE, _THREADS_ROUNDS = 0.2, 10
-"""Long stretches: what disturbs two threads now and then is part of what they are worth."""
+_THREADS_SHARE, _THREADS_ROUNDS, _THREADS_PAIRS = 0.3, 5, 4
+"""Pairs of processes, each with a few long stretches."""
 _SWEEP_SHARE, _SWEEP_ROUNDS = 0.15, 5
 _PREPARING = 0.3
 
@@ -163,8 +164,8 @@ def sweep_devices(
 
 
 def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float | None) -> Estimate:
-    """Seconds with all cores / seconds with those that were asked for, round by round."""
-    workload, budget = subject.course.workload, _THREADS_SHARE * seconds
+    """Seconds with all cores / seconds with those that were asked for: of pairs of processes, in turns."""
+    workload, budget = subject.course.workload, _THREADS_SHARE * seconds / _THREADS_PAIRS
     some, every = (
         _Process([Variant(WHOLE, workload, subject.options(threads))], threads, budget, 2 * budget, _THREADS_ROUNDS)
         for threads in (subject.threads, subject.cores)
@@ -173,9 +174,12 @@ def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float 
     def tell_of_cores(what: str, share: float) -> None:
         tell(f"with {subject.threads} and with {subject.cores} cores, {what}", share)
 
-    both = (_rounds(heard) for heard in _hold_both(subject, some, every, tell_of_cores, timeout))
-    pairs = [(a[WHOLE], b[WHOLE]) for a, b in zip(*both, strict=False)]
-    logs = [math.log(b / a) for a, b in pairs if min(a, b) > 0]
+    logs = []
+    for _ in range(_THREADS_PAIRS):
+        both = (_rounds(heard) for heard in _hold_both(subject, some, every, tell_of_cores, timeout))
+        pairs = [(a[WHOLE], b[WHOLE]) for a, b in zip(*both, strict=False)]
+        if ratios := [math.log(b / a) for a, b in pairs if min(a, b) > 0]:
+            logs.append(statistics.median(ratios))
     if not logs:
         raise ExplanationFailed("what the other cores would give was over too soon to be timed", fix="More --seconds.")
     return paired_difference(logs).exponential()
