@@ -1,10 +1,12 @@
 """What does `trainmark measure` say of a script, and what do its three lines cost?
 
-    python bench/own_script.py [--repeats 7] [--most 20000] [--out FILE.json]
+    python bench/own_script.py [--repeats 11] [--most 10000] [--out FILE.json]
 
-examples/own-script/train.py with its three lines and without them, in turns: their times should agree within 2 %. Then
-with a planted sleep of 5 ms a step and without: the difference should be within 10 % of what was planted, and two equal
-ones should not differ. Then what a call costs when nobody listens. Needs TRAINMARK_DATA with MNIST, and PyTorch.
+examples/own-script/train.py with its three lines and without them, in turns, with one thread, which is steadier than
+two on a machine that is shared: their times should agree within 2 %. Then with 5 ms wasted in each step and without:
+the difference should be within 10 % of what was planted, and two equal ones should not differ. (They are wasted in a
+loop: where the thread sleeps, or others have nothing to do meanwhile, cores fall asleep, and here the step after that
+took 2 ms longer.) Then what a call costs when nobody listens. Needs TRAINMARK_DATA with MNIST, and PyTorch.
 """
 
 from __future__ import annotations
@@ -58,11 +60,11 @@ def said(group: dict[str, Any], of: str) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--most", type=int, default=20_000)
+    parser.add_argument("--repeats", type=int, default=11)
+    parser.add_argument("--most", type=int, default=10_000)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    words = [sys.executable, "{script}", "--most", str(options.most)]
+    words = [sys.executable, "{script}", "--most", str(options.most), "--threads", "1"]
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         vary = f"script={untouched(Path(folder))},{SCRIPT}"
@@ -73,11 +75,11 @@ def main() -> None:
         f"whole process, with the three lines: {said(lines, 'process')}; medians differ by {100 * (ratio - 1):+.2f} %"
     )
 
-    words = [sys.executable, str(SCRIPT), "--most", str(options.most), "--pause", "{pause}"]
+    words = [sys.executable, str(SCRIPT), "--most", str(options.most), "--threads", "1", "--pause", "{pause}"]
     results["pause"] = quick, slow = compared(words, f"pause=0,{PAUSE}", options.repeats)
     steps = slow["steps"] / slow["epochs"]
     found = slow["epoch_seconds"]["median"] - quick["epoch_seconds"]["median"]
-    print(f"an epoch without a sleep: {quick['epoch_seconds']['median']:.3f} s")
+    print(f"an epoch with nothing planted: {quick['epoch_seconds']['median']:.3f} s")
     print(
         f"an epoch with {1e3 * PAUSE:g} ms a step planted: {said(slow, 'epoch')}; {found:.3f} s more, planted "
         f"{steps * PAUSE:.3f} s: {100 * (found / (steps * PAUSE) - 1):+.1f} %"

@@ -63,7 +63,9 @@ def train(network: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimiz
         loss.backward()
         optimizer.step()
         total += loss.detach()
-        time.sleep(pause)
+        until = time.perf_counter() + pause
+        while time.perf_counter() < until:
+            pass
     return float(total) / len(loader)
 
 
@@ -85,8 +87,11 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=0.05)
     parser.add_argument("--most", type=int, default=60_000, help="examples of a split")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds to sleep in each step, to plant a slowdown")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds to waste in each step, to plant a slowdown")
+    parser.add_argument("--threads", type=int, help="of the CPU; PyTorch's own choice if not given")
     options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     torch.manual_seed(options.seed)
     training, testing = (split(options.data, name, options.most) for name in ("train", "t10k"))
     loader = DataLoader(training, options.batch, shuffle=True)

@@ -88,8 +88,8 @@ def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> 
 
 def test_a_planted_slowdown_is_found_and_fails_the_bar(command: CommandLine, script: str) -> None:
     code, err, _ = measured(
-        command, sys.executable, script, "--pause", "{pause}",
-        options=("--vary", "pause=0.05,0.1", "--repeats", "4"),
+        command, sys.executable, script, "--pause", "{pause}", "--epochs", "5",
+        options=("--vary", "pause=0.1,0.2", "--repeats", "4"),
     )  # fmt: skip
     assert code == 0, err
     folder = str(command.out)
@@ -98,7 +98,7 @@ def test_a_planted_slowdown_is_found_and_fails_the_bar(command: CommandLine, scr
     assert slow["speedup"]["verdict"] == "slower"
     assert slow["learning"]["verdict"] == "same"
     planted = slow["epoch_seconds"]["median"] - reference["epoch_seconds"]["median"]
-    assert planted == pytest.approx(0.05, rel=0.3)
+    assert planted == pytest.approx(0.1, rel=0.1)
     assert command.run("compare", folder, "--fail-below", "0.9")[0] == 3
 
 
