@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from trainmark.analysis import comparison as comparisons
-from trainmark.analysis.agreement import agree
+from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.groups import Dimension
 from trainmark.analysis.results import Comparison
 from trainmark.errors import UsageError
@@ -113,7 +113,7 @@ class Compared:
         from trainmark.report.page import page
 
         require_extras("report")
-        published = [result for result in agree(self.records) if result.key is not None]
+        published = [result for result in agree(trainings(self.records)) if result.key is not None]
         text = page(self.records, self.comparison, published, title=title)
         store.write_atomically(Path(path), text.encode(errors="replace"))
         return Path(path)

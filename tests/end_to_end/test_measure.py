@@ -121,6 +121,7 @@ def test_the_page_table_export_and_show_take_such_records(command: CommandLine, 
     pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
     code, _, err = command.run("report", str(command.out), "-o", str(tmp_path / "page.html"))
     assert code == 0, err
+    assert "published" not in err
     assert "train.py" in (tmp_path / "page.html").read_text()
 
 
@@ -175,6 +176,7 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
     assert (bad.outcome.status, good.outcome.status) == (status, "ok")
     assert reason in (bad.outcome.reason or "")
     if kind == "ends with an exit code":
+        assert "its last words: last words" in err
         assert "last words" in (bad.outcome.stderr_tail or "")
 
 

@@ -80,6 +80,11 @@ class PublishedResult:
     timings: tuple[TimingResult, ...]
 
 
+def trainings(records: Iterable[Record]) -> list[Record]:
+    """Those of trainmark's own; nothing was published of somebody's command."""
+    return [record for record in records if record.process is None]
+
+
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
     """Every published run of the records' workloads, beside each group that was scheduled as it was.
 

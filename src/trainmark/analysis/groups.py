@@ -17,7 +17,7 @@ DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     "device": frozenset({"device", "device_name"}),
     "backend": frozenset({"backend", "version"}),
-    "style": frozenset({"style"}),
+    "style": frozenset({"style", "program"}),
     "machine": frozenset({"machine", "cpu", "cores", "cpu_quota", "threads", "device_name"}),
     "python": frozenset({"python", "version"}),
 }
@@ -38,6 +38,7 @@ class Key:
         memory_fraction: 0 to 1, or None for no limit.
         dataset, precision: and all of the data, None where a command does not tell.
         weights_from: id of the record whose weights it started from.
+        program: of a command, the checksum's beginning of its script; an edited one is another side.
     """
 
     workload: str
@@ -62,6 +63,7 @@ class Key:
     dataset_sha256: str | None
     step_fingerprint: str
     schedule_fingerprint: str
+    program: str | None = None
 
     @property
     def same_work(self) -> tuple[str, str, str]:
@@ -109,6 +111,7 @@ def key_of(record: Record) -> Key:
         dataset_sha256=data.sha256 if data else None,
         step_fingerprint=record.workload.step_fingerprint,
         schedule_fingerprint=record.workload.schedule_fingerprint,
+        program=record.process.program_sha256[:8] if record.process and record.process.program_sha256 else None,
     )
 
 

@@ -78,7 +78,9 @@ def _busy(record: Record) -> Iterator[Observation]:
         return
     used = statistics.fmean(known) / 100
     share = used / cores
-    if share >= 1 - _IDLE_SHARE:
+    if Caveat.BUSY_MACHINE in record.caveats:
+        words = f"{used:.1f} of {cores:g} cores busy, while others used the machine: what it waits for can't be told."
+    elif share >= 1 - _IDLE_SHARE:
         words = f"{used:.1f} of {cores:g} cores busy: it is bound by the CPU."
     elif used > 1 - _IDLE_SHARE and used < 1.25 and cores > 1:
         words = f"{used:.1f} of {cores:g} cores busy: one thread does the work."

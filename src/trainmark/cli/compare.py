@@ -112,7 +112,7 @@ def command(
     """
     import dataclasses
 
-    from trainmark.analysis.agreement import agree
+    from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
     from trainmark.record.store import load
 
@@ -120,7 +120,7 @@ def command(
     records = load(paths)
     comparison = compare(records, by, baseline, margin / 100)
     if published:
-        comparison = dataclasses.replace(comparison, published=agree(records))
+        comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
             click.echo("trainmark: nothing was published about these workloads", err=True)
     if reference:

@@ -47,13 +47,15 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @names_option("--device", "What {device} stands for: cpu, cuda:0, ...", "a,b")
-@click.option("--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for.")
+@click.option(
+    "--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for; one word each, without commas."
+)
 @click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Rounds.")
 @click.option(
     "--until-stable",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="More rounds until every interval is within ±PERCENT; 50 at most.",
+    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
 )
 @click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
@@ -132,7 +134,7 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     varied: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, sign, values = text.partition("=")
-        every = tuple(dict.fromkeys(values.split(",")))
+        every = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
         if not (name.isidentifier() and sign and all(every)) or name == "device" or name in varied:
             raise UsageError(
                 f"--vary {text!r} can't be read",

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from trainmark.record.record import Record
 
 
+_LONGEST_WORDS = 200
+
+
 class DataProgress:
     """Downloads, drawing, and the asking of backends."""
 
@@ -253,7 +256,9 @@ def _summary(record: Record, turn: str) -> str:
     name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
     which = f"{name}, {turn}"
     if record.outcome.status != "ok":
-        return f"{which}: {record.outcome.status}, {record.outcome.reason}"
+        last = (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip() if record.process else ""
+        words = f"; its last words: {last[:_LONGEST_WORDS]}" if last else ""
+        return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []
     if record.process is not None:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")

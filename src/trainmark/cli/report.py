@@ -63,7 +63,7 @@ def command(
 
     RECORD is a file or a folder of records.
     """
-    from trainmark.analysis.agreement import agree
+    from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
     from trainmark.errors import RecordError
     from trainmark.execute.request import Request
@@ -78,7 +78,7 @@ def command(
     records, files = [record for record, _ in found], {record.id: file for record, file in found}
     comparison = compare(records, baseline=baseline)
     try:
-        published = [result for result in agree(records) if result.key is not None]
+        published = [result for result in agree(trainings(records)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
         click.echo(f"trainmark: nothing is held against what was published: {error}", err=True)
         published = []

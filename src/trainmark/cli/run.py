@@ -67,7 +67,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "--until-stable",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="More rounds until every interval is within ±PERCENT; 50 at most.",
+    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
 )
 @click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a run, instead of epochs.")

@@ -17,9 +17,10 @@ from typing import Any
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.probe import THIS
 from trainmark.execute.wire import Message
-from trainmark.record.record import NOTHING_VARIED, Record
+from trainmark.record.record import NOTHING_VARIED, Process, Record
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LARGEST_PROGRAM = 100 << 20
 DEVICE, SEED = "device", "seed"
 
 
@@ -127,9 +128,19 @@ class Run:
         return self.of.words({**self.side.values, SEED: str(self.settings.seed + self.round)})
 
     @property
+    def program_sha256(self) -> str | None:
+        """Of the script among its words, else of the program where that is a path: an edited one is something else."""
+        found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
+        path = self.of.directory / found if found else None
+        if path is None or not path.is_file() or path.stat().st_size > _LARGEST_PROGRAM:
+            return None
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+
+    @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
-        return (self.of.fingerprint, tuple(self.words), str(self.of.directory), platform.node(), self.round)
+        words, directory = tuple(self.words), str(self.of.directory)
+        return (self.of.fingerprint, words, directory, self.program_sha256, platform.node(), self.round)
 
 
 @dataclass(frozen=True)
@@ -189,6 +200,14 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
     every = {**({DEVICE: devices} if devices else {}), **varied}
     if SEED in varied:
         raise UsageError("{seed} changes with the round", fix="--seed N gives that of the first round.")
+    for name in sorted(command.placeholders - every.keys() - {SEED}):
+        how = "--device a,b" if name == DEVICE else f"--vary {name}=a,b"
+        raise UnknownName(
+            "placeholder",
+            name,
+            [*every, SEED],
+            otherwise=f"{how} says what it stands for; {{{{{name}}}}} is the word itself.",
+        )
     for name in every:
         if name not in command.placeholders:
             raise UsageError(
@@ -196,13 +215,6 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
                 expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
-    for name in sorted(command.placeholders - every.keys() - {SEED}):
-        raise UnknownName(
-            "placeholder",
-            name,
-            [*every, DEVICE, SEED],
-            otherwise=f"--vary {name}=... says what it stands for; {{{{{name}}}}} is the word itself.",
-        )
     return [Side(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
 
 
@@ -232,11 +244,15 @@ def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
 
 def identity_of(record: Record) -> tuple[Any, ...]:
     """:attr:`Run.identity` of the run that left ``record``."""
-    words, directory = (tuple(record.process.argv), record.process.directory) if record.process else ((), "")
-    return (record.workload.step_fingerprint, words, directory, record.machine.name, record.round)
+    process = record.process or Process([], "")
+    command = (tuple(process.argv), process.directory, process.program_sha256)
+    return (record.workload.step_fingerprint, *command, record.machine.name, record.round)
 
 
 def name_of(words: Sequence[str]) -> str:
     """The file of a script among the words, else the program."""
-    script = next((word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), words[0])
-    return Path(script).name or words[0]
+    return Path(_script(words) or words[0]).name or words[0]
+
+
+def _script(words: Sequence[str]) -> str | None:
+    return next((word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), None)

@@ -55,6 +55,7 @@ class CommandNotes:
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
         self._packages: dict[str, str] = {}
+        self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: Message = {}
         self._start: float | None = None
 
@@ -159,6 +160,8 @@ class CommandNotes:
                 user_seconds=exited.get("user_seconds"),
                 system_seconds=exited.get("system_seconds"),
                 language=exited.get("language"),
+                program_sha256=self._program_sha256,
+                odd=exited.get("odd", []),
                 left_out=exited.get("left_out"),
             ),
             group=Group(run.group_id, run.session),

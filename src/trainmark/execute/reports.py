@@ -13,7 +13,7 @@ VERSION = 1
 _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
-_MOST_LEFT_OUT = 10_000
+_MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
 """Lines, after which nobody listens any more: whoever floods the pipe must not keep a core busy with that."""
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
@@ -25,7 +25,7 @@ class Reports:
         edge: seconds from the record's origin at which the command was started.
 
     Attributes:
-        left_out: lines that were left out.
+        left_out: lines and values that were left out; ``odd`` tells of the first few.
         not_finite: which figure was not, of the last epoch; None where all are.
         last_finite: the last training loss that was.
     """
@@ -34,6 +34,7 @@ class Reports:
         self._edge, self._pending, self._epochs = edge, b"", 0
         self._greeted = self._untested = False
         self.left_out = 0
+        self.odd: list[str] = []
         self.not_finite: str | None = None
         self.last_finite: float | None = None
         self.packages: dict[str, str] = {}
@@ -50,13 +51,14 @@ class Reports:
             return
         *lines, self._pending = (self._pending + arrived).split(b"\n")
         if len(self._pending) > _MOST_LINE_BYTES:
-            self.left_out, self._pending = self.left_out + 1, b""
+            self._leave_out("a line without an end")
+            self._pending = b""
         for line in lines:
             if not line.strip():
                 continue
             message = _parsed(line)
             if message is None:
-                self.left_out += 1
+                self._leave_out(repr(line)[1:])
             elif (epoch := self._understood(message, origin, now)) is not None:
                 yield epoch
 
@@ -64,7 +66,7 @@ class Reports:
         """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
         at = _number(message.get("t"))
         if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
-            self.left_out += 1
+            self._leave_out(f"t {message.get('t')!r} of {message.get('event')!r}")
             return None
         now = at - origin
         event = message.get("event")
@@ -78,7 +80,7 @@ class Reports:
         elif event == "test" and self._untested:
             found = self._test(message, now)
         elif event != "begin":
-            self.left_out += 1
+            self._leave_out(f"event {event!r}, index {message.get('index')!r}, after {self._epochs} epochs")
             return None
         self._edge = now
         return found
@@ -121,8 +123,14 @@ class Reports:
         """What a key says; None where it says nothing, and, counted, where that can't be understood."""
         said = message.get(key)
         value = None if said is None else of(said)
-        self.left_out += said is not None and value is None
+        if said is not None and value is None:
+            self._leave_out(f"{key} {said!r} of epoch {self._epochs}")
         return value
+
+    def _leave_out(self, what: str) -> None:
+        self.left_out += 1
+        if len(self.odd) < _MOST_TOLD:
+            self.odd.append(what[:100])
 
     def _look_at(self, figures: dict[str, float | None]) -> None:
         loss = figures.get("train_loss")

@@ -40,7 +40,8 @@ def run_script(request: Message, say: Callable[[Message], None], clock: Clock) -
             request["argv"], stdin=subprocess.DEVNULL, env={**os.environ, VARIABLE: str(pipe)}, close_fds=True
         )
     except OSError as error:
-        say({"event": "failed", "reason": f"the command can't be started: {error}"})
+        hint = "; in quotes several words are one" if " " in request["argv"][0] else ""
+        say({"event": "failed", "reason": f"the command can't be started: {error}{hint}"})
         return
     say({"event": "started", "pid": process.pid, "start": start - request["origin"]})
     ended = _Waiter(process.pid, clock)
@@ -67,6 +68,7 @@ def run_script(request: Message, say: Callable[[Message], None], clock: Clock) -
             "host_peak_bytes": peak * (1 if sys.platform == "darwin" else 1024) if peak > own_peak else None,
             "left": left,
             "left_out": reports.left_out,
+            "odd": reports.odd,
             "packages": reports.packages,
             "language": reports.language,
         }

@@ -264,7 +264,9 @@ class Process(Struct, frozen=True):
         exit_code: below 0, the signal that killed it.
         user_seconds: of CPU time, of it and those of its children that it waited for; ``system_seconds`` likewise.
         language: in which it reports, as it says.
-        left_out: what of its reports could not be understood; null where that was not told any more.
+        program_sha256: of the script among its words, else of the program where that is a path; null without either.
+        odd: the first few things of its reports that could not be understood, in words.
+        left_out: how many there were; null where that was not told any more.
     """
 
     argv: list[str]
@@ -275,6 +277,8 @@ class Process(Struct, frozen=True):
     user_seconds: float | None = None
     system_seconds: float | None = None
     language: str | None = None
+    program_sha256: str | None = None
+    odd: list[str] = field(default_factory=list)
     left_out: int | None = None
 
 

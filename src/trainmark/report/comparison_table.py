@@ -61,7 +61,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
 
 def title_of(groups: Sequence[GroupResult]) -> str:
     """Workload and length, as far as the longest run came."""
-    longest = max(groups, key=lambda group: group.steps)
+    longest = max(groups, key=lambda group: (group.steps, group.epochs))
     length = [
         units.many(number, noun) for number, noun in ((longest.epochs, "epoch"), (longest.steps, "step")) if number
     ]
@@ -225,7 +225,7 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
 
 def _of_what(groups: Sequence[GroupResult]) -> str:
     """What the speed-ups are of, where a reader could doubt it."""
-    of = {group.speedup.of for group in groups if group.speedup.ratio is not None and group.speedup.low is not None}
+    of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
     if not any(group.process_seconds.median is not None for group in groups):
         return ""
     if of == {"process"}:

@@ -70,7 +70,8 @@ _LINES: tuple[tuple[Fact, ...], ...] = (
     ),
     (
         Fact("version", lambda key: key.version or "", given=lambda key: key.backend),
-        Fact("python", lambda key: f"python {key.python}"),
+        Fact("python", lambda key: "" if key.precision is None else f"python {key.python}"),
+        Fact("program", lambda key: f"program {key.program}" if key.program else "", given=lambda key: key.style),
     ),
 )
 

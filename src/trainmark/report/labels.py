@@ -36,6 +36,7 @@ def _cores(key: Key) -> str:
 _WHERE_NEEDED: tuple[Callable[[Key], str], ...] = (
     threads,
     lambda key: key.precision or "",
+    lambda key: f"program {key.program}" if key.program else "",
     lambda key: f"on {key.machine}",
     _device_name,
     lambda key: f"python {key.python}",

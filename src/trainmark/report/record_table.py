@@ -103,6 +103,8 @@ def _conditions(record: Record) -> Iterator[str]:
     if record.process is not None:
         yield f"a command: {shlex.join(record.process.argv)}"
         yield f"in {record.process.directory}"
+        if record.process.odd:
+            yield f"not understood, {record.process.left_out or 0:,} in all: {'; '.join(record.process.odd)}"
         yield "what a command does not tell: data, network, precision, threads, versions that it did not report"
     if dataset is not None:
         yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
@@ -111,11 +113,14 @@ def _conditions(record: Record) -> Iterator[str]:
         yield f"{units.count(record.model.parameters, 'parameters')}, {flops} training an example"
         yield f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, {threads}"
     seed = "seed not told" if record.seed is None else f"seed {record.seed}"
-    yield f"{seed}, repeat {record.repeat}, round {record.round}, {record.protocol} weights"
+    weights = "" if record.process else f", {record.protocol} weights"
+    yield f"{seed}, repeat {record.repeat}, round {record.round}{weights}"
     yield f"{machine.name}, {machine.cpu or 'CPU not known'}, {cores}, {memory}, {machine.os}"
     if device.kind == "accelerator":
         yield f"{device.id}: {device.name or 'name not known'}, {device_memory}"
-    yield f"python {record.python.label}, {record.python.version or 'version not known'}, {record.python.executable}"
+    if record.process is None:
+        version = record.python.version or "version not known"
+        yield f"python {record.python.label}, {version}, {record.python.executable}"
     yield f"command: {record.command}"
 
 

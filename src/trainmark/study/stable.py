@@ -64,7 +64,8 @@ def rounds_until_stable(
         elif rounds >= most_rounds:
             told(f"{after}, and there are no more than {most_rounds} rounds: ±{percent:g} % was not reached")
         else:
-            told(f"{after}: one more")
+            least = f" ({FEWEST_ROUNDS} at least)" if rounds < FEWEST_ROUNDS else ""
+            told(f"{after}: one more{least}")
             records += execute(list(_round(planned, rounds)))
             rounds += 1
             continue

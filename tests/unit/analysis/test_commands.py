@@ -10,7 +10,7 @@ from trainmark.analysis.groups import group_records
 from trainmark.analysis.two_records import set_against
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record
+from trainmark.record.record import Process, Record
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
 from trainmark.report.tables import comparison_csv, comparison_markdown
@@ -59,6 +59,24 @@ def test_an_epoch_of_fewer_examples_is_no_faster_one() -> None:
     _, b = compare(both).groups
     assert b.speedup.ratio is None
     assert Caveat.DIFFERENT_DATA in b.caveats
+
+
+def test_an_edited_script_is_another_side_of_the_same_work() -> None:
+    before, after = (
+        [
+            a_command(
+                id=f"{sha}-{number}",
+                round=number,
+                process=Process(["python", "train.py"], "/work", 0.0, seconds, 0, program_sha256=sha * 64),
+            )
+            for number in range(4)
+        ]
+        for sha, seconds in (("a", 1.0), ("b", 2.0))
+    )
+    comparison = compare([*before, *after])
+    assert [group.runs for group in comparison.groups] == [4, 4]
+    assert comparison.groups[1].speedup.ratio == pytest.approx(0.5)
+    assert "program aaaaaaaa" in comparison_markdown(comparison)
 
 
 def test_another_command_is_other_work() -> None:

@@ -69,6 +69,11 @@ def test_a_long_first_epoch_may_be_start_up() -> None:
     assert "more than the others" not in seen(a_command(seconds=(1.0, 1.0, 1.0)))["start-up"].words
 
 
+def test_on_a_busy_machine_nothing_is_said_of_what_it_waits_for() -> None:
+    record = a_command(samples=watched(tree_cpu_percent=[None, *[20.0] * 39]), caveats=[Caveat.BUSY_MACHINE])
+    assert "can't be told" in seen(record)["CPU"].words
+
+
 def test_what_comes_after_the_end_does_not_count() -> None:
     samples = watched(80, tree_cpu_percent=[None, *[190.0] * 39, *[0.0] * 40])
     assert seen(a_command(samples=samples))["CPU"].value == pytest.approx(0.95)

@@ -54,6 +54,19 @@ def test_what_is_missing_completes_the_group_that_there_is() -> None:
         assert remaining(tasks, [elsewhere]) == tasks
 
 
+def test_an_edited_script_is_something_else(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("1")
+    measured = Command("train.py", ("python", "train.py"), tmp_path)
+    (task,) = in_rounds(measured, sides(measured, (), {}), 1, Settings(), tmp_path)
+    before = task.run.identity
+    assert task.run.identity == before
+    script.write_text("2")
+    assert task.run.identity != before
+    script.unlink()
+    assert task.run.program_sha256 is None
+
+
 def test_braces_can_be_said() -> None:
     measured = command("echo", '{{"a": {x}}}', "{ }", "{1}")
     assert measured.words({"x": "3"}) == ["echo", '{"a": 3}', "{ }", "{1}"]
@@ -72,7 +85,9 @@ def test_without_anything_varied_there_is_one_side() -> None:
     ("words", "devices", "varied", "said"),
     [
         (("a", "{device}"), (), {}, "unknown placeholder 'device'"),
-        (("a", "{wrokers}"), (), {"workers": ("1",)}, "does not say {workers}"),
+        (("a", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
+        (("a", "{x}"), (), {}, "--vary x=a,b says"),
+        (("a",), (), {"workers": ("1",)}, "does not say {workers}"),
         (("a", "{workers}", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
         (("a",), ("cpu",), {}, "does not say {device}"),
         (("a", "{seed}"), (), {"seed": ("1",)}, "changes with the round"),

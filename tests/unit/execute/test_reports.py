@@ -109,6 +109,8 @@ def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(
     (epoch,), reports = heard(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
     assert epoch["seconds"] == 0.5
     assert reports.left_out == 1
+    ((name, value),) = odd.items()
+    assert reports.odd == [f"{name} {value!r} of epoch 1"]
     assert next(iter(odd)) in ("loss", "steps") or (epoch["train_loss"], epoch["steps"]) == (2.0, 7)
 
 
