@@ -78,8 +78,8 @@ def examine_all(
     entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
-        answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
         try:
+            answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
             return tuple(answer.result() for answer in answers)
         except BaseException:  # Ctrl-C: the processes don't hear it, being in sessions of their own
             stop.set()
