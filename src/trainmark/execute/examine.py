@@ -6,7 +6,7 @@ import importlib.metadata
 import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
 from trainmark.backends import registry
@@ -16,6 +16,7 @@ from trainmark.execute.child import Ending, converse
 from trainmark.execute.probe import THIS, Interpreter
 from trainmark.execute.wire import Message
 
+_LOOK_SECONDS = 0.2
 TIMEOUT_SECONDS = 120.0
 
 
@@ -80,6 +81,8 @@ def examine_all(
     with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
         try:
             answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
+            while wait(answers, _LOOK_SECONDS).not_done:
+                pass  # a signal that comes just before a wait is only seen after it, so none is long
             return tuple(answer.result() for answer in answers)
         except BaseException:  # Ctrl-C: the processes don't hear it, being in sessions of their own
             stop.set()

@@ -166,7 +166,7 @@ def _speedup(group: GroupResult, is_reference: bool) -> Cell:
 
 def _learning(group: GroupResult, is_reference: bool) -> Cell:
     if is_reference:
-        return Cell("reference", tone="dim", value=0.0)
+        return Cell("reference", tone="dim", value=0.0) if group.learning.quantity else Cell(units.MISSING)
     learning = group.learning
     if learning.difference is None:
         return Cell(units.MISSING)
