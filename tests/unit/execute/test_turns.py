@@ -97,4 +97,4 @@ def test_who_comes_after_the_end_is_ended_too() -> None:
 def test_the_descriptors_are_closed() -> None:
     before = {*Path("/proc/self/fd").iterdir()}
     in_turns(lambda _: None, lambda _: None, lambda: None)
-    assert {*Path("/proc/self/fd").iterdir()} == before
+    assert {*Path("/proc/self/fd").iterdir()} <= before, "others may be closed meanwhile, none may be added"
