@@ -17,6 +17,8 @@ TrainmarkError
 ├── Diverged                training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be taken apart
 ├── PredictionFailed        a trained network could not be asked
+├── RendezvousFailed        the processes of a training did not find each other
+├── RanksDiffer             they are not set up alike
 └── ProtocolError           the measured process broke the protocol
 
 Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
@@ -149,6 +151,14 @@ class ExplanationFailed(TrainmarkError):
 
 class PredictionFailed(TrainmarkError):
     """A trained network could not be asked."""
+
+
+class RendezvousFailed(TrainmarkError):
+    """The processes of one training did not find each other."""
+
+
+class RanksDiffer(TrainmarkError):
+    """The processes of one training are not set up alike."""
 
 
 class ProtocolError(TrainmarkError):

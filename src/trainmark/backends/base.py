@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.layers import Layer
@@ -73,6 +74,7 @@ class Options:
         memory_fraction: of the device's memory, 0 to 1; None leaves it alone.
         seed: of the framework's own random numbers (dropout, its own shuffle, distortions).
         without: parts of a step that are left out, so that their cost can be told; what is trained then is nothing.
+        layout: over which devices the training is spread; None for a training of one, which need not be spreadable.
     """
 
     style: Style
@@ -82,6 +84,13 @@ class Options:
     threads: int | None = None
     memory_fraction: float | None = None
     without: frozenset[Part] = frozenset()
+    layout: Layout | None = None
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Options:
+        """From plain data, as it comes out of JSON."""
+        layout = data.get("layout")
+        return cls(**{**data, "layout": None if layout is None else Layout(**layout)})
 
 
 @dataclass(frozen=True)

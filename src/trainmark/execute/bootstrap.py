@@ -28,4 +28,6 @@ if __name__ == "__main__":
 
     from trainmark.execute import worker
 
+    if sys.argv[1] == "--rank":
+        sys.exit(worker.rank_main(sys.argv[2]))
     sys.exit(worker.main(int(sys.argv[1]), int(sys.argv[2])))

@@ -7,7 +7,9 @@ between two readings runs the backend's code alone.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import itertools
+import json
 import platform
 import re
 import socket
@@ -20,12 +22,14 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.backends import limits, registry
-from trainmark.backends.base import Device, EpochPlan, Options, Steps, Trainer
+from trainmark import __version__
+from trainmark.backends import collectives, limits, registry
+from trainmark.backends.base import Capabilities, Device, EpochPlan, Options, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
+from trainmark.backends.layout import Spread, require_agreement
 from trainmark.data.load import load as load_dataset
 from trainmark.errors import DataError, Diverged, TrainmarkError
-from trainmark.execute import lifeline
+from trainmark.execute import lifeline, ranks
 from trainmark.execute.dissect import dissect
 from trainmark.execute.nudge import nudge
 from trainmark.execute.order import epoch_plans
@@ -44,7 +48,15 @@ _NVIDIA_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so"
 
 def main(socket_descriptor: int, position_descriptor: int) -> int:
     """Serve one request that comes over the socket; returns the process's exit code."""
-    channel = Channel(socket.socket(fileno=socket_descriptor))
+    return _serve(Channel(socket.socket(fileno=socket_descriptor)), counter(position_descriptor), position_descriptor)
+
+
+def rank_main(address: str) -> int:
+    """Serve, as one rank of many, the request that its launcher has."""
+    return _serve(*ranks.answer(address))
+
+
+def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int | None = None) -> int:
     request = None
     while request is None:
         arrived = channel.receive()
@@ -63,15 +75,19 @@ def main(socket_descriptor: int, position_descriptor: int) -> int:
         elif request["event"] == "examine":
             _examine(request["backend"], channel.send)
         elif request["event"] == "dissect":
-            dissect(request, channel.send, counter(position_descriptor), time.perf_counter)
+            dissect(request, channel.send, tick, time.perf_counter)
         elif request["event"] == "predict":
             predict(request, channel.send)
         elif request["event"] == "script":
             run_script(request, channel.send, time.perf_counter)
         elif request["event"] == "replay":
-            replay(request, channel.send, counter(position_descriptor))
+            replay(request, channel.send, tick)
+        elif request["event"] == "launch" and position_descriptor is not None:
+            ranks.launch(request, channel.send, position_descriptor)
+        elif request["event"] == "collectives":
+            _time_collectives(request, channel.send)
         else:
-            train(request, channel.send, counter(position_descriptor), time.perf_counter)
+            train(request, channel.send, tick, time.perf_counter)
     except Diverged as diverged:
         channel.send({"event": "diverged", "step": diverged.step, "before": diverged.before, "reason": str(diverged)})
     except Exception as error:  # noqa: BLE001  (whatever a framework raises ends in the record)
@@ -85,12 +101,14 @@ def train(request: Message, say: Callable[[Message], None], tick: Callable[[], N
     """Train as ``request`` says (see :meth:`trainmark.execute.plan.Task.request`)."""
     workload = Workload.from_data(request["workload"])
     model = lay_out(workload)
-    options = Options(**request["options"])
+    options = Options.from_data(request["options"])
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     backend = registry.load(request["backend"])
     can = backend.capabilities()
     trainer = backend.trainer(workload, model, data, options)
     weights = _first_weights(request, model)
+    if isinstance(trainer, Spread):
+        require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
     course = Course(
         workload,
@@ -303,6 +321,31 @@ def _measure_limits(request: Message, say: Callable[[Message], None]) -> None:
         peaks = limits.measure(backend.limits(options), device, time.perf_counter)
         say({"event": "peaks", **dataclasses.asdict(peaks)})
     say({"event": "done"})
+
+
+def _time_collectives(request: Message, say: Callable[[Message], None]) -> None:
+    backend, options = registry.load(request["backend"]), Options.from_data(request["options"])
+    if isinstance(backend, collectives.Collective):
+        timings = collectives.measure(backend.reduction(options), time.perf_counter)
+        say({"event": "collectives", "timings": [dataclasses.asdict(timing) for timing in timings]})
+    say({"event": "done"})
+
+
+def _facts(request: Message, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
+    """What all ranks must have alike to train one thing."""
+    told = {name: request[name] for name in ("workload", "options", "inject_order")}
+    return {
+        "host": socket.gethostname(),
+        "trainmark": __version__,
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        **{f"version of {name}": version for name, version in can.packages.items()},
+        "workload": request["workload"]["name"],
+        "data (sha256)": data_sha256,
+        **{name: str(request["options"][name]) for name in ("seed", "threads", "precision")},
+        "initial weights (sha256)": weight_files.digest(weights),
+        "options": hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16],
+    }
 
 
 def _examine(name: str, say: Callable[[Message], None]) -> None:

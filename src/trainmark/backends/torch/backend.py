@@ -20,13 +20,17 @@ from trainmark.backends.base import (
     is_untested,
     require_support,
 )
+from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import Examination
+from trainmark.backends.layout import Fall, Launch
 from trainmark.backends.limits import Limits
 from trainmark.backends.torch import health
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
+from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
+from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
@@ -48,14 +52,24 @@ class TorchBackend:
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""
         require_support(self.capabilities(), workload, options)
-        if options.style == "fast":
-            return FastTrainer(workload, model, data, options)
-        return IdiomaticTrainer(workload, model, data, options)
+        return _kind(options)(workload, model, data, options)
 
     def parts(self, options: Options) -> frozenset[Part]:
         """``fast`` gathers its batches where they are; ``idiomatic`` makes them on the host."""
         copies = options.style == "idiomatic" and options.device != "cpu"
         return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
+
+    def launch(self, asked: Launch) -> Fall | None:
+        """By ``torchrun``'s launcher."""
+        from trainmark.backends.torch.parallel.launch import launch
+
+        return launch(asked)
+
+    def reduction(self, options: Options) -> Reduction:
+        """Sums over the ranks by gloo or NCCL."""
+        from trainmark.backends.torch.parallel.reduction import TorchReduction
+
+        return TorchReduction(options)
 
     def limits(self, options: Options) -> Limits:
         """Products and copies on one device."""
@@ -68,6 +82,24 @@ class TorchBackend:
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """A small product on one device."""
         return health.multiply(device)
+
+
+def _kind(options: Options) -> type[TorchTrainer]:
+    """The trainer of the asked style and layout. Engines for several processes are imported where they are used."""
+    layout = options.layout
+    if layout is None or layout.ranks == 1:
+        return FastTrainer if options.style == "fast" else IdiomaticTrainer
+    if layout.pipeline == 1:
+        from trainmark.backends.torch.parallel.spread import SpreadFast, SpreadIdiomatic
+
+        return SpreadFast if options.style == "fast" else SpreadIdiomatic
+    if options.precision in ("bf16", "fp16"):
+        raise Unsupported(
+            f"torch does not cut a network into stages in {options.precision}", expected="fp32, tf32 or fp64"
+        )
+    from trainmark.backends.torch.parallel.pipeline import PipelinedFast, PipelinedIdiomatic
+
+    return PipelinedFast if options.style == "fast" else PipelinedIdiomatic
 
 
 def _devices() -> tuple[Device, ...]:

@@ -55,7 +55,9 @@ class FastTrainer(TorchTrainer):
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         super().__init__(workload, pool_first(model), data, options)
-        self._captures = self._device.type == "cuda" and options.precision != "fp16"  # a gradient scaler can't be
+        alone = options.layout is None  # else other processes need the gradients as autograd makes them
+        captures = alone and options.precision != "fp16"  # a gradient scaler can't be
+        self._captures = captures and self._device.type == "cuda"
         images = torch.tensor(data.train.images, device=self._device)
         distorted = workload.input.distortions is not None
         self._images = images if distorted else transform(workload.input, images, self._dtype).contiguous()
@@ -67,7 +69,7 @@ class FastTrainer(TorchTrainer):
         self._flushes = small and not isinstance(workload.loss, TwoStageCrossEntropy)
         self._keeps_memory = self._device.type == "cpu" and heap.keep_freed_memory()
         self._chain: Chain | None = None
-        if self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
+        if alone and self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
             self._chain = Chain(self._network, loss_left(workload, options))
             if workload.batches.size == "full" and not distorted:
                 self._chain.keep(self._images)

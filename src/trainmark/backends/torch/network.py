@@ -6,7 +6,7 @@ flatten has its rows put into channel-first order, once, when weights are loaded
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -29,16 +29,16 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
 
-def build(model: Model, *, cheap_dropout: bool = False) -> nn.Sequential:
-    """The network of ``model``, its layers under their own names."""
+def build(layers: Iterable[LayerPlan], *, cheap_dropout: bool = False) -> nn.Sequential:
+    """These layers of a network, under their own names."""
     network = nn.Sequential()
-    for plan in model.layers:
+    for plan in layers:
         network.add_module(plan.name, _module(plan, cheap_dropout))
     return network
 
 
 def load_weights(network: nn.Sequential, model: Model, weights: Weights) -> None:
-    """Copy canonical weights into the network, in place."""
+    """Copy canonical weights into the layers that the network has, in place."""
     with torch.no_grad():
         for plan, module, flattened in _weighted(network, model):
             kernel = torch.from_numpy(np.ascontiguousarray(_to_torch(weights[plan.kernel_name], flattened)))
@@ -47,7 +47,7 @@ def load_weights(network: nn.Sequential, model: Model, weights: Weights) -> None
 
 
 def read_weights(network: nn.Sequential, model: Model) -> Weights:
-    """The network's weights, float32, in canonical layout."""
+    """The weights of the layers that the network has, float32, in canonical layout."""
     weights: Weights = {}
     for plan, module, flattened in _weighted(network, model):
         kernel = module.weight.detach().to("cpu", torch.float32).numpy()
@@ -58,12 +58,14 @@ def read_weights(network: nn.Sequential, model: Model) -> Weights:
 
 def _weighted(network: nn.Sequential, model: Model) -> Iterator[tuple[LayerPlan, nn.Module, Shape | None]]:
     """Each layer with weights, its module, and the image shape that was flattened right before it."""
+    modules = dict(network.named_children())
     flattened: Shape | None = None
     for plan in model.layers:
         if isinstance(plan.layer, Flatten):
             flattened = plan.input_shape if len(plan.input_shape) == 3 else None
         elif plan.kernel_shape:
-            yield plan, network.get_submodule(plan.name), flattened
+            if plan.name in modules:
+                yield plan, modules[plan.name], flattened
             flattened = None
 
 

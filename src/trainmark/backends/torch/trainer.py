@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
 from trainmark.backends.parts import loss_left
 from trainmark.backends.torch import losses, network, precision
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model, Weights
+from trainmark.data.dataset import Dataset, Split
+from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
 
@@ -41,11 +41,13 @@ class TorchTrainer:
         self._precision = options.precision
         self._dtype = precision.parameter_dtype(options.precision)
         self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
-        self._network = network.build(model, cheap_dropout=fast_on_cpu).to(self._device, self._dtype)
+        layers = self._layers(model)
+        self._network = network.build(layers, cheap_dropout=fast_on_cpu).to(self._device, self._dtype)
+        self._forward: Callable[[Tensor], Tensor] = self._network
         self._loss = losses.build(loss_left(workload, options))
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
         self._l2 = [
-            (plan.l2, self._network.get_submodule(plan.name).weight) for plan in model.weighted_layers if plan.l2
+            (plan.l2, self._network.get_submodule(plan.name).weight) for plan in layers if plan.kernel_shape and plan.l2
         ]
         self._counts_hits = workload.metrics.train == "running"
         self._without = options.without
@@ -83,20 +85,30 @@ class TorchTrainer:
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """Whole split in large batches; with the averaged weights where there is an average."""
-        self._network.eval()
-        part = getattr(self._data, split)
+        part: Split = getattr(self._data, split)
+        with self._average_in_place():
+            loss, hits = self._judge(self._network, part)
+        return Evaluation(loss / len(part.labels), hits / len(part.labels))
+
+    def _layers(self, model: Model) -> Sequence[LayerPlan]:
+        """Those that are trained here: all of them."""
+        return model.layers
+
+    def _judge(self, whole: nn.Module, part: Split) -> tuple[float, int]:
+        """Summed loss and hits of the ``whole`` network on examples, dropout off."""
+        whole.eval()
         loss, hits = 0.0, 0
-        with self._average_in_place(), torch.no_grad(), precision.autocast(self._precision, self._device):
+        with torch.no_grad(), precision.autocast(self._precision, self._device):
             for start in range(0, len(part.labels), EVALUATION_BATCH):
                 images = prepare(self._workload.input, part.images[start : start + EVALUATION_BATCH], self._host_dtype)
                 x = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._device, self._dtype)
                 labels = torch.from_numpy(part.labels[start : start + EVALUATION_BATCH].astype(np.int64))
                 y = labels.to(self._device)
-                outputs = self._network(x)
+                outputs = whole(x)
                 loss += float(self._loss(outputs, y)) * len(y)
                 hits += int((outputs.argmax(dim=1) == y).sum())
-        self._network.train()
-        return Evaluation(loss / len(part.labels), hits / len(part.labels))
+        whole.train()
+        return loss, hits
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """What the last layer gives, dropout off."""
@@ -130,7 +142,7 @@ class TorchTrainer:
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Total loss, its L2 part and the outputs of one batch; the parameters have their gradients."""
         with precision.autocast(self._precision, self._device):
-            outputs = self._network(x)
+            outputs = self._forward(x)
             loss = self._loss(outputs, y)
         l2_loss = self._l2_loss()
         if l2_loss is not None:

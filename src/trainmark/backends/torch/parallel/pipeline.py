@@ -1,0 +1,100 @@
+"""Pipeline parallelism: each rank holds some neighbouring layers, and batches go through in pieces (GPipe).
+
+Huang et al. 2019. With copies of the whole pipeline beside it, each stage's gradients are averaged over its own copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+from trainmark.backends.base import Options
+from trainmark.backends.torch import network
+from trainmark.backends.torch.fast import FastTrainer
+from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.torch.parallel.spread import Spread
+from trainmark.backends.torch.trainer import HITS, L2_LOSS, LOSS
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import LayerPlan, Model, Weights
+from trainmark.workload.spec import Workload
+from trainmark.workload.stages import cut
+
+
+class Pipelined(Spread):
+    """One stage of one copy; stands before a style among its bases."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        super().__init__(workload, model, data, options)
+        self._is_first = self._ranks.stage == 0
+        self._is_last = self._ranks.stage == self._layout.pipeline - 1
+        self._schedules: dict[int, ScheduleGPipe] = {}
+
+    def weights(self) -> Weights:
+        """All of them: every rank gives its own."""
+        own = super().weights()
+        return {name: value for theirs in self.gather(own) for name, value in theirs.items()}
+
+    def settings(self) -> dict[str, Any]:
+        """As of a rank, and how the pipeline works."""
+        return {**super().settings(), "schedule": "GPipe", "microbatches": self._layout.microbatches}
+
+    def _layers(self, model: Model) -> Sequence[LayerPlan]:
+        return cut(model, self._layout.pipeline)[self._ranks.stage]
+
+    def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
+        # DDP would lay its buckets out by the first of several pieces, and fails at it (PyTorch 2.13).
+        return super()._averaging(network, find_unused_parameters=True, **options)
+
+    def _whole_network(self) -> nn.Module:
+        """A network with the weights of all stages, as they are now."""
+        whole = network.build(self._model.layers).to(self._device, self._dtype)
+        by_name = {name: value for theirs in self.gather(self._own()) for name, value in theirs.items()}
+        whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
+        return whole
+
+    def _own(self) -> dict[str, Any]:
+        return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
+
+    def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
+        """As alone; but loss and hits are known to the last stage only, and each knows its own L2 loss."""
+        loss, l2_loss, outputs = self._differentiate(x, y)
+        if "optimizer" not in self._without:
+            self._optimizer.step()
+        row[LOSS] = loss.detach()
+        if l2_loss is not None:
+            row[L2_LOSS] = l2_loss.detach()
+        if self._counts_hits and self._is_last:
+            row[HITS] = (outputs.argmax(dim=1) == y).sum()
+
+    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        losses: list[Tensor] = []
+        inputs = (x,) if self._is_first else ()
+        targets = {"target": y, "losses": losses} if self._is_last else {}
+        outputs = self._schedule(len(y)).step(*inputs, **targets)
+        loss = torch.stack(losses).mean() if losses else torch.zeros((), dtype=self._dtype, device=self._device)
+        with torch.no_grad():
+            l2_loss = self._l2_loss()
+            for factor, kernel in self._l2:
+                kernel.grad.add_(kernel, alpha=factor)
+        return loss if l2_loss is None else loss + l2_loss, l2_loss, outputs
+
+    def _schedule(self, size: int) -> ScheduleGPipe:
+        """For batches of ``size``: buffers between stages have the shape of their pieces."""
+        if size not in self._schedules:
+            stage = PipelineStage(
+                self._forward, self._ranks.stage, self._layout.pipeline, self._device, group=self._ranks.stages
+            )
+            self._schedules[size] = ScheduleGPipe(stage, self._layout.microbatches, loss_fn=self._loss)
+        return self._schedules[size]
+
+
+class PipelinedFast(Pipelined, FastTrainer):
+    """``fast``, one stage of it."""
+
+
+class PipelinedIdiomatic(Pipelined, IdiomaticTrainer):
+    """``idiomatic``, one stage of it."""

@@ -1,0 +1,57 @@
+"""The processes of one training, as ``torchrun`` started them: the group that they form, and the mesh over it."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+
+from trainmark.backends.layout import Layout
+
+PIPELINE, DATA = "pipeline", "data"
+
+
+class Ranks:
+    """This process among all of its training.
+
+    Joining waits for the others; whoever does not come within the layout's patience ends it.
+    """
+
+    def __init__(self, layout: Layout, device: str) -> None:
+        place = torch.device(device)
+        if place.type == "cuda":  # every rank of a machine takes a GPU of its own
+            place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+            torch.cuda.set_device(place)
+        self.layout, self.device = layout, place
+        timeout = timedelta(seconds=layout.patience)
+        dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=timeout)
+        self.rank = dist.get_rank()
+        # Neighbours in rank are the stages of one copy: they talk most.
+        mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
+        self.copy, self.stage = mesh.get_local_rank(DATA), mesh.get_local_rank(PIPELINE)
+        self.copies, self.stages = mesh.get_group(DATA), mesh.get_group(PIPELINE)
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each rank gives, in the order of the ranks."""
+        gathered: list[Any] = [None] * self.layout.ranks
+        dist.all_gather_object(gathered, value)
+        return gathered
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum of ``values`` over all ranks."""
+        dist.all_reduce(values)
+        return values
+
+    def meet(self) -> None:
+        """Return when every rank has called it and its device has nothing left to do."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            dist.barrier(device_ids=[self.device.index])
+            torch.cuda.synchronize(self.device)
+        else:
+            dist.barrier()

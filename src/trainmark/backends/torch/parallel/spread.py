@@ -1,0 +1,135 @@
+"""Data parallelism: each rank trains a copy on its share of every batch, and DDP averages the gradients.
+
+Either style of trainer, with four things changed: the share of the batches, who computes the forward pass, where the
+results of steps come together, and what a synchronised edge is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.torch.fast import FastTrainer
+from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.torch.parallel.ranks import Ranks
+from trainmark.backends.torch.trainer import HITS, TorchTrainer
+from trainmark.data.dataset import Dataset, Split
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+
+class Spread(TorchTrainer):
+    """What a rank does otherwise than who trains alone; stands before a style among its bases."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        assert options.layout is not None
+        self._layout = options.layout
+        self._ranks = Ranks(self._layout, options.device)
+        self._everything = data
+        if workload.batches.size == "full":  # a rank keeps only what it takes in every step
+            data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
+        super().__init__(workload, model, data, dataclasses.replace(options, device=str(self._ranks.device)))
+        self._forward = self._averaging(self._network)
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """A first pass for each batch size, since engines lay out their buffers in it; no weight is changed."""
+        for size in dict.fromkeys(self._shared(plan).sizes):
+            x = torch.zeros(size, *self._input_shape, dtype=self._dtype, device=self._device)
+            for _ in range(2):  # DDP orders its buckets anew after the first
+                self._differentiate(x, torch.zeros(size, dtype=torch.int64, device=self._device))
+                self._network.zero_grad(set_to_none=True)
+        return True
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        """The batches of ``plan``, of each this copy's share."""
+        super().begin_epoch(self._shared(plan))
+
+    def read(self, results: Any) -> Steps:
+        """Results of the whole batches: every rank gets them."""
+        total = self._ranks.total(results.double())
+        total[:, :HITS] /= self._layout.data  # means of equal shares
+        return super().read(total)
+
+    def evaluate(self, split: SplitName) -> Evaluation:
+        """Whole split, every rank its part of it."""
+        whole: Split = getattr(self._everything, split)
+        part = _share(whole, self._ranks.rank, self._layout.ranks)
+        with self._average_in_place():
+            loss, hits = self._judge(self._whole_network(), part)
+        sums = torch.tensor([loss, hits], dtype=torch.float64, device=self._device)
+        loss, hits = self._ranks.total(sums).tolist()
+        return Evaluation(loss / len(whole), hits / len(whole))
+
+    def synchronize(self) -> None:
+        """Wait for all devices."""
+        super().synchronize()
+        self._ranks.meet()
+
+    def gather(self, value: Any) -> list[Any]:
+        """What each rank gives, in the order of the ranks."""
+        return self._ranks.gather(value)
+
+    def settings(self) -> dict[str, Any]:
+        """PyTorch's switches, and by what the ranks talk."""
+        return {
+            **super().settings(),
+            "collectives": torch.distributed.get_backend(),
+            "ranks": self._layout.ranks,
+            "averages_gradients": self._averages,
+        }
+
+    @property
+    def _averages(self) -> bool:
+        return self._layout.data > 1 and self._layout.reduces
+
+    @property
+    def _input_shape(self) -> tuple[int, ...]:
+        height, width, channels = self._model.input_shape
+        return channels, height, width
+
+    def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
+        """``network`` whose gradients are the mean over all copies."""
+        if not self._averages:
+            return network
+        return DistributedDataParallel(
+            network,
+            device_ids=[self._device.index] if self._device.type == "cuda" else None,
+            process_group=self._ranks.copies,
+            **options,
+        )
+
+    def _whole_network(self) -> nn.Module:
+        return self._network
+
+    def _shared(self, plan: EpochPlan) -> EpochPlan:
+        """This copy's share of ``plan``; its sizes can be divided, see the parent's checks."""
+        copies = self._layout.data
+        sizes = tuple(size // copies for size in plan.sizes)
+        if plan.order is None:
+            return EpochPlan(sizes, None, plan.whole)
+        edges = np.cumsum(plan.sizes)[:-1]
+        shares = [np.split(batch, copies)[self._ranks.copy] for batch in np.split(plan.order, edges)]
+        return EpochPlan(sizes, np.concatenate(shares))
+
+
+class SpreadFast(Spread, FastTrainer):
+    """``fast``, one rank of it."""
+
+
+class SpreadIdiomatic(Spread, IdiomaticTrainer):
+    """``idiomatic``, one rank of it."""
+
+
+def _share(split: Split, place: int, parts: int) -> Split:
+    """One of equal, neighbouring parts; the last ones may be one example shorter."""
+    edges = [len(split) * edge // parts for edge in (place, place + 1)]
+    return Split(split.images[edges[0] : edges[1]], split.labels[edges[0] : edges[1]])
+
+

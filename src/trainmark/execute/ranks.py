@@ -1,0 +1,168 @@
+"""A training on several processes, on the measured side: one process starts the ranks and passes on what they say.
+
+Each rank is a worker like any other. It finds the launcher by a socket in the file system, says which rank it is, and
+gets the request. What it says goes on to the parent in an envelope; what the first rank of this machine says goes on
+as it is, too, so that whoever watches sees one training. Only its end waits for the ends of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from trainmark.backends import registry
+from trainmark.backends.layout import Fall, Launch, Launching, Rendezvous
+from trainmark.errors import Unsupported
+from trainmark.execute.wire import Channel, Message, counter
+
+BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
+RANK_FLAG = "--rank"
+_HELD = ("finished", "done", "failed")
+_TAIL_BYTES = 4_096
+_FAREWELL_SECONDS = 2.0
+
+Say = Callable[[Message], None]
+
+
+def launch(request: Message, say: Say, position_descriptor: int) -> None:
+    """Start the ranks as ``request`` says, and tell how it ended (see
+    :meth:`trainmark.execute.plan.Task.request`)."""
+    backend = registry.load(request["backend"])
+    if not isinstance(backend, Launching):
+        raise Unsupported(f"{request['backend']} does not train on several processes", expected="the backend torch")
+    rendezvous = Rendezvous(**request["rendezvous"])
+    if rendezvous.interface:
+        for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            os.environ.setdefault(variable, rendezvous.interface)
+    with tempfile.TemporaryDirectory(prefix="trainmark-ranks-") as folder:
+        relay = _Relay(Path(folder) / "line", request["request"], say, position_descriptor)
+        logs = Path(folder) / "logs"
+        logs.mkdir()
+        with relay.listening():
+            fall = backend.launch(
+                Launch(
+                    command=(sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)),
+                    ranks=request["ranks"],
+                    device=request["request"]["options"]["device"],
+                    rendezvous=rendezvous,
+                    restarts=request["restarts"],
+                    logs=str(logs),
+                )
+            )
+        if fall is not None:
+            say({"event": "failed", "reason": _reason(fall, relay.reasons), "rank": fall.rank})
+            return
+    relay.let_go()
+
+
+def answer(address: str) -> tuple[Channel, Callable[[], None]]:
+    """Of a rank: the line to its launcher, and what counts its steps."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address)
+    channel = Channel(line)
+    place = {name: int(os.environ[name.upper()]) for name in ("rank", "local_rank", "world_size")}
+    attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
+    channel.send({"event": "hello", **place, "pid": os.getpid(), "host": socket.gethostname(), "attempt": attempt})
+    _, (descriptor,), _, _ = socket.recv_fds(line, 1, 1)
+    return channel, counter(descriptor)
+
+
+class _Relay:
+    """Listens to the ranks of this machine."""
+
+    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int) -> None:
+        self.address = address
+        self.reasons: dict[int, str] = {}
+        self._request, self._say, self._position = request, say, position_descriptor
+        self._speaking = threading.Lock()
+        self._held: list[Message] = []
+        self._attempt = 0
+        self._readers: list[threading.Thread] = []
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Answer whoever calls; on leaving, all that was said has been passed on."""
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(self.address))
+            door.listen()
+            threading.Thread(target=self._open_to_all, args=(door,), daemon=True).start()
+            yield
+        for reader in self._readers:
+            reader.join(_FAREWELL_SECONDS)
+
+    def let_go(self) -> None:
+        """Say what was held back: all ranks came to their end."""
+        for message in self._held:
+            self._say(message)
+
+    def _open_to_all(self, door: socket.socket) -> None:
+        while True:
+            try:
+                line, _ = door.accept()
+            except OSError:
+                return  # the door was closed
+            reader = threading.Thread(target=self._hear_out, args=(line,), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+
+    def _hear_out(self, line: socket.socket) -> None:
+        channel = Channel(line)
+        place: Message = {}
+        with line, contextlib.suppress(OSError):  # a rank that dies while it is spoken to has its end told by others
+            while (messages := channel.receive()) is not None:
+                for message in messages:
+                    if message["event"] == "hello":
+                        place = message
+                        self._greet(line, channel, place)
+                    self._pass_on(place, message)
+
+    def _greet(self, line: socket.socket, channel: Channel, place: Message) -> None:
+        with contextlib.ExitStack() as stack:
+            position = self._position
+            if place["local_rank"]:  # one count of the steps is enough
+                own = stack.enter_context(tempfile.TemporaryFile())
+                own.truncate(mmap.PAGESIZE)
+                position = own.fileno()
+            socket.send_fds(line, [b"\n"], [position])
+        channel.send(self._request)
+
+    def _pass_on(self, place: Message, message: Message) -> None:
+        with self._speaking:
+            if place["attempt"] > self._attempt:
+                self._attempt, self._held = place["attempt"], []
+                self.reasons.clear()
+                self._say({"event": "restarted", "attempt": self._attempt})
+            if message["event"] == "failed":
+                self.reasons[place["rank"]] = message["reason"]
+            self._say({"event": "rank", "rank": place["rank"], "message": message})
+            if place["local_rank"] == 0 and message["event"] != "hello":
+                if message["event"] in _HELD:
+                    self._held.append(message)
+                else:
+                    self._say(message)
+
+
+def _reason(fall: Fall, reasons: dict[int, str]) -> str:
+    """What became of the rank that fell first, with its last words."""
+    if fall.exit_code >= 0:
+        said = reasons.get(fall.rank, f"ended with exit code {fall.exit_code}")
+        return f"rank {fall.rank}: {said}"
+    words = _last_words(fall)
+    tail = f"; its last words: {words}" if words else ", without a word"
+    return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
+
+
+def _last_words(fall: Fall) -> str:
+    try:
+        printed = Path(fall.log or "").read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+    except OSError:
+        return ""
+    return (printed.strip().splitlines() or [""])[-1]
