@@ -17,6 +17,7 @@ TrainmarkError
 ├── Diverged                training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be taken apart
 ├── PredictionFailed        a trained network could not be asked
+├── ScalingFailed           what a prediction of more devices needs could not be measured
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
 └── ProtocolError           the measured process broke the protocol
@@ -151,6 +152,10 @@ class ExplanationFailed(TrainmarkError):
 
 class PredictionFailed(TrainmarkError):
     """A trained network could not be asked."""
+
+
+class ScalingFailed(TrainmarkError):
+    """What a prediction of more devices needs could not be measured."""
 
 
 class RendezvousFailed(TrainmarkError):

@@ -54,6 +54,7 @@ class Capabilities:
         kinds: the layers, losses and optimisers it knows, by their ``kind``.
         packages: versions of what decides speed or arithmetic.
         untested: the framework is newer than any that trainmark's own tests have run on.
+        spreads: by what one training spreads over several devices: a process for each, or one that has them all.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Capabilities:
     kinds: frozenset[str]
     packages: dict[str, str] = field(default_factory=dict)
     untested: bool = False
+    spreads: Literal["processes", "devices"] | None = None
 
 
 @dataclass(frozen=True)

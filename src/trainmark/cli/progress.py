@@ -254,7 +254,10 @@ class Pace:
 
 def _summary(record: Record, turn: str) -> str:
     name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
-    which = f"{name}, {turn}"
+    spread = record.group.spread
+    apart = "" if spread is None or spread.all_reduce else ", nothing averaged"
+    layout = f" {spread.data}×{spread.pipeline}{apart}" if spread else ""
+    which = f"{name}{layout}, {turn}"
     if record.outcome.status != "ok":
         last = (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip() if record.process else ""
         words = f"; its last words: {last[:_LONGEST_WORDS]}" if last else ""

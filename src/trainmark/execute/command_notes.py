@@ -105,7 +105,7 @@ class CommandNotes:
         """A command has a process of its own, so nothing comes before."""
         raise NotImplementedError
 
-    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """The record of what was heard."""
         run, settings, exited = self.run, self.run.settings, self._exited
         device, gpu = run.side.device, self.gpu
@@ -114,7 +114,7 @@ class CommandNotes:
         )
         used = energy(self._windows, samples, gpu) if kind is not None else None
         program = run.words[0]
-        return Record(
+        record = Record(
             id=self.id,
             created=self.created,
             command=settings.command,
@@ -167,6 +167,7 @@ class CommandNotes:
             group=Group(run.group_id, run.session),
             caveats=self._caveats(outcome, samples, used),
         )
+        return [record]
 
     @property
     def _versions(self) -> str | None:

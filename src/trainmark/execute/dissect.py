@@ -110,7 +110,7 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
     for number, each in enumerate(asked):
         say({"event": "preparing", "name": each["name"], "done": number, "of": len(asked)})
         workload = Workload.from_data(each["workload"])
-        options = Options(**each["options"])
+        options = Options.from_data(each["options"])
         parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
         if each["takes_away"] not in (None, *parts):
             say({"event": "dropped", "name": each["name"], "reason": NOT_A_PART})
@@ -241,7 +241,7 @@ def _probes(backend: Backend, options: Message, request: Message, clock: Clock) 
     convolutions = [Convolution(*each) for each in request["convolutions"]]
     if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
-    limits = backend.limits(Options(**options))
+    limits = backend.limits(Options.from_data(options))
     found: dict[str, list[Probe]] = {"products": [], "empty": []}
     if convolutions and isinstance(limits, Convolving):
         found["products"] += _convolutions(limits, convolutions, clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import structs
@@ -32,6 +33,7 @@ from trainmark.record.record import (
     Python,
     Record,
     Samples,
+    Spread,
     WorkloadRef,
 )
 from trainmark.record.store import safe_name
@@ -40,6 +42,14 @@ NOT_LEARNING_MARGIN = 1e-3
 """The loss must end at least this share below the first batch's to count as learning."""
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer, an accuracy that is no better than chance says nothing."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a run that has several, by its number among all, and its machine's name."""
+
+    number: int
+    host: str
 
 
 class Notes:
@@ -52,15 +62,25 @@ class Notes:
         peaks: measured limits of its device.
         replayed: whether earlier repeats of its process are trained again without a record.
         token: makes the id of the record unlike any other.
+        rank: of the process it is about, where the run has several; None for the whole.
     """
 
-    def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, replayed: bool, token: str) -> None:
+    def __init__(
+        self,
+        run: Run,
+        seen: Seen,
+        here: Here,
+        peaks: Peaks | None,
+        replayed: bool,
+        token: str,
+        rank: Rank | None = None,
+    ) -> None:
         self.run, self.seen, self.here, self.replayed = run, seen, here, replayed
-        self.peaks = peaks
-        self.id = _id(run, token)
+        self.peaks, self._rank = peaks, rank
+        self.id = _id(run, token, rank)
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
-        self.steps_done = 0
+        self.steps_done = self.restarts = 0
         self._ready: Message = {}
         self._finished: Message = {}
         self._compile_seconds: float | None = None
@@ -105,6 +125,17 @@ class Notes:
     def go_on_from(self, before: Notes) -> None:
         """Take over what a continued training said once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
+
+    def begin_again(self) -> None:
+        """Forget what was heard: the training starts once more from its beginning."""
+        self.epochs, self.steps_done = [], 0
+        self._ready, self._finished, self._compile_seconds = {}, {}, None
+        self._losses, self._l2_losses, self._log = [], None, []
+        self.restarts += 1
+
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
+        """The records of the run: one."""
+        return [self.record(outcome, samples)]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """The record of what was heard.
@@ -178,8 +209,33 @@ class Notes:
             energy=used,
             peaks=self.peaks,
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
-            group=Group(run.group_id, run.session, run.settings.kind, trial=run.nudge),
+            group=self._group(),
             caveats=self._caveats(outcome, samples, used),
+        )
+
+    def _group(self) -> Group:
+        run, rank = self.run, self._rank
+        kind, spread = run.settings.kind, run.spread
+        if spread is None:
+            return Group(run.group_id, run.session, kind, trial=run.nudge)
+        layout = spread.layout
+        return Group(
+            run.group_id,
+            run.session,
+            kind,
+            rank=rank.number if rank else None,
+            world=layout.ranks,
+            trial=run.nudge,
+            spread=Spread(
+                data=layout.data,
+                pipeline=layout.pipeline,
+                microbatches=layout.microbatches,
+                all_reduce=layout.reduces,
+                weak=spread.weak,
+                nodes=spread.rendezvous.nodes,
+                restarts=self.restarts,
+                host=rank.host if rank else None,
+            ),
         )
 
     def _hear_epoch(self, message: Message) -> None:
@@ -310,8 +366,8 @@ class Notes:
         return self.run.course.workload.schedule.protocol == "continued"
 
 
-def _id(run: Run, token: str) -> str:
-    side = run.side
+def _id(run: Run, token: str, rank: Rank | None) -> str:
+    side, layout = run.side, run.spread.layout if run.spread else None
     parts = (
         run.course.workload.name,
         side.backend,
@@ -319,7 +375,10 @@ def _id(run: Run, token: str) -> str:
         side.style,
         side.device,
         *(() if side.precision == "fp32" else (side.precision,)),
+        *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
         f"r{run.repeat}",
+        *(() if run.nudge is None else (f"nudge{run.nudge}",)),
         token,
+        *(() if rank is None else (f"rank{rank.number}",)),
     )
     return "-".join(safe_name(part) for part in parts)

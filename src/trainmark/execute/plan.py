@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from trainmark.backends.base import Precision, Style
+from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.probe import Interpreter
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record
+from trainmark.record.record import Record, Spread
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.spec import Workload
 
@@ -54,6 +55,42 @@ class Course:
 
 
 @dataclass(frozen=True)
+class Spreading:
+    """One training on several devices.
+
+    Args:
+        layout: how it is spread.
+        weak: whether its batch has grown with the copies.
+        rendezvous: where the machines meet.
+        restarts: how often all ranks may be started again when one fails.
+        processes: whether each device has a process of its own, or one process has them all.
+    """
+
+    layout: Layout
+    weak: bool = False
+    rendezvous: Rendezvous = field(default_factory=Rendezvous)
+    restarts: int = 0
+    processes: bool = True
+
+    @property
+    def launched(self) -> bool:
+        """Whether an engine has to start ranks."""
+        return self.processes and self.layout.ranks > 1
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        apart = "" if self.layout.reduces else ", nothing averaged"
+        return f"{self.layout.title}{apart}"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two that would measure the same thing."""
+        layout = self.layout
+        return (layout.data, layout.pipeline, layout.microbatches, layout.reduces, self.weak, self.rendezvous.nodes)
+
+
+@dataclass(frozen=True)
 class Settings:
     """What holds for every run of a plan.
 
@@ -65,7 +102,7 @@ class Settings:
         kind: of the plan; in a ``parity`` every side takes the batches in the same order.
     """
 
-    kind: Literal["rounds", "parity"] = "rounds"
+    kind: Literal["rounds", "parity", "scale"] = "rounds"
     seed: int = 1
     threads: int | None = None
     memory_fraction: float | None = None
@@ -84,6 +121,7 @@ class Run:
 
     Args:
         nudge: number of the nudge that its initial weights get; None leaves them as they are.
+        spread: over which devices; None for an ordinary run on one.
     """
 
     course: Course
@@ -94,18 +132,22 @@ class Run:
     group_id: str
     session: str
     nudge: int | None = None
+    spread: Spreading | None = None
 
     @property
     def title(self) -> str:
         """What is run, for people."""
         which = f", {self.course.published_run}" if self.course.published_run else ""
-        return f"{self.course.workload.name} {self.side.title}{which}"
+        spread = f" {self.spread.title}" if self.spread else ""
+        return f"{self.course.workload.name} {self.side.title}{spread}{which}"
 
     @property
     def turn(self) -> str:
         """Which of its side's runs this is, for people."""
+        if self.nudge is not None:
+            return f"nudge {self.nudge}"
         if self.settings.kind == "parity":
-            return "as it is" if self.nudge is None else f"nudge {self.nudge}"
+            return "as it is"
         return f"round {self.round + 1}"
 
     @property
@@ -136,6 +178,8 @@ class Run:
             settings.memory_fraction,
             settings.log_every is not None,
             settings.weights_from[1] if settings.weights_from else None,
+            self.nudge,
+            self.spread.identity if self.spread else None,
         )
 
 
@@ -169,7 +213,8 @@ class Task:
     def kind(self) -> object:
         """Equal for tasks that take about as long."""
         course = self.first.course
-        return (course.workload.name, course.published_run, self.first.side)
+        spread = self.first.spread
+        return (course.workload.name, course.published_run, self.first.side, spread.layout if spread else None)
 
     @property
     def python(self) -> Path:
@@ -193,6 +238,19 @@ class Task:
 
     def request(self, origin: float, weight_files: Sequence[Path | None]) -> dict[str, Any]:
         """What the measured process is told; ``weight_files`` is where each run's weights go, None for nowhere."""
+        spread, request = self.first.spread, self._training(origin, weight_files)
+        if spread is None or not spread.launched:
+            return request
+        return {
+            "event": "launch",
+            "backend": self.first.side.backend,
+            "ranks": spread.layout.ranks // spread.rendezvous.nodes,
+            "rendezvous": dataclasses.asdict(spread.rendezvous),
+            "restarts": spread.restarts,
+            "request": request,
+        }
+
+    def _training(self, origin: float, weight_files: Sequence[Path | None]) -> dict[str, Any]:
         run = self.first
         workload, settings = run.course.workload, run.settings
         return {
@@ -208,8 +266,9 @@ class Task:
                 "seed": run.seed,
                 "threads": settings.threads,
                 "memory_fraction": settings.memory_fraction,
+                "layout": dataclasses.asdict(run.spread.layout) if run.spread else None,
             },
-            "inject_order": run.side.style == "fast" or settings.kind == "parity",
+            "inject_order": run.side.style == "fast" or settings.kind == "parity" or run.spread is not None,
             "initial_weights": str(settings.weights_from[0]) if settings.weights_from else None,
             "nudge": run.nudge,
             "log_every": settings.log_every,
@@ -264,4 +323,13 @@ def identity_of(record: Record) -> tuple[Any, ...]:
         record.memory_fraction,
         Caveat.LOGGED_STEPS in record.caveats,
         record.weights_from,
+        record.group.trial if record.group.kind != "sweep" else None,
+        _spread_identity(record.group.spread),
     )
+
+
+def _spread_identity(spread: Spread | None) -> tuple[Any, ...] | None:
+    """:attr:`Spreading.identity`, as it was recorded."""
+    if spread is None:
+        return None
+    return (spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes)

@@ -93,5 +93,6 @@ def _seen(interpreter: Interpreter, message: Message) -> Seen:
         frozenset(message["kinds"]),
         message["packages"],
         message["untested"],
+        message["spreads"],
     )
     return Seen(message["backend"], interpreter, can, message["python"], limited=message["limited"])

@@ -19,6 +19,7 @@ from trainmark.execute.notes import Notes
 from trainmark.execute.peaks import Key
 from trainmark.execute.plan import Task
 from trainmark.execute.probe import Seen
+from trainmark.execute.spread_notes import SpreadNotes
 from trainmark.execute.wire import Message
 from trainmark.measure.sampler import Row, Sampler
 from trainmark.record.record import Outcome, Peaks, Record, Samples, Status
@@ -84,8 +85,8 @@ class Noting(Protocol):
     def go_on_from(self, before: Any) -> None:
         """The run before, in the same process, has told what holds for this one, too."""
 
-    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
-        """The record of what was heard."""
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> Sequence[Record]:
+        """The records of what was heard; the last one is that of the run as a whole."""
 
 
 class Observer(Protocol):
@@ -129,10 +130,12 @@ def execute(
         peaks: measured limits of the sides.
     """
 
-    def notes(task: Task, here: Here) -> list[Notes]:
+    def notes(task: Task, here: Here) -> list[Notes] | list[SpreadNotes]:
         side, token = task.first.side, secrets.token_hex(4)
         limits = (peaks or {}).get((side, task.threads))
         of_side = seen[side.backend, side.interpreter.label]
+        if task.first.spread is not None and task.first.spread.launched:
+            return [SpreadNotes(task.first, of_side, here, limits, token)]
         return [Notes(run, of_side, here, limits, bool(task.done), token) for run in task.runs]
 
     return carry_out(tasks, notes, store, observer, here, sampler)
@@ -258,10 +261,10 @@ class _Conversation:
         samples = self._sampler.take(self._origin)
         with _undisturbed():
             if self._index not in self._task.done:
-                record = notes.record(outcome, samples)
-                self._store.write(record)
-                self._records.append(record)
-                self._observer.recorded(record)
+                for record in notes.records(outcome, samples):
+                    self._store.write(record)
+                    self._records.append(record)
+                self._observer.recorded(self._records[-1])
             self._index += 1
         if outcome.status == "ok" and not self._all_written:
             self._current.go_on_from(notes)

@@ -306,6 +306,7 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
             "devices": [_device(device) for device in can.devices],
             "kinds": sorted(can.kinds),
             "untested": can.untested,
+            "spreads": can.spreads,
             "packages": can.packages,
             "limited": isinstance(loaded, limits.Limited),
             "python": platform.python_version(),

@@ -282,12 +282,39 @@ class Process(Struct, frozen=True):
     left_out: int | None = None
 
 
+class Spread(Struct, frozen=True):
+    """Over which devices one training was spread.
+
+    Args:
+        data: copies of the network, each with its share of every batch.
+        pipeline: stages that a copy is cut into.
+        microbatches: pieces that a share goes through the stages in.
+        all_reduce: whether the copies averaged their gradients; where not, it tells what that costs, and is no
+            training of the workload.
+        weak: whether the batch grew with the copies.
+        nodes: machines.
+        restarts: how often all ranks were started again.
+        host: name of the machine of this rank; null in the record of the whole.
+    """
+
+    data: int
+    pipeline: int
+    microbatches: int = 1
+    all_reduce: bool = True
+    weak: bool = False
+    nodes: int = 1
+    restarts: int = 0
+    host: str | None = None
+
+
 class Group(Struct, frozen=True):
     """The runs this one was planned with.
 
     Runs with the same ``id``, ``session`` and ``Record.round`` were measured together; a later command that completes
     the plan is another session. In a ``parity`` every side took the batches in the same order, and ``trial`` numbers
-    the nudge of the initial weights, null where they were left as drawn.
+    the nudge of the initial weights, null where they were left as drawn; in a ``scale`` likewise.
+
+    A training on ``world`` processes has a record of the whole, whose ``rank`` is null, and one of each rank.
     """
 
     id: str
@@ -296,6 +323,7 @@ class Group(Struct, frozen=True):
     rank: int | None = None
     world: int | None = None
     trial: int | None = None
+    spread: Spread | None = None
 
 
 class Record(Struct, frozen=True, kw_only=True):

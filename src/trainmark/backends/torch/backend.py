@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -28,7 +29,6 @@ from trainmark.backends.torch import health
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
-from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -47,7 +47,7 @@ class TorchBackend:
         packages = {"torch": torch.__version__}
         if torch.version.cuda:
             packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages, untested)
+        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages, untested, "processes")
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""
@@ -84,7 +84,7 @@ class TorchBackend:
         return health.multiply(device)
 
 
-def _kind(options: Options) -> type[TorchTrainer]:
+def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Trainer]:
     """The trainer of the asked style and layout. Engines for several processes are imported where they are used."""
     layout = options.layout
     if layout is None or layout.ranks == 1:

@@ -46,11 +46,8 @@ class Variant:
 
     def to_data(self) -> dict[str, Any]:
         """For the measured process."""
-        options = {
-            field.name: getattr(self.options, field.name)
-            for field in dataclasses.fields(self.options)
-            if field.name != "without"
-        }
+        options = dataclasses.asdict(self.options)
+        del options["without"]
         return {
             "name": self.name,
             "workload": dataclasses.replace(self.workload, published=None).to_data(),

@@ -46,27 +46,27 @@ def launch(asked: Launch) -> Fall | None:
 def _configuration(asked: Launch, deadline: float) -> LaunchConfig:
     place, left = asked.rendezvous, max(1, round(deadline - time.monotonic()))
     several = place.nodes > 1
-    settings: dict[str, Any] = dict(
-        min_nodes=place.nodes,
-        max_nodes=place.nodes,
-        nproc_per_node=asked.ranks,
-        run_id=place.name,
-        role="rank",
-        rdzv_backend="c10d",
-        rdzv_endpoint=place.endpoint if several else "localhost:0",
-        rdzv_configs={
+    settings: dict[str, Any] = {
+        "min_nodes": place.nodes,
+        "max_nodes": place.nodes,
+        "nproc_per_node": asked.ranks,
+        "run_id": place.name,
+        "role": "rank",
+        "rdzv_backend": "c10d",
+        "rdzv_endpoint": place.endpoint if several else "localhost:0",
+        "rdzv_configs": {
             "timeout": left,
             "join_timeout": left,
             "read_timeout": min(left, 15),
             "is_host": place.is_host if several else True,
         },
-        local_addr=place.address if several else "localhost",
-        max_restarts=asked.restarts,
-        monitor_interval=0.1,
-        logs_specs=DefaultLogsSpecs(log_dir=asked.logs, tee=Std.ALL),
-        log_line_prefix_template="[rank ${rank}] ",
-        shutdown_timeout=_SETTLE_SECONDS,
-    )
+        "local_addr": place.address if several else "localhost",
+        "max_restarts": asked.restarts,
+        "monitor_interval": 0.1,
+        "logs_specs": DefaultLogsSpecs(log_dir=asked.logs, tee=Std.ALL),
+        "log_line_prefix_template": "[rank ${rank}] ",
+        "shutdown_timeout": _SETTLE_SECONDS,
+    }
     known = {field.name for field in dataclasses.fields(LaunchConfig)}  # older PyTorch lacks the last one
     return LaunchConfig(**{name: value for name, value in settings.items() if name in known})
 

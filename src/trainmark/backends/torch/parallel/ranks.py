@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from datetime import timedelta
 from typing import Any
@@ -30,6 +31,7 @@ class Ranks:
         self.layout, self.device = layout, place
         timeout = timedelta(seconds=layout.patience)
         dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=timeout)
+        atexit.register(dist.destroy_process_group)  # its threads must have ended before the interpreter has
         self.rank = dist.get_rank()
         # Neighbours in rank are the stages of one copy: they talk most.
         mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))

@@ -7,12 +7,11 @@ results of steps come together, and what a synchronised edge is.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
@@ -49,7 +48,7 @@ class Spread(TorchTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """The batches of ``plan``, of each this copy's share."""
-        super().begin_epoch(self._shared(plan))
+        super().begin_epoch(self._shared(plan))  # type: ignore[misc]  # the style's, which comes after this one
 
     def read(self, results: Any) -> Steps:
         """Results of the whole batches: every rank gets them."""
@@ -131,5 +130,3 @@ def _share(split: Split, place: int, parts: int) -> Split:
     """One of equal, neighbouring parts; the last ones may be one example shorter."""
     edges = [len(split) * edge // parts for edge in (place, place + 1)]
     return Split(split.images[edges[0] : edges[1]], split.labels[edges[0] : edges[1]])
-
-

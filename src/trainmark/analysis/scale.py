@@ -1,0 +1,122 @@
+"""The answer to what more devices give: predicted, and measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from trainmark.analysis.scaling_model import Link, Predicted, StepCost
+from trainmark.analysis.statistics import Estimate
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The losses of a layout against those of one device, of the first round; see :mod:`trainmark.analysis.parity`."""
+
+    steps: int
+    largest_difference: float | None
+    tolerance: float | None
+    parts_at_step: int | None
+    passed: bool
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class LayoutResult:
+    """One layout, measured and predicted.
+
+    Args:
+        ranks: devices in all.
+        runs: that came to their end; ``failed`` did not.
+        batch: examples of a step, of all copies together.
+        samples_per_second, step_seconds: median over the runs, with its interval.
+        efficiency: samples per second and device, as a share of one device's.
+        communication: share of a step that goes when the copies don't average their gradients; negative is noise.
+        predicted: None where nothing could be predicted.
+        prediction_error: of the predicted step, relative to the measured one.
+        agreement: None for one device itself, and for a batch that grew.
+        reason: why there is nothing, or less than was asked for.
+    """
+
+    data: int
+    pipeline: int
+    ranks: int
+    runs: int
+    failed: int
+    batch: int
+    samples_per_second: Estimate | None
+    step_seconds: Estimate | None
+    efficiency: Estimate | None
+    communication: Estimate | None
+    predicted: Predicted | None
+    prediction_error: float | None
+    agreement: Agreement | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Predicted for 1, 2, 4, ... devices that share the data, and where it stops paying.
+
+    Args:
+        pays_up_to: the most devices whose efficiency is 50 % at least.
+        fastest: the devices with the most samples per second.
+    """
+
+    points: tuple[Predicted, ...]
+    pays_up_to: int
+    fastest: int
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Written down before anything is run on several devices.
+
+    Args:
+        created: when, in ISO 8601.
+        layouts: those that are going to be run.
+        strong, weak: the curves; strong is None where a batch has no size to share.
+    """
+
+    created: str
+    step: StepCost
+    link: Link
+    layouts: tuple[Predicted, ...]
+    strong: Curve | None
+    weak: Curve
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """The answer; its field names are the keys of ``trainmark scale --json``.
+
+    Args:
+        batch: examples of a step on one device.
+        threads: of every rank, the same for all layouts; None is the framework's own choice.
+        prediction: None where it could not be made, and ``unpredicted`` says why.
+        layouts: none where nothing was run.
+    """
+
+    workload: str
+    dataset: str
+    backend: str
+    style: str
+    device: str
+    precision: str
+    mode: str
+    batch: int
+    steps: int
+    repeats: int
+    threads: int | None
+    nodes: int
+    prediction: Prediction | None
+    unpredicted: str | None
+    layouts: tuple[LayoutResult, ...]
+    notices: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether every run came to its end, with the losses of one device."""
+        return all(
+            each.failed == 0 and each.reason is None and (each.agreement is None or each.agreement.passed)
+            for each in self.layouts
+        )

@@ -1,0 +1,269 @@
+"""``trainmark scale``: what do more devices give, and do they still learn the same?"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.options import (
+    DEFAULT_OUT,
+    cache_dir,
+    data_dir_option,
+    dataset_option,
+    environment_dir,
+    names_option,
+    precision_option,
+    python_option,
+    read_interpreters,
+    threads_option,
+    timeout_option,
+)
+from trainmark.cli.output import console, json_option, print_json
+from trainmark.errors import ScalingFailed, UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from trainmark.analysis.scale import Prediction, Scaling
+    from trainmark.analysis.scaling_model import Link
+    from trainmark.execute.request import Request
+    from trainmark.study.scale import Plan
+    from trainmark.study.scale.layouts import Question
+
+FOLDER = "scale"
+
+EPILOG = """\b
+Examples:
+  trainmark scale mnist-mlp512 --data-parallel 1,2             one copy, two copies
+  trainmark scale mnist-cnn --data-parallel 1,2 --pipeline 1,2 --oversubscribe
+  trainmark scale cifar10-cnn --weak --data-parallel 1,2,4,8 --device cuda:0
+  trainmark scale mnist-mlp512 --predict-only --link 5,25      another network: 5 µs, 25 GB/s
+  trainmark scale mnist-cnn --data-parallel 1,2 --nnodes 2 --rdzv-endpoint node1:29400
+                                                               the same on each of two machines
+
+\b
+Every layout is trained in rounds beside one device, and again without averaging gradients. What it will take is
+predicted first, and written down beside the records.
+
+\b
+Exit codes: 0 every layout trained with the losses of one device; 1 losses part, or a run failed; 2 usage;
+130 interrupted.
+"""
+
+
+def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
+    """``1,2,4``, each at least 1."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise click.BadParameter(f"expected whole numbers above 0 such as 1,2,4, found {text!r}", param=param)
+    return tuple(dict.fromkeys(int(part) for part in parts))
+
+
+@click.command("scale", epilog=EPILOG)
+@click.argument("workload", metavar="WORKLOAD")
+@click.option(
+    "--data-parallel", default="1,2", show_default=True, metavar="N,N", callback=_numbers, help="Copies of the network."
+)
+@click.option(
+    "--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages of each copy."
+)
+@click.option("--microbatches", type=click.IntRange(1), metavar="N", help="Pieces of a pipeline's batch.  [default: 4]")
+@click.option(
+    "--strong/--weak", default=True, help="The copies share the batch, or each has a whole one.  [default: strong]"
+)
+@click.option("--batch-size", type=click.IntRange(1), metavar="N", help="Examples of a step on one device.")
+@click.option("--oversubscribe", is_flag=True, help="More ranks than cores are fine.")
+@click.option("--nnodes", type=click.IntRange(1), metavar="N", help="Machines; the same command on each.  [default: 1]")
+@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Where the machines meet: one of them.")
+@click.option(
+    "--rdzv-timeout",
+    type=click.FloatRange(1),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds to wait for the other machines.",
+)
+@click.option(
+    "--max-restarts",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Start all ranks again, from the beginning, so often when one fails.",
+)
+@click.option("--predict-only", is_flag=True, help="Measure a step and a message, predict, and run nothing.")
+@click.option("--link", metavar="US,GBPS", help="Predict for messages of US µs and GBPS GB/s, instead of measuring.")
+@names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
+@names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
+@names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
+@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Rounds.")
+@click.option("--steps", type=click.IntRange(2), default=120, show_default=True, metavar="N", help="Steps a run.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
+@precision_option
+@threads_option
+@python_option
+@dataset_option
+@timeout_option
+@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@data_dir_option
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_OUT,
+    show_default=True,
+    metavar="DIR",
+    help=f"Folder for the records, which stand in its sub-folder {FOLDER}.",
+)
+@json_option
+def command(**options: Any) -> int:
+    """What do more devices give? One training on several processes, beside the same on one.
+
+    Copies of the network share each batch and average their gradients; a pipeline cuts each copy into stages. Threads
+    of a rank are the same in all layouts.
+    """
+    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.record.store import Store
+    from trainmark.study import scale
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
+    screen = console(to_stderr=True)
+    tell = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+    link = _read_link(options["link"])
+    with DataProgress(screen) as data_progress:
+        plan = scale.prepare(
+            _request(options), _question(options), cache_dir(), progress=data_progress, asking=data_progress.asking
+        )
+    for notice in plan.notices:
+        tell(f"note: {notice}")
+    store = Store(options["out"] / FOLDER)
+    with store.locked():
+        prediction, unpredicted = _predict(plan, link, screen)
+        if prediction is not None:
+            path = scale.write_down(prediction, plan, store.folder)
+            if not options["as_json"]:
+                _show_prediction(prediction, scale.batch_of(plan))
+            tell(f"The prediction stands in {path}.")
+        if options["predict_only"]:
+            records = []
+        else:
+            tell(_announcement(plan))
+            with RunProgress(screen, plan.tasks) as progress:
+                records = scale.measure(plan, store, progress, resume=options["resume"])
+    found = scale.conclude(plan, prediction, unpredicted, records)
+    _show(found, as_json=options["as_json"])
+    tell(f"Records: {store.folder}")
+    return OK if found.passed and (prediction is not None or not options["predict_only"]) else FAILED
+
+
+def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction | None, str | None]:
+    """The prediction, or why there is none."""
+    from trainmark.cli.progress import StudyProgress
+    from trainmark.study import scale
+
+    if link is None and plan.question.most_ranks * plan.question.rendezvous.nodes < 2:
+        return None, "one device has nobody to talk to; --link US,GBPS predicts for a network that you know"
+    try:
+        with StudyProgress(screen, "Timing a message and a step, to predict what comes") as progress:
+            return scale.predict(plan, progress.tell, link), None
+    except ScalingFailed as failed:
+        screen.print(f"note: {failed}", soft_wrap=True, markup=False)
+        return None, str(failed)
+
+
+def _question(options: dict[str, Any]) -> Question:
+    from trainmark.execute import rendezvous
+    from trainmark.study.scale.layouts import Question
+
+    nodes, endpoint = options["nnodes"], options["rdzv_endpoint"]
+    if nodes is None:
+        nodes, found = rendezvous.from_slurm(os.environ) or (1, None)
+        endpoint = endpoint or found
+    return Question(
+        data=options["data_parallel"],
+        pipeline=options["pipeline"],
+        weak=not options["strong"],
+        batch=options["batch_size"],
+        microbatches=options["microbatches"],
+        oversubscribe=options["oversubscribe"],
+        rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.here()),
+        restarts=options["max_restarts"],
+        repeats=options["repeats"],
+        steps=options["steps"],
+    )
+
+
+def _request(options: dict[str, Any]) -> Request:
+    from trainmark.execute.plan import Settings
+    from trainmark.execute.request import Request
+
+    return Request(
+        workloads=(options["workload"],),
+        backends=options["backend"],
+        styles=options["style"],
+        devices=options["device"],
+        interpreters=read_interpreters(options["pythons"]),
+        dataset=options["dataset"],
+        precision=options["precision"],
+        data_dir=options["data_dir"],
+        environment=environment_dir(),
+        settings=Settings(
+            seed=options["seed"],
+            threads=options["threads"],
+            timeout=options["timeout"],
+            command=shlex.join(["trainmark", *sys.argv[1:]]),
+        ),
+    )
+
+
+def _read_link(text: str | None) -> Link | None:
+    from trainmark.analysis.scaling_model import Link
+
+    if text is None:
+        return None
+    try:
+        micro, giga = (float(part) for part in text.split(","))
+    except ValueError:
+        micro = giga = 0.0
+    if not (0 < micro < 1e9 and 0 < giga < 1e9):
+        raise UsageError(
+            f"--link {text!r} can't be read", expected="microseconds and GB/s, such as 5,25", found=repr(text)
+        )
+    return Link(micro * 1e-6, 1 / (giga * 1e9), "tree", f"as given: {micro:g} µs, {giga:g} GB/s")
+
+
+def _announcement(plan: Plan) -> str:
+    from trainmark.units import many
+
+    layouts = ", ".join(f"{data}×{stages}" for data, stages in plan.question.layouts)
+    threads = plan.settings.threads
+    each = "" if threads is None else f", {many(threads, 'thread')} a rank in all of them"
+    return (
+        f"{many(len(plan.tasks), 'run')}: {plan.workload.name} on {plan.side.title}, {layouts} (copies × stages){each}."
+    )
+
+
+def _show_prediction(prediction: Prediction, batch: int) -> None:
+    from trainmark.report.scale_table import prediction_tables
+    from trainmark.report.terminal import draw_all
+
+    screen = console()
+    draw_all(screen, prediction_tables(prediction, batch))
+    screen.print()
+
+
+def _show(found: Scaling, *, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    from trainmark.report.scale_table import scale_tables
+    from trainmark.report.terminal import draw_all
+
+    draw_all(console(), scale_tables(found))

@@ -1,0 +1,123 @@
+"""Where the machines of one training meet: from what was typed, or from Slurm's environment."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from trainmark.backends.layout import Rendezvous
+from trainmark.errors import UsageError
+
+DEFAULT_PORT = 29400
+"""As ``torchrun`` has it."""
+_FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
+
+
+@dataclass(frozen=True)
+class Network:
+    """This machine among others.
+
+    Args:
+        addresses: its own, each with the interface that has it.
+    """
+
+    addresses: Mapping[str, str]
+
+    def resolve(self, host: str) -> str:
+        """The address of ``host``; raises OSError."""
+        return socket.getaddrinfo(host, None, socket.AF_UNSPEC, socket.SOCK_STREAM)[0][4][0]  # type: ignore[return-value]
+
+    def towards(self, address: str) -> str:
+        """The own address that packets to ``address`` would carry; nothing is sent. Raises OSError."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, 9))
+            return str(probe.getsockname()[0])
+
+
+def here() -> Network:
+    """This machine's network as it is now."""
+    import psutil
+
+    found = {
+        each.address.partition("%")[0]: name
+        for name, addresses in psutil.net_if_addrs().items()
+        for each in addresses
+        if each.family in (socket.AF_INET, socket.AF_INET6)
+    }
+    return Network(found)
+
+
+def meet(nodes: int, endpoint: str | None, seconds: float, network: Network) -> Rendezvous:
+    """The rendezvous of ``nodes`` machines at ``endpoint``.
+
+    Args:
+        endpoint: ``host`` or ``host:port``, the same on every machine.
+        seconds: to wait for the others.
+
+    Raises:
+        UsageError: no endpoint for several machines, or one that this machine can't find a way to.
+    """
+    if nodes == 1:
+        return Rendezvous(seconds=seconds)
+    if not endpoint:
+        raise UsageError(
+            f"{nodes} machines need a place to meet",
+            expected="--rdzv-endpoint HOST:PORT, the same on every machine, HOST being one of them",
+        )
+    host, port = _split(endpoint)
+    try:
+        address = network.resolve(host)
+        own = network.towards(address)
+    except OSError as error:
+        raise UsageError(
+            f"--rdzv-endpoint {endpoint!r} can't be reached from here",
+            expected="HOST:PORT of one of the machines",
+            found=error.strerror or str(error),
+        ) from error
+    is_host = address in network.addresses
+    interface = network.addresses.get(own)
+    return Rendezvous(nodes, f"{address}:{port}", is_host, address=own, interface=interface, seconds=seconds)
+
+
+def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
+    """Machines and endpoint of the Slurm step that this is a task of; None outside one, or on one machine.
+
+    Raises:
+        UsageError: a step with several tasks on a machine; each would start all ranks of it.
+    """
+    if "SLURM_STEP_ID" not in environment or "SLURM_PROCID" not in environment:
+        return None
+    nodes = int(environment.get("SLURM_STEP_NUM_NODES") or environment.get("SLURM_NNODES") or 1)
+    tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or nodes)
+    if tasks > nodes:
+        raise UsageError(
+            "this Slurm step has several tasks on a machine, and each would start all ranks there",
+            expected=f"one task a machine, {nodes}",
+            found=f"{tasks} tasks",
+            fix=f"srun --nodes {nodes} --ntasks-per-node 1 trainmark scale ...",
+        )
+    if nodes == 1:
+        return None
+    listed = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_NODELIST") or ""
+    port = _FIRST_JOB_PORT + int(environment.get("SLURM_JOB_ID") or 0) % _JOB_PORTS
+    return nodes, f"{first_host(listed)}:{port}"
+
+
+def first_host(listed: str) -> str:
+    """The first of a Slurm host list such as ``node[03-05,9],login``."""
+    found = re.match(r"([^,\[]*)(?:\[([^\]-]*?)(?:[-,][^\]]*)?\]([^,\[]*))?", listed)
+    if found is None or not found[0]:
+        raise UsageError("Slurm names no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
+    return "".join(part or "" for part in found.groups())
+
+
+def _split(endpoint: str) -> tuple[str, int]:
+    host, colon, port = endpoint.rpartition(":")
+    if not colon or (":" in host and not host.endswith("]")):  # no port behind it, or a bare IPv6 address
+        return endpoint.strip("[]"), DEFAULT_PORT
+    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+        raise UsageError(f"--rdzv-endpoint {endpoint!r} can't be read", expected="HOST:PORT such as node1:29400")
+    return host.strip("[]"), int(port)

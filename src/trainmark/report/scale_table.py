@@ -1,0 +1,186 @@
+"""What more devices gave, beside what was predicted; and what still more would give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainmark import units
+from trainmark.analysis.scale import Curve, LayoutResult, Prediction, Scaling
+from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
+from trainmark.analysis.statistics import Estimate
+from trainmark.report.table import Cell, Column, Row, Table, Tone
+
+_ROWS_OF_CURVE = (1, 2, 4, 8, 16, 64, 256, 1024, 4096)
+
+
+def prediction_tables(prediction: Prediction, batch: int) -> list[Table]:
+    """What a step and a message take here, and the curves that follow."""
+    return [_model(prediction), _curves(prediction, batch)]
+
+
+def scale_tables(scaling: Scaling) -> list[Table]:
+    """The layouts that were run."""
+    if not scaling.layouts:
+        return []
+    return [_layouts(scaling)]
+
+
+def _layouts(scaling: Scaling) -> Table:
+    threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} a rank in every layout"
+    machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
+    growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
+    return Table(
+        title=f"{scaling.workload}: what do more devices give?",
+        conditions=(
+            f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
+            f"{machines}",
+            f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
+            f"{units.many(scaling.repeats, 'round')} of {units.many(scaling.steps, 'step')}",
+        ),
+        columns=(
+            Column("copies"),
+            Column("stages", "right"),
+            Column("runs", "right"),
+            Column("a step", "right"),
+            Column("predicted", "right"),
+            Column("examples/s", "right"),
+            Column("efficiency\n[95 %]", "right"),
+            Column("communication\n[95 %]", "right"),
+            Column("losses as on one"),
+        ),
+        rows=tuple(_row(each) for each in scaling.layouts),
+        notes=tuple(_notes(scaling)),
+    )
+
+
+def _row(each: LayoutResult) -> Row:
+    failed = f" + {each.failed} failed" if each.failed else ""
+    return Row(
+        (
+            Cell(str(each.data), tone="strong"),
+            Cell(str(each.pipeline), tone="strong"),
+            Cell(f"{each.runs}{failed}", tone="bad" if each.failed else "plain"),
+            Cell(units.seconds(each.step_seconds.value if each.step_seconds else None)),
+            Cell(_predicted(each)),
+            Cell(units.count(round(each.samples_per_second.value)) if each.samples_per_second else units.MISSING),
+            Cell(_percent(each.efficiency)),
+            Cell(_percent(each.communication)),
+            _agreement(each),
+        )
+    )
+
+
+def _predicted(each: LayoutResult) -> str:
+    if each.predicted is None:
+        return units.MISSING
+    off = "" if each.prediction_error is None else f" ({100 * each.prediction_error:+.0f} %)"
+    return f"{units.seconds(each.predicted.step_seconds)}{off}"
+
+
+def _agreement(each: LayoutResult) -> Cell:
+    found = each.agreement
+    if found is None:
+        return Cell(units.MISSING, tone="dim")
+    if not found.passed:
+        return Cell("FAIL", tone="bad")
+    return Cell(f"PASS, {found.largest_difference or 0:.1e} of {found.tolerance or 0:.1e}", tone="good")
+
+
+def _notes(scaling: Scaling) -> Iterator[str]:
+    for each in scaling.layouts:
+        name = f"{each.data} × {each.pipeline}"
+        if each.agreement and each.agreement.reason:
+            yield f"{name}: {each.agreement.reason}."
+        if each.reason:
+            yield f"{name}: {each.reason}"
+    if scaling.unpredicted:
+        yield f"nothing was predicted: {scaling.unpredicted}"
+    yield from (f"{notice}." for notice in scaling.notices)
+    yield (
+        "efficiency: examples a second and device, as a share of one device's. communication: the share of a step that "
+        "goes when the copies don't average their gradients, waiting for each other included."
+    )
+    if scaling.mode == "strong":
+        yield (
+            "losses: the largest relative difference over all steps, of what rounding may do up to there, as one "
+            "device shows when its initial weights are nudged by one unit in the last place."
+        )
+
+
+def _model(prediction: Prediction) -> Table:
+    link, step = prediction.link, prediction.step
+    error = (
+        "" if link.largest_error is None else f"; the fit misses a sum by {units.percent(link.largest_error)} at most"
+    )
+    measured = ", ".join(f"{size}: {units.seconds(seconds)}" for size, seconds in sorted(step.measured.items()))
+    return Table(
+        title="What the prediction is made of",
+        conditions=(f"{link.source}, {prediction.created}{error}",),
+        columns=(Column("figure"), Column("value", "right"), Column("what it is")),
+        rows=(
+            _fact("α", units.seconds(link.alpha_seconds), "a message, however short"),
+            _fact("1/β", f"{link.bytes_per_second / 1e9:.3g} GB/s", "bandwidth behind it"),
+            _fact("hops", link.hops, "how a sum goes round"),
+            _fact("step", units.seconds(step.fixed_seconds), "of no examples, on one device"),
+            _fact("example", units.seconds(step.seconds_per_example), "on top of it"),
+        ),
+        notes=(f"Steps measured, by examples: {measured}.",),
+    )
+
+
+def _fact(name: str, value: str, meaning: str) -> Row:
+    return Row((Cell(name, tone="strong"), Cell(value), Cell(meaning, tone="dim")))
+
+
+def _curves(prediction: Prediction, batch: int) -> Table:
+    strong = {each.data: each for each in prediction.strong.points} if prediction.strong else {}
+    weak = {each.data: each for each in prediction.weak.points}
+    return Table(
+        title="Predicted: the data shared by more devices",
+        conditions=(f"strong: {units.count(batch)} examples a step in all; weak: as many on each device",),
+        columns=(
+            Column("devices", "right"),
+            Column("strong:\na step", "right"),
+            Column("examples/s", "right"),
+            Column("efficiency", "right"),
+            Column("weak:\na step", "right"),
+            Column("examples/s", "right"),
+            Column("efficiency", "right"),
+        ),
+        rows=tuple(
+            Row((Cell(units.count(count), tone="strong"), *_point(strong.get(count)), *_point(weak.get(count))))
+            for count in _ROWS_OF_CURVE
+            if count in strong or count in weak
+        ),
+        notes=tuple(_where_it_stops(prediction)),
+    )
+
+
+def _point(each: Predicted | None) -> tuple[Cell, ...]:
+    if each is None:
+        return (Cell(units.MISSING, tone="dim"),) * 3
+    tone: Tone = "plain" if each.efficiency >= PAYS_FROM else "doubtful"
+    return (
+        Cell(units.seconds(each.step_seconds)),
+        Cell(units.count(round(each.samples_per_second))),
+        Cell(units.percent(each.efficiency), tone=tone),
+    )
+
+
+def _where_it_stops(prediction: Prediction) -> Iterator[str]:
+    curves: tuple[tuple[str, Curve | None], ...] = (("strong", prediction.strong), ("weak", prediction.weak))
+    for name, curve in curves:
+        if curve is not None:
+            yield (
+                f"{name}: efficiency is {units.percent(PAYS_FROM, 0)} or more up to "
+                f"{units.many(curve.pays_up_to, 'device')}, most examples a second at {units.count(curve.fastest)}."
+            )
+    yield "Nothing overlaps in this model: sums start when all gradients are there. See docs/scaling.md."
+
+
+def _percent(share: Estimate | None) -> str:
+    if share is None:
+        return units.MISSING
+    if share.low is None or share.high is None:
+        return units.percent(share.value)
+    return f"{units.percent(share.value)} [{100 * share.low:.0f}, {100 * share.high:.0f}]"

@@ -1,0 +1,241 @@
+"""What do more devices give? The same training on one and on several, predicted before it is measured.
+
+A batch's gradients are the same whether one device computes them or several and they are averaged, so the losses must
+agree, too: that is checked on the very runs that are timed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainmark.analysis.layouts import LayoutKey, results
+from trainmark.analysis.scale import Curve, Prediction, Scaling
+from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
+from trainmark.data.progress import Progress, silent
+from trainmark.errors import Unsupported, UsageError
+from trainmark.execute import plan as plans
+from trainmark.execute import request as requests
+from trainmark.execute.here import look_around
+from trainmark.execute.plan import Course, Settings, Side, Task
+from trainmark.execute.probe import Seen
+from trainmark.execute.request import Request
+from trainmark.execute.scheduler import Observer, execute
+from trainmark.measure.host import usable_core_numbers
+from trainmark.record.codec import to_plain
+from trainmark.record.record import Record
+from trainmark.record.store import Store, write_atomically
+from trainmark.study.parity import rounding_of
+from trainmark.study.scale import calibrate
+from trainmark.study.scale.layouts import Question, microbatches_of, require_possible, tasks
+from trainmark.workload.model import lay_out
+from trainmark.workload.reduce import with_batch
+from trainmark.workload.spec import Workload
+
+Tell = Callable[[str, float], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What will be run.
+
+    Args:
+        workload: with the batch of one device, and nothing left to chance.
+        processes: whether every device has a process of its own.
+        notices: sentences for people.
+    """
+
+    question: Question
+    workload: Workload
+    course: Course
+    side: Side
+    settings: Settings
+    processes: bool
+    tasks: list[Task]
+    seen: dict[tuple[str, str], Seen]
+    notices: list[str]
+
+    @property
+    def group(self) -> str:
+        """Names the plan."""
+        return self.tasks[0].first.group_id
+
+
+def prepare(
+    request: Request,
+    question: Question,
+    cache: Path,
+    *,
+    progress: Progress = silent,
+    asking: Callable[[str], None] = lambda _: None,
+) -> Plan:
+    """Find the side and the data, and lay out the rounds.
+
+    Args:
+        request: of one workload, one backend, one style and one device; the best of each where it names none.
+        cache: folder of trainmark's own copies of datasets.
+        progress: told of downloads.
+        asking: told which backend is being asked what it can do.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    request = dataclasses.replace(request, styles=request.styles or ("fast",))
+    selection = requests.select(request, asking)
+    ((workload, able),) = selection.able
+    side = _one(able, request)
+    seen = selection.by_side[side.backend, side.interpreter.label]
+    spreads = seen.can.spreads if seen.can else None
+    if spreads is None:
+        raise Unsupported(f"{side.backend} does not spread a training over several devices", expected="torch or jax")
+    if spreads == "devices" and (question.pipeline != (1,) or question.rendezvous.nodes > 1):
+        raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
+    cores = len(usable_core_numbers())
+    settings = dataclasses.replace(request.settings, kind="scale", threads=_threads(request, question, side, cores))
+    plain = _plain(workload, question)
+    alike = [device for device in seen.devices if device.kind == "accelerator"]
+    require_possible(question, side, plain, len(alike), cores, settings.threads or 1)
+    located, _ = requests.locate_all(request, [workload], cache, progress)
+    dataset = located[workload.dataset]
+    planned = tasks(question, plain, dataset, side, settings, processes=spreads == "processes")
+    course = planned[0].first.course
+    notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
+    return Plan(question, plain, course, side, settings, spreads == "processes", planned, selection.by_side, notices)
+
+
+def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
+    """Time a message and a step, and say from that what the layouts will take.
+
+    Args:
+        link: of another network; None measures this one.
+
+    Raises:
+        ScalingFailed: one of them could not be timed.
+    """
+    question, side, settings = plan.question, plan.side, plan.settings
+    link = link or calibrate.measure_link(
+        side,
+        settings.threads,
+        settings.seed,
+        question.rendezvous,
+        processes=plan.processes,
+        tell=tell,
+        timeout=settings.timeout,
+    )
+    batch = batch_of(plan)
+    shares = {batch if question.weak else max(1, batch // data) for data, _ in question.layouts} | {batch}
+    step = calibrate.measure_step(plan.course, side, settings.threads, settings.seed, shares, tell, settings.timeout)
+    stages = {stages for _, stages in question.layouts}
+    network = calibrate.network_of(lay_out(plan.workload), side, stages)
+    model = ScalingModel(step, link, network, batch)
+    tell("done", 1.0)
+    return Prediction(
+        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
+        step=step,
+        link=link,
+        layouts=tuple(
+            model.predict(data, stages, microbatches_of(question, plan.workload, data, stages), weak=question.weak)
+            for data, stages in question.layouts
+        ),
+        strong=_curve(model.curve(weak=False)),
+        weak=_curve(model.curve(weak=True)),
+    )
+
+
+def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
+    """Keep the prediction beside the records to come; the file says when it was made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{plan.group}.prediction"
+    write_atomically(path, json.dumps(to_plain(prediction), indent=2).encode() + b"\n")
+    return path
+
+
+def measure(plan: Plan, store: Store, observer: Observer, *, resume: bool = False) -> list[Record]:
+    """Run what is planned; with ``resume`` only what has no record in ``store``, and all of it is returned."""
+    earlier = store.read_all() if resume else []
+    left = list(plans.remaining(plan.tasks, earlier)) if resume else plan.tasks
+    planned = {task.first.identity for task in plan.tasks}
+    known = [record for record in earlier if record.outcome.status == "ok" and plans.identity_of(record) in planned]
+    return known + execute(left, plan.seen, store, observer, look_around)
+
+
+def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]) -> Scaling:
+    """What ``records`` say, beside what was predicted."""
+    question, side = plan.question, plan.side
+    predictions: dict[LayoutKey, Predicted] = (
+        {(each.data, each.pipeline): each for each in prediction.layouts} if prediction else {}
+    )
+    rounding = None if question.weak else rounding_of(side.precision)
+    return Scaling(
+        workload=plan.workload.name,
+        dataset=plan.course.dataset.name,
+        backend=side.backend,
+        style=side.style,
+        device=side.device,
+        precision=side.precision,
+        mode="weak" if question.weak else "strong",
+        batch=batch_of(plan),
+        steps=question.steps,
+        repeats=question.repeats,
+        threads=plan.settings.threads,
+        nodes=question.rendezvous.nodes,
+        prediction=prediction,
+        unpredicted=unpredicted,
+        layouts=results(records, predictions, rounding),
+        notices=tuple(plan.notices),
+    )
+
+
+def batch_of(plan: Plan) -> int:
+    """Examples of a step on one device."""
+    size = plan.workload.batches.size
+    return plan.course.dataset.train_examples if size == "full" else size
+
+
+def _one(able: Sequence[Side], request: Request) -> Side:
+    """The side that is meant; a device that was not named is an accelerator where there is one."""
+    if not request.devices:
+        accelerators = [side for side in able if side.device != "cpu"]
+        able = (accelerators or able)[:1]
+    if len(able) > 1:
+        raise UsageError(
+            "scale takes one side",
+            expected="one backend, one style and one device",
+            found=", ".join(side.title for side in able),
+        )
+    return able[0]
+
+
+def _threads(request: Request, question: Question, side: Side, cores: int) -> int | None:
+    """Of every rank in every layout alike, so that more ranks are more hardware and nothing else differs."""
+    if request.settings.threads is not None or side.device != "cpu":
+        return request.settings.threads
+    return max(1, cores // question.most_ranks)
+
+
+def _plain(workload: Workload, question: Question) -> Workload:
+    """No dropout, no distortions, as in a parity; and the batch that was asked for."""
+    metrics = dataclasses.replace(workload.metrics, train="running")
+    plain = dataclasses.replace(workload.deterministic(), metrics=metrics, published=None)
+    if question.batch is not None:
+        return with_batch(plain, question.batch)
+    return plain if plain.batches.size == "full" else with_batch(plain, plain.batches.size)
+
+
+def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> list[str]:
+    found = []
+    if workload.deterministic() != workload:
+        found.append("dropout and distortions are off, so that losses can be held against each other")
+    if side.device == "cpu" and question.most_ranks * (settings.threads or 1) > cores:
+        found.append(
+            f"{question.most_ranks} ranks share {cores} cores, so the larger layouts tell nothing of more hardware"
+        )
+    return found
+
+
+def _curve(points: tuple[Predicted, ...]) -> Curve:
+    return Curve(points, pays_up_to(points), fastest(points))

@@ -1,0 +1,131 @@
+"""What a prediction is made of, measured before anything is run on several devices: a message, and a step."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Network, StepCost, fit_link, fit_step
+from trainmark.analysis.statistics import lower_quartile
+from trainmark.backends.base import Options
+from trainmark.backends.layout import Layout, Rendezvous
+from trainmark.errors import ScalingFailed
+from trainmark.execute.child import converse
+from trainmark.execute.plan import Course, Side
+from trainmark.execute.wire import Message
+from trainmark.study.explain.variants import Variant
+from trainmark.workload.model import Model
+from trainmark.workload.reduce import with_batch
+from trainmark.workload.stages import cut
+
+Tell = Callable[[str, float], None]
+_STEP_SECONDS, _STEP_ROUNDS = 6.0, 5
+_HALVINGS = 4
+_PATIENCE_SECONDS = 60.0
+_WIDE_WEIGHT_BYTES = {"fp64": 8}
+
+
+def measure_link(
+    side: Side,
+    threads: int | None,
+    seed: int,
+    rendezvous: Rendezvous,
+    *,
+    processes: bool,
+    tell: Tell,
+    timeout: float | None,
+) -> Link:
+    """What a sum over the fewest devices that make one takes, by its size.
+
+    Raises:
+        ScalingFailed: they could not be started, or did not find each other.
+    """
+    ranks = max(2, rendezvous.nodes)
+    layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
+    options = Options(side.style, side.device, side.precision, seed, threads, layout=layout)
+    plain = dataclasses.asdict(options)
+    del plain["without"]
+    request: Message = {"event": "collectives", "backend": side.backend, "options": plain}
+    if processes:
+        place = dataclasses.replace(rendezvous, name="trainmark-collectives")
+        request = {
+            "event": "launch",
+            "backend": side.backend,
+            "ranks": ranks // rendezvous.nodes,
+            "rendezvous": dataclasses.asdict(place),
+            "restarts": 0,
+            "request": request,
+        }
+    tell(f"timing sums over {ranks} devices", 0.0)
+    heard = _ask(side.interpreter.path, request, threads, timeout)
+    timings = next((message["timings"] for message in heard if message["event"] == "collectives"), None)
+    if timings is None:
+        raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
+    hops: Hops = "ring" if side.device == "cpu" and processes else "tree"
+    by_size = {each["bytes"]: each["seconds"] for each in timings}
+    return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
+
+
+def measure_step(
+    course: Course, side: Side, threads: int | None, seed: int, batches: set[int], tell: Tell, timeout: float | None
+) -> StepCost:
+    """Seconds of a step on one device with batches of several sizes, timed in turns in one process.
+
+    Args:
+        batches: sizes that are asked for; smaller ones are added, to see what a step without examples takes.
+
+    Raises:
+        ScalingFailed: the process died.
+    """
+    largest = max(batches)
+    sizes = sorted({*batches, *(largest >> power for power in range(_HALVINGS) if largest >> power)}, reverse=True)
+    options = Options(side.style, side.device, side.precision, seed, threads, layout=Layout())
+    variants = [
+        Variant(str(size), with_batch(course.workload, size), options, stretch=min(largest / size, 8.0))
+        for size in sizes
+    ]
+    request: Message = {
+        "event": "dissect",
+        "seat": None,
+        "backend": side.backend,
+        "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
+        "variants": [variant.to_data() for variant in variants],
+        "products": [],
+        "convolutions": [],
+        "peak_size": None,
+        "window": _STEP_SECONDS / (_STEP_ROUNDS * len(variants)),
+        "budget": 2 * _STEP_SECONDS,
+        "rounds": _STEP_ROUNDS,
+        "sitting": 1,  # no evaluation
+        "sittings": 1,
+        "settling": None,
+        "follows": False,
+    }
+    tell("timing steps on one device", 0.3)
+    heard = _ask(side.interpreter.path, request, threads, timeout)
+    rounds = [message["seconds"] for message in heard if message["event"] == "round"]
+    measured = {size: lower_quartile([each[str(size)] for each in rounds]) for size in sizes if str(size) in rounds[0]}
+    return fit_step({size: seconds for size, seconds in measured.items() if seconds > 0})
+
+
+def network_of(model: Model, side: Side, stages: set[int]) -> Network:
+    """What the model needs to know of the network, for so many stages."""
+    width = _WIDE_WEIGHT_BYTES.get(side.precision, BYTES_PER_WEIGHT)
+    total = sum(plan.training_macs for plan in model.layers)
+    longest, edges = {}, {}
+    for count in stages:
+        parts = cut(model, count)
+        longest[count] = max(sum(plan.training_macs for plan in part) for part in parts) / total
+        edges[count] = max((width * math.prod(part[-1].output_shape) for part in parts[:-1]), default=0)
+    return Network(width * model.parameters, longest, edges)
+
+
+def _ask(python: Path, request: Message, threads: int | None, timeout: float | None) -> list[Message]:
+    heard: list[Message] = []
+    ending = converse(python, lambda _: request, hear=heard.append, threads=threads, timeout=timeout)
+    if ending.status != "done":
+        failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
+        raise ScalingFailed(f"{request['backend']} can't be timed on several devices", found=failed or "no answer")
+    return heard

@@ -1,0 +1,207 @@
+"""Which layouts are run, whether this can be, and in which order."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from trainmark.analysis.parity import NUDGES
+from trainmark.backends.layout import Layout, Rendezvous
+from trainmark.data.locate import Located
+from trainmark.errors import Unsupported, UsageError
+from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.units import many
+from trainmark.workload.model import lay_out
+from trainmark.workload.reduce import with_batch
+from trainmark.workload.spec import Workload
+from trainmark.workload.stages import cut
+
+DEFAULT_MICROBATCHES = 4
+STRETCHES = 6
+"""Timed stretches of a run; the first holds what is left of the warm-up."""
+_PATIENCE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of more devices.
+
+    Args:
+        data, pipeline: copies, and stages of each; every pair of them is a layout.
+        weak: the batch grows with the copies, instead of being shared by them.
+        batch: examples of a step on one device; None is the workload's own.
+        microbatches: of a pipeline; None chooses.
+        oversubscribe: more ranks than cores are fine.
+        rendezvous: of the machines that take part.
+        restarts: how often all ranks may be started again when one fails.
+        steps: of a run.
+    """
+
+    data: tuple[int, ...] = (1, 2)
+    pipeline: tuple[int, ...] = (1,)
+    weak: bool = False
+    batch: int | None = None
+    microbatches: int | None = None
+    oversubscribe: bool = False
+    rendezvous: Rendezvous = dataclasses.field(default_factory=Rendezvous)
+    restarts: int = 0
+    repeats: int = 5
+    steps: int = 120
+
+    @property
+    def layouts(self) -> tuple[tuple[int, int], ...]:
+        """Copies and stages, fewest devices first; one device alone is always among them."""
+        pairs = {(1, 1), *((data, stages) for data in self.data for stages in self.pipeline)}
+        return tuple(sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair)))
+
+    @property
+    def most_ranks(self) -> int:
+        """Of the largest layout, on one machine."""
+        return max(max(1, data * stages // self.rendezvous.nodes) for data, stages in self.layouts)
+
+
+def require_possible(
+    question: Question, side: Side, workload: Workload, devices: int, cores: int, threads: int
+) -> None:
+    """Raise :class:`~trainmark.errors.UsageError` where the layouts can't be run here.
+
+    Args:
+        workload: with the batch of one device.
+        devices: of the kind of ``side`` that its backend sees on this machine.
+        cores: that may be used here.
+        threads: of each rank.
+    """
+    nodes = question.rendezvous.nodes
+    for data, stages in question.layouts:
+        ranks = data * stages
+        if ranks > 1 and ranks % nodes:
+            raise UsageError(
+                f"{many(ranks, 'rank')} can't be shared by {nodes} machines",
+                expected=f"a multiple of {nodes} in --data-parallel times --pipeline",
+            )
+        cut(lay_out(workload), stages)
+        _require_divisible(question, workload, data, stages)
+    needed = question.most_ranks
+    if side.device != "cpu":
+        if needed > devices:
+            raise UsageError(
+                f"{many(needed, 'rank')} need {many(needed, 'device')}",
+                expected=f"at most {devices} on this machine",
+                found=f"{many(devices, 'device')} like {side.device}",
+                fix="One device does not take two ranks: NCCL refuses it. --device cpu --oversubscribe shows the rest.",
+            )
+    elif needed * threads > cores and not question.oversubscribe:
+        raise UsageError(
+            f"{many(needed, 'rank')} of {many(threads, 'thread')} need {many(needed * threads, 'core')}",
+            expected=f"at most {cores}, which is what may be used here",
+            found=str(needed * threads),
+            fix="--oversubscribe runs them all the same; its figures tell nothing of more cores.",
+        )
+
+
+def microbatches_of(question: Question, workload: Workload, data: int, stages: int) -> int:
+    """Pieces that a copy's share goes through the stages in."""
+    if stages == 1:
+        return 1
+    if question.microbatches is not None:
+        return question.microbatches
+    share = _share(question, workload, data)
+    return next(count for count in range(DEFAULT_MICROBATCHES, 0, -1) if share % count == 0)
+
+
+def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, Course]:
+    """By copies: what they train; in a strong study it is the same for all."""
+    return {
+        data: Course(_scheduled(_batched(question, workload, data), question, dataset), dataset, question.repeats)
+        for data, _ in question.layouts
+    }
+
+
+def tasks(
+    question: Question, workload: Workload, dataset: Located, side: Side, settings: Settings, *, processes: bool
+) -> list[Task]:
+    """Rounds of all layouts, each with and without its sum of gradients; and one device with nudged weights."""
+    group_id = session = secrets.token_hex(6)
+    by_data = courses(question, workload, dataset)
+    nudges: Iterable[int | None] = () if question.weak else range(1, 1 + NUDGES)
+    found: list[Task] = []
+    for round_ in range(question.repeats):
+        for data, layout in _layouts(question, workload):
+            trials = (None, *nudges) if layout.ranks == 1 and round_ == 0 else (None,)
+            for nudge in trials:
+                place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
+                spread = Spreading(layout, question.weak, place, question.restarts, processes)
+                run = Run(by_data[data], side, settings, round_, round_, group_id, session, nudge, spread)
+                found.append(Task((run,)))
+    return found
+
+
+def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layout]]:
+    crowd = question.most_ranks if question.oversubscribe else 1
+    for data, stages in question.layouts:
+        pieces = microbatches_of(question, workload, data, stages)
+        layout = Layout(data, stages, pieces, patience=_PATIENCE_SECONDS * max(1, crowd))
+        yield data, layout
+        if data > 1:
+            yield data, dataclasses.replace(layout, reduces=False)
+
+
+def _require_divisible(question: Question, workload: Workload, data: int, stages: int) -> None:
+    batch = workload.batches.size
+    if batch == "full":
+        if question.weak:
+            raise UsageError(
+                f"a step of {workload.name} takes the whole dataset, so its batch can't grow",
+                fix="Give --batch-size, or leave out --weak.",
+            )
+    elif not question.weak and batch % data:
+        raise UsageError(
+            f"a batch of {batch} can't be shared by {data} copies",
+            expected=f"a number of copies that divides {batch}",
+            found=str(data),
+            fix=f"--batch-size {-(-batch // data) * data}, or --weak, where every copy has a whole batch.",
+        )
+    share = batch if batch == "full" else batch if question.weak else batch // data
+    pieces = question.microbatches
+    if stages > 1 and pieces is not None and share != "full" and share % pieces:
+        raise UsageError(
+            f"a copy's {share} examples can't be cut into {pieces} pieces",
+            expected=f"--microbatches that divides {share}",
+            found=str(pieces),
+        )
+
+
+def _share(question: Question, workload: Workload, data: int) -> int:
+    size = workload.batches.size
+    if size == "full":
+        raise Unsupported("a pipeline needs a batch of known size", fix="Give --batch-size.")
+    return size if question.weak else size // data
+
+
+def _batched(question: Question, workload: Workload, data: int) -> Workload:
+    size = workload.batches.size
+    if size == "full":
+        return workload
+    return with_batch(workload, size * data if question.weak else size)
+
+
+def _scheduled(workload: Workload, question: Question, dataset: Located) -> Workload:
+    """A few stretches of equal length; nothing is looked at in between."""
+    stretch = max(1, question.steps // STRETCHES)
+    one_pass = len(workload.batches.sizes(dataset.train_examples))
+    if not one_pass:
+        raise UsageError(
+            f"{dataset.name} has too few examples for such a batch",
+            expected=f"at most {dataset.train_examples:,}",
+            found=str(workload.batches.size),
+        )
+    return workload.with_schedule(
+        steps=question.steps,
+        steps_per_epoch=stretch,
+        dataset_repeats=-(-stretch // one_pass),
+        evaluate="end",
+        protocol="fresh",
+        until=None,
+    )
