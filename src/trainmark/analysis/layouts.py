@@ -124,8 +124,11 @@ def _step_seconds(record: Record) -> float:
 
 
 def _batch(record: Record) -> int:
-    epoch = record.epochs[0] if record.epochs else None
-    return epoch.examples // epoch.steps if epoch and epoch.examples and epoch.steps else 0
+    """Examples of a step, as it was planned."""
+    size = record.workload.spec["batches"]["size"]
+    if isinstance(size, int):
+        return size
+    return record.dataset.train_examples if record.dataset else 0
 
 
 def _median(values: Iterable[float]) -> Estimate | None:

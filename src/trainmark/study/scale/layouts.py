@@ -189,7 +189,7 @@ def _batched(question: Question, workload: Workload, data: int) -> Workload:
 
 def _scheduled(workload: Workload, question: Question, dataset: Located) -> Workload:
     """A few stretches of equal length; nothing is looked at in between."""
-    stretch = max(1, question.steps // STRETCHES)
+    stretch = -(-question.steps // STRETCHES)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:
         raise UsageError(

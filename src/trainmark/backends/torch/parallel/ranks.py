@@ -30,9 +30,15 @@ class Ranks:
             torch.cuda.set_device(place)
         self.layout, self.device = layout, place
         timeout = timedelta(seconds=layout.patience)
-        dist.init_process_group("nccl" if place.type == "cuda" else "gloo", timeout=timeout)
+        self.rank = int(os.environ["RANK"])
+        dist.init_process_group(
+            "nccl" if place.type == "cuda" else "gloo",
+            store=_store(timeout),
+            rank=self.rank,
+            world_size=layout.ranks,
+            timeout=timeout,
+        )
         atexit.register(dist.destroy_process_group)  # its threads must have ended before the interpreter has
-        self.rank = dist.get_rank()
         # Neighbours in rank are the stages of one copy: they talk most.
         mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
         self.copy, self.stage = mesh.get_local_rank(DATA), mesh.get_local_rank(PIPELINE)
@@ -57,3 +63,19 @@ class Ranks:
             torch.cuda.synchronize(self.device)
         else:
             dist.barrier()
+
+
+def _store(timeout: timedelta) -> dist.Store:
+    """Where the ranks read each other's addresses.
+
+    The launcher keeps one store over all attempts, and PyTorch's own ``env://`` would find addresses of the attempt
+    before in it (2.13: connection refused after a restart, as often as not).
+    """
+    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    store = dist.TCPStore(
+        os.environ["MASTER_ADDR"],
+        int(os.environ["MASTER_PORT"]),
+        is_master=not served and os.environ["RANK"] == "0",
+        timeout=timeout,
+    )
+    return dist.PrefixStore(f"attempt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
