@@ -15,6 +15,8 @@ from trainmark.analysis.statistics import Estimate, median, median_interval, pai
 from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record, Spread
 
+AGREEMENT_STEPS = 100
+"""That losses are held against each other for: later, rounding alone may take some trainings anywhere."""
 LayoutKey = tuple[int, int]
 """Copies, and stages of each."""
 
@@ -85,7 +87,7 @@ def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], ro
         return None
     run, reference = min(pairs, key=lambda pair: pair[0].round)
     of_reference = [record.step_losses for record in nudged if record.seed == reference.seed]
-    pair = judge(_curve(run, "many", []), _curve(reference, "one", of_reference), rounding)
+    pair = judge(_curve(run, "several", []), _curve(reference, "one", of_reference), rounding)
     return _agreed(pair)
 
 
@@ -96,7 +98,9 @@ def _agreed(pair: Pair) -> Agreement:
 def _curve(record: Record, title: str, nudged: list[list[float]]) -> Curve:
     outcome = record.outcome
     trouble = None if outcome.status == "ok" else f"{outcome.status}, {outcome.reason}"
-    return Curve(title, record.step_losses, nudged, trouble, outcome.step if outcome.status == "diverged" else None)
+    losses = record.step_losses[:AGREEMENT_STEPS]
+    nudged = [each[:AGREEMENT_STEPS] for each in nudged]
+    return Curve(title, losses, nudged, trouble, outcome.step if outcome.status == "diverged" else None)
 
 
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:

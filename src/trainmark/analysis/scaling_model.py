@@ -11,18 +11,18 @@ so a step may be faster than predicted where there is much to send and somebody 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from trainmark.analysis.statistics import lower_quartile
-
 MOST_DEVICES = 4096
 PAYS_FROM = 0.5
 """The efficiency below which more than half of the devices' time is waiting."""
 BYTES_PER_WEIGHT = 4
+_LEAST_SECONDS = 1e-7  # what a difference of two noisy times may fall below
 
 Hops = Literal["ring", "tree"]
 
@@ -50,11 +50,12 @@ class Link:
         """The bandwidth."""
         return 1 / self.beta_seconds_per_byte
 
-    def all_reduce_seconds(self, size: float, ranks: int) -> float:
-        """Of the sum of ``size`` bytes over ``ranks`` devices; nothing for one."""
+    def all_reduce_seconds(self, size: float, ranks: int, messages: int = 1) -> float:
+        """Of the sum of ``size`` bytes over ``ranks`` devices, in so many messages; nothing for one."""
         if ranks == 1:
             return 0.0
-        return 2 * _hops(self.hops, ranks) * self.alpha_seconds + 2 * _share(ranks) * size * self.beta_seconds_per_byte
+        latency = messages * 2 * _hops(self.hops, ranks) * self.alpha_seconds
+        return latency + 2 * _share(ranks) * size * self.beta_seconds_per_byte
 
     def send_seconds(self, size: float) -> float:
         """Of one message."""
@@ -86,11 +87,13 @@ class Network:
 
     Args:
         gradient_bytes: of all its weights.
+        messages: that their sum goes in, as the engine packs them.
         longest_stage: share of a step's work that the longest of so many stages has; by their number.
         widest_edge_bytes: an example's activations at the widest cut between stages; by their number.
     """
 
     gradient_bytes: int
+    messages: int
     longest_stage: Mapping[int, float]
     widest_edge_bytes: Mapping[int, int]
 
@@ -134,7 +137,7 @@ class ScalingModel:
         own = batch // data
         compute = self.step.seconds(own) if pipeline == 1 else self._pipeline_seconds(own, pipeline, microbatches)
         gradients = self.network.gradient_bytes * self.network.longest_stage.get(pipeline, 1.0)
-        talk = self.link.all_reduce_seconds(gradients, data)
+        talk = self.link.all_reduce_seconds(gradients, data, self.network.messages)
         seconds = compute + talk
         rate, alone = batch / seconds, self.batch / self.step.seconds(self.batch)
         return Predicted(data, pipeline, batch, seconds, rate, rate / (data * pipeline * alone), talk / seconds)
@@ -178,8 +181,9 @@ def fit_link(timings: Mapping[int, Sequence[float]], ranks: int, hops: Hops, sou
         timings: seconds by bytes, of several rounds.
         ranks: over which they were summed.
     """
-    sizes = sorted(timings)
-    seconds = [lower_quartile(timings[size]) for size in sizes]
+    seconds_of = {size: max(statistics.median(seconds), _LEAST_SECONDS) for size, seconds in timings.items()}
+    sizes = sorted(seconds_of)
+    seconds = [seconds_of[size] for size in sizes]
     fixed, slope = _fit(sizes, seconds)
     alpha, beta = fixed / (2 * _hops(hops, ranks)), slope / (2 * _share(ranks))
     link = Link(alpha, beta, hops, source)

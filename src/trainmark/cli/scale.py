@@ -45,7 +45,7 @@ Examples:
   trainmark scale mnist-mlp512 --data-parallel 1,2             one copy, two copies
   trainmark scale mnist-cnn --data-parallel 1,2 --pipeline 1,2 --oversubscribe
   trainmark scale cifar10-cnn --weak --data-parallel 1,2,4,8 --device cuda:0
-  trainmark scale mnist-mlp512 --predict-only --link 5,25      another network: 5 µs, 25 GB/s
+  trainmark scale mnist-mlp512 --prediction only --link 5,25   another network: 5 µs, 25 GB/s
   trainmark scale mnist-cnn --data-parallel 1,2 --nnodes 2 --rdzv-endpoint node1:29400
                                                                the same on each of two machines
 
@@ -99,7 +99,13 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="N",
     help="Start all ranks again, from the beginning, so often when one fails.",
 )
-@click.option("--predict-only", is_flag=True, help="Measure a step and a message, predict, and run nothing.")
+@click.option(
+    "--prediction",
+    type=click.Choice(["first", "only", "none"]),
+    default="first",
+    show_default=True,
+    help="Measure a step and a message and predict before the runs, instead of them, or not at all.",
+)
 @click.option("--link", metavar="US,GBPS", help="Predict for messages of US µs and GBPS GB/s, instead of measuring.")
 @names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
 @names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
@@ -145,13 +151,14 @@ def command(**options: Any) -> int:
         tell(f"note: {notice}")
     store = Store(options["out"] / FOLDER)
     with store.locked():
-        prediction, unpredicted = _predict(plan, link, screen)
+        wanted = options["prediction"]
+        prediction, unpredicted = (None, "it was not asked for") if wanted == "none" else _predict(plan, link, screen)
         if prediction is not None:
             path = scale.write_down(prediction, plan, store.folder)
             if not options["as_json"]:
                 _show_prediction(prediction, scale.batch_of(plan))
             tell(f"The prediction stands in {path}.")
-        if options["predict_only"]:
+        if wanted == "only":
             records = []
         else:
             tell(_announcement(plan))
@@ -160,7 +167,7 @@ def command(**options: Any) -> int:
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     tell(f"Records: {store.folder}")
-    return OK if found.passed and (prediction is not None or not options["predict_only"]) else FAILED
+    return OK if found.passed and (prediction is not None or wanted != "only") else FAILED
 
 
 def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction | None, str | None]:

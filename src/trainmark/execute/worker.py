@@ -104,8 +104,8 @@ def train(request: Message, say: Callable[[Message], None], tick: Callable[[], N
     options = Options.from_data(request["options"])
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     backend = registry.load(request["backend"])
-    can = backend.capabilities()
     trainer = backend.trainer(workload, model, data, options)
+    can = backend.capabilities()  # not before: looking at devices would settle how many there are
     weights = _first_weights(request, model)
     if isinstance(trainer, Spread):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))

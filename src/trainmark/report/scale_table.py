@@ -102,7 +102,7 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     )
     if scaling.mode == "strong":
         yield (
-            "losses: the largest relative difference over all steps, of what rounding may do up to there, as one "
+            "losses: the largest relative difference in 100 steps, of what rounding may do up to there, as one "
             "device shows when its initial weights are nudged by one unit in the last place."
         )
 

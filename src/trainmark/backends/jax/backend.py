@@ -9,6 +9,8 @@ from typing import Any
 import jax
 import jax.extend
 import jaxlib
+import numpy as np
+from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
@@ -22,17 +24,21 @@ from trainmark.backends.base import (
     is_untested,
     require_support,
 )
+from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import Examination
 from trainmark.backends.jax import health
 from trainmark.backends.jax.fast import FastTrainer
 from trainmark.backends.jax.idiomatic import IdiomaticTrainer
 from trainmark.backends.jax.limits import JaxLimits
+from trainmark.backends.jax.spread import AXIS, JaxReduction, SpreadTrainer
 from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
+from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
 OLDEST, NEWEST = "0.5", "0.10"
+_ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
 
 class JaxBackend:
@@ -42,10 +48,11 @@ class JaxBackend:
         """Everything, on the devices that JAX sees."""
         untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
-        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), ALL_KINDS, packages, untested)
+        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), ALL_KINDS, packages, untested, "devices")
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""
+        self._set_up(options)
         require_support(self.capabilities(), workload, options)
         share = None if options.memory_fraction is None else str(options.memory_fraction)
         if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
@@ -53,9 +60,25 @@ class JaxBackend:
             # other trainers of this process hold would be forgotten, too.
             os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = share
             jax.extend.backend.clear_backends()
+        layout = options.layout
+        if layout is not None and layout.ranks > 1:
+            if layout.pipeline > 1 or options.style != "fast":
+                raise Unsupported("jax spreads copies in the style fast only", expected="one stage, --style fast")
+            return SpreadTrainer(workload, model, data, options, _mesh(options))
         device = _object(options.device)
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
         return kind(workload, model, data, options, device)
+
+    def reduction(self, options: Options) -> Reduction:
+        """Sums over the devices of this process."""
+        self._set_up(options)
+        return JaxReduction(_mesh(options))
+
+    def _set_up(self, options: Options) -> None:
+        """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""
+        if options.layout is not None and options.device == "cpu":
+            wanted = (f"--xla_force_host_platform_device_count={options.layout.ranks}", *_ONE_THREAD)
+            os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
     def parts(self, options: Options) -> frozenset[Part]:
         """``fast`` gathers its batches where they are; ``idiomatic`` hands NumPy arrays over, which are copied."""
@@ -85,6 +108,18 @@ def _devices() -> dict[Device, Any]:
             name = Device(f"cuda:{index}", device.device_kind, "accelerator", memory, ("fp32", "tf32", "bf16", "fp64"))
             found[name] = device
     return found
+
+
+def _mesh(options: Options) -> Mesh:
+    """As many devices as the layout has ranks, from that of ``options`` on."""
+    assert options.layout is not None
+    kind = "cpu" if options.device == "cpu" else "gpu"
+    found = jax.devices(kind)
+    if len(found) < options.layout.ranks:
+        raise AbsentDevice(
+            f"jax sees too few devices of {kind}", expected=str(options.layout.ranks), found=str(len(found))
+        )
+    return Mesh(np.array(found[: options.layout.ranks]), (AXIS,))
 
 
 def _object(device_id: str) -> Any:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.jax import chance, convolution
@@ -34,10 +35,10 @@ class FastTrainer(JaxTrainer):
         super().__init__(workload, pool_first(model), data, options, device, convolve)
         distorted = workload.input.distortions is not None
         images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
-        self._images, self._labels = self._put(images), self._put(data.train.labels.astype(np.int32))
+        self._images, self._labels = self._put_data(images), self._put_data(data.train.labels.astype(np.int32))
         # JAX's quickest generator; the distortions are few draws, but the default one is slow on every device.
         self._key = self._put(jax.random.key(options.seed, impl="unsafe_rbg"))
-        self._scan = jax.jit(self._scanned, donate_argnums=0)
+        self._scan = jax.jit(self._spread(self._scanned), donate_argnums=0)
         self._compiled: dict[tuple[int, ...], Any] = {}
         self._plan = EpochPlan((), None)
         self._order = np.zeros(0, np.int32)
@@ -62,8 +63,9 @@ class FastTrainer(JaxTrainer):
         for count, size in _stretches(self._plan.sizes[first : first + steps]):
             used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
             order = np.zeros((count, 0), np.int32) if self._plan.whole else self._order[used].reshape(count, size)
+            taken = jax.device_put(order, self._order_sharding)
             program = self._program(order.shape)
-            self._training, rows = program(self._training, self._images, self._labels, self._put(order), self._key)
+            self._training, rows = program(self._training, self._images, self._labels, taken, self._key)
             results.append(rows)
             self._examples_of_epoch += count * size
             for _ in range(count):
@@ -74,7 +76,7 @@ class FastTrainer(JaxTrainer):
     def _program(self, shape: tuple[int, ...]) -> Any:
         """The compiled scan over an order of ``shape``, ``[steps, batch]``; a batch of 0 takes the whole set."""
         if shape not in self._compiled:
-            order = jax.ShapeDtypeStruct(shape, np.int32, sharding=jax.sharding.SingleDeviceSharding(self._device))
+            order = jax.ShapeDtypeStruct(shape, np.int32, sharding=self._order_sharding)
             lowered = self._scan.lower(self._training, self._images, self._labels, order, self._key)
             self._compiled[shape] = lowered.compile()
         return self._compiled[shape]
@@ -95,6 +97,17 @@ class FastTrainer(JaxTrainer):
 
         training, rows = lax.scan(step, training, order)
         return training, rows
+
+    def _spread(self, scanned: Callable[..., Any]) -> Callable[..., Any]:
+        """``scanned`` on all devices there are: on the one."""
+        return scanned
+
+    @property
+    def _order_sharding(self) -> Any:
+        return jax.sharding.SingleDeviceSharding(self._device)
+
+    def _put_data(self, value: NDArray[Any]) -> Array:
+        return self._put(value)
 
     def _unsettled(self, training: Training) -> Training:
         """The same, but XLA may not know it: of weights that never change it would compute much before the loop."""

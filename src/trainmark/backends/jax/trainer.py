@@ -130,9 +130,14 @@ class JaxTrainer:
             return self._loss(outputs, y) + l2_loss, (l2_loss, outputs)
 
         (loss, (l2_loss, outputs)), gradients = jax.value_and_grad(total, has_aux=True)(training.weights)
+        gradients = self._shared(gradients)
         weights, optimizer = self._update(training.weights, training.optimizer, gradients, training.step)
         row = jnp.stack([value.astype(loss.dtype) for value in (loss, l2_loss, _hits(outputs, y))])
         return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
+
+    def _shared(self, gradients: Parameters) -> Parameters:
+        """What the update takes: the gradients of the one device."""
+        return gradients
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
         if self._workload.weight_average is None or self._optimizer is None:

@@ -95,7 +95,8 @@ def prepare(
     if spreads == "devices" and (question.pipeline != (1,) or question.rendezvous.nodes > 1):
         raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
     cores = len(usable_core_numbers())
-    settings = dataclasses.replace(request.settings, kind="scale", threads=_threads(request, question, side, cores))
+    threads = _threads(request, question, side, cores, processes=spreads == "processes")
+    settings = dataclasses.replace(request.settings, kind="scale", threads=threads)
     plain = _plain(workload, question)
     alike = [device for device in seen.devices if device.kind == "accelerator"]
     require_possible(question, side, plain, len(alike), cores, settings.threads or 1)
@@ -130,7 +131,7 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     shares = {batch if question.weak else max(1, batch // data) for data, _ in question.layouts} | {batch}
     step = calibrate.measure_step(plan.course, side, settings.threads, settings.seed, shares, tell, settings.timeout)
     stages = {stages for _, stages in question.layouts}
-    network = calibrate.network_of(lay_out(plan.workload), side, stages)
+    network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
     model = ScalingModel(step, link, network, batch)
     tell("done", 1.0)
     return Prediction(
@@ -210,11 +211,16 @@ def _one(able: Sequence[Side], request: Request) -> Side:
     return able[0]
 
 
-def _threads(request: Request, question: Question, side: Side, cores: int) -> int | None:
+def _threads(request: Request, question: Question, side: Side, cores: int, *, processes: bool) -> int | None:
     """Of every rank in every layout alike, so that more ranks are more hardware and nothing else differs."""
-    if request.settings.threads is not None or side.device != "cpu":
-        return request.settings.threads
-    return max(1, cores // question.most_ranks)
+    asked = request.settings.threads
+    if side.device != "cpu":
+        return asked
+    if not processes:
+        if asked not in (None, 1):
+            raise Unsupported(f"each of {side.backend}'s CPU devices has one thread", expected="--threads 1")
+        return 1
+    return asked or max(1, cores // question.most_ranks)
 
 
 def _plain(workload: Workload, question: Question) -> Workload:

@@ -25,6 +25,8 @@ _STEP_SECONDS, _STEP_ROUNDS = 6.0, 5
 _HALVINGS = 4
 _PATIENCE_SECONDS = 60.0
 _WIDE_WEIGHT_BYTES = {"fp64": 8}
+_BUCKET_BYTES = (2**20, 25 * 2**20)
+"""Of DDP, by default: the first one, and the others."""
 
 
 def measure_link(
@@ -110,7 +112,7 @@ def measure_step(
     return fit_step({size: seconds for size, seconds in measured.items() if seconds > 0})
 
 
-def network_of(model: Model, side: Side, stages: set[int]) -> Network:
+def network_of(model: Model, side: Side, stages: set[int], *, processes: bool) -> Network:
     """What the model needs to know of the network, for so many stages."""
     width = _WIDE_WEIGHT_BYTES.get(side.precision, BYTES_PER_WEIGHT)
     total = sum(plan.training_macs for plan in model.layers)
@@ -119,7 +121,21 @@ def network_of(model: Model, side: Side, stages: set[int]) -> Network:
         parts = cut(model, count)
         longest[count] = max(sum(plan.training_macs for plan in part) for part in parts) / total
         edges[count] = max((width * math.prod(part[-1].output_shape) for part in parts[:-1]), default=0)
-    return Network(width * model.parameters, longest, edges)
+    messages = _buckets(model, width) if processes else 1
+    return Network(width * model.parameters, messages, longest, edges)
+
+
+def _buckets(model: Model, width: int) -> int:
+    """Into how many DDP packs the gradients, last layer first; its first one is small, so that it can start early."""
+    limits, count, filled = iter(_BUCKET_BYTES), 0, 0
+    limit = next(limits)
+    for plan in reversed(model.weighted_layers):
+        kernel = math.prod(plan.kernel_shape or ())
+        for values in (plan.parameters - kernel, kernel):
+            filled += width * values
+            if filled >= limit:
+                count, filled, limit = count + 1, 0, next(limits, limit)
+    return count + (filled > 0)
 
 
 def _ask(python: Path, request: Message, threads: int | None, timeout: float | None) -> list[Message]:

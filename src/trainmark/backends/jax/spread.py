@@ -1,0 +1,108 @@
+"""Data parallelism over the devices of one process: one program for all of them, with their gradients averaged in it.
+
+``jax.sharding``'s way: a mesh of devices, batches cut along it, weights the same on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array, lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from trainmark.backends.base import Options, Steps
+from trainmark.backends.jax.fast import FastTrainer
+from trainmark.backends.jax.network import Parameters
+from trainmark.backends.jax.trainer import HITS
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+AXIS = "data"
+_EACH, _SAME = PartitionSpec(AXIS), PartitionSpec()
+
+
+class SpreadTrainer(FastTrainer):
+    """``fast`` on several devices."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, mesh: Mesh) -> None:
+        assert options.layout is not None
+        self._mesh, self._reduces = mesh, options.layout.reduces
+        self._whole = workload.batches.size == "full"
+        super().__init__(workload, model, data, options, mesh.devices[0])
+        self._device = NamedSharding(mesh, _SAME)
+
+    def read(self, results: Any) -> Steps:
+        """Results of the whole batches."""
+        whole = []
+        for part in results:
+            rows = np.asarray(part, np.float64).reshape(self._mesh.size, -1, 3)
+            means, hits = rows.mean(axis=0), rows.sum(axis=0)
+            whole.append(np.concatenate([means[:, :HITS], hits[:, HITS:]], axis=1))
+        return super().read(whole)
+
+    def settings(self) -> dict[str, Any]:
+        """JAX's switches, and over how many devices it is."""
+        return {**super().settings(), "mesh": self._mesh.size, "averages_gradients": self._reduces}
+
+    def device_peak_bytes(self) -> int | None:
+        """Of all devices together."""
+        peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._mesh.devices]
+        known = [peak for peak in peaks if peak is not None]
+        return sum(known) if len(known) == len(peaks) else None
+
+    def _shared(self, gradients: Parameters) -> Parameters:
+        return lax.pmean(gradients, AXIS) if self._reduces else gradients
+
+    def _spread(self, scanned: Callable[..., Any]) -> Callable[..., Any]:
+        data = _EACH if self._whole else _SAME
+        return over(self._mesh, scanned, (_SAME, data, data, PartitionSpec(None, AXIS), _SAME), (_SAME, _EACH))
+
+    @property
+    def _order_sharding(self) -> Any:
+        return NamedSharding(self._mesh, PartitionSpec(None, AXIS))
+
+    def _put(self, value: Any) -> Array:
+        return jax.device_put(value, NamedSharding(self._mesh, _SAME))
+
+    def _put_data(self, value: NDArray[Any]) -> Array:
+        return jax.device_put(value, NamedSharding(self._mesh, _EACH if self._whole else _SAME))
+
+
+class JaxReduction:
+    """See :class:`~trainmark.backends.collectives.Reduction`."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self._mesh = mesh
+        self._factors = self._put(np.ones((512 * mesh.size, 512), np.float32))
+        self._product = jax.jit(over(mesh, lambda x: x @ x, (_EACH,), _EACH))
+        self._sum = jax.jit(over(mesh, lambda x: lax.psum(x, AXIS), (_EACH,), _EACH))
+
+    def sums(self, size: int) -> Callable[[], object]:
+        """A sum of ``size`` bytes of every device."""
+        values = self._put(np.zeros(self._mesh.size * max(1, size // 4), np.float32))
+        return lambda: jax.block_until_ready(self._sum(values))
+
+    def compute(self) -> None:
+        """A matrix product on every device."""
+        jax.block_until_ready(self._product(self._factors))
+
+    def meet(self) -> None:
+        """There is one process, which waits for all devices anyway."""
+
+    def _put(self, values: NDArray[Any]) -> Array:
+        return jax.device_put(jnp.asarray(values), NamedSharding(self._mesh, _EACH))
+
+
+def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:
+    """``function`` on every device of ``mesh`` with its own part of what is cut along it."""
+    if hasattr(jax, "shard_map"):
+        return jax.shard_map(function, mesh=mesh, in_specs=taken, out_specs=given, check_vma=False)
+    from jax.experimental.shard_map import shard_map
+
+    return shard_map(function, mesh=mesh, in_specs=taken, out_specs=given, check_rep=False)
