@@ -25,9 +25,12 @@ from trainmark.execute.wire import Channel, Message, counter
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
+_HOST_VARIABLE = "TRAINMARK_HOST"
 _HELD = ("finished", "done", "failed")
 _TAIL_BYTES = 4_096
 _FAREWELL_SECONDS = 2.0
+_OVERDUE_SECONDS = 5.0
+"""How long an engine may take to notice that a rank has fallen; one that waits for a lost machine never does."""
 
 Say = Callable[[Message], None]
 
@@ -39,11 +42,13 @@ def launch(request: Message, say: Say, position_descriptor: int) -> None:
     if not isinstance(backend, Launching):
         raise Unsupported(f"{request['backend']} does not train on several processes", expected="the backend torch")
     rendezvous = Rendezvous(**request["rendezvous"])
+    os.environ[_HOST_VARIABLE] = " at ".join(filter(None, (socket.gethostname(), rendezvous.address)))
     if rendezvous.interface:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
     with tempfile.TemporaryDirectory(prefix="trainmark-ranks-") as folder:
-        relay = _Relay(Path(folder) / "line", request["request"], say, position_descriptor)
+        patience = _OVERDUE_SECONDS + (rendezvous.seconds if request["restarts"] else 0.0)
+        relay = _Relay(Path(folder) / "line", request["request"], say, position_descriptor, patience)
         logs = Path(folder) / "logs"
         logs.mkdir()
         with relay.listening():
@@ -70,16 +75,26 @@ def answer(address: str) -> tuple[Channel, Callable[[], None]]:
     channel = Channel(line)
     place = {name: int(os.environ[name.upper()]) for name in ("rank", "local_rank", "world_size")}
     attempt = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
-    channel.send({"event": "hello", **place, "pid": os.getpid(), "host": socket.gethostname(), "attempt": attempt})
+    channel.send({"event": "hello", **place, "host": host_name(), "attempt": attempt})
     _, (descriptor,), _, _ = socket.recv_fds(line, 1, 1)
     return channel, counter(descriptor)
 
 
-class _Relay:
-    """Listens to the ranks of this machine."""
+def host_name() -> str:
+    """This machine, as the others may know it."""
+    return os.environ.get(_HOST_VARIABLE) or socket.gethostname()
 
-    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int) -> None:
-        self.address = address
+
+class _Relay:
+    """Listens to the ranks of this machine.
+
+    Args:
+        patience: seconds that the engine has to do something about a rank that fell; then it is given up.
+    """
+
+    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int, patience: float) -> None:
+        self.address, self._patience = address, patience
+        self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}
         self._request, self._say, self._position = request, say, position_descriptor
         self._speaking = threading.Lock()
@@ -94,7 +109,11 @@ class _Relay:
             door.bind(str(self.address))
             door.listen()
             threading.Thread(target=self._open_to_all, args=(door,), daemon=True).start()
-            yield
+            try:
+                yield
+            finally:
+                with self._speaking:
+                    self._calm_down()
         for reader in self._readers:
             reader.join(_FAREWELL_SECONDS)
 
@@ -116,6 +135,7 @@ class _Relay:
     def _hear_out(self, line: socket.socket) -> None:
         channel = Channel(line)
         place: Message = {}
+        last = None
         with line, contextlib.suppress(OSError):  # a rank that dies while it is spoken to has its end told by others
             while (messages := channel.receive()) is not None:
                 for message in messages:
@@ -123,6 +143,29 @@ class _Relay:
                         place = message
                         self._greet(line, channel, place)
                     self._pass_on(place, message)
+                    last = message["event"]
+        if place and last not in ("done", "diverged"):
+            with self._speaking:
+                self._worry(place)
+
+    def _worry(self, place: Message) -> None:
+        """A rank fell: if the engine does nothing about it, somebody must."""
+        if self._overdue is None and place["attempt"] == self._attempt:
+            self._overdue = threading.Timer(self._patience, self._give_up, args=(place["rank"],))
+            self._overdue.daemon = True
+            self._overdue.start()
+
+    def _calm_down(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self, rank: int) -> None:
+        """The engine hangs, so the parent is told to end this process."""
+        with self._speaking:
+            reason = f"rank {rank}: {self.reasons.get(rank, 'died without a word')}"
+            self._say({"event": "failed", "reason": reason, "rank": rank})
+            self._say({"event": "done"})
 
     def _greet(self, line: socket.socket, channel: Channel, place: Message) -> None:
         with contextlib.ExitStack() as stack:
@@ -139,6 +182,7 @@ class _Relay:
             if place["attempt"] > self._attempt:
                 self._attempt, self._held = place["attempt"], []
                 self.reasons.clear()
+                self._calm_down()
                 self._say({"event": "restarted", "attempt": self._attempt})
             if message["event"] == "failed":
                 self.reasons[place["rank"]] = message["reason"]

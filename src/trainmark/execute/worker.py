@@ -336,7 +336,7 @@ def _facts(request: Message, can: Capabilities, data_sha256: str, weights: Weigh
     """What all ranks must have alike to train one thing."""
     told = {name: request[name] for name in ("workload", "options", "inject_order")}
     return {
-        "host": socket.gethostname(),
+        "host": ranks.host_name(),
         "trainmark": __version__,
         "Python": platform.python_version(),
         "NumPy": np.__version__,

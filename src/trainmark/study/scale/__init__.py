@@ -156,12 +156,21 @@ def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
 
 
 def measure(plan: Plan, store: Store, observer: Observer, *, resume: bool = False) -> list[Record]:
-    """Run what is planned; with ``resume`` only what has no record in ``store``, and all of it is returned."""
+    """Run what is planned; with ``resume`` only what has no record in ``store``, and all of it is returned.
+
+    With several machines the first failure ends it: the others may be at another run by now.
+    """
     earlier = store.read_all() if resume else []
     left = list(plans.remaining(plan.tasks, earlier)) if resume else plan.tasks
     planned = {task.first.identity for task in plan.tasks}
     known = [record for record in earlier if record.outcome.status == "ok" and plans.identity_of(record) in planned]
-    return known + execute(left, plan.seen, store, observer, look_around)
+    together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
+    found: list[Record] = []
+    for some in together:
+        found += execute(some, plan.seen, store, observer, look_around)
+        if any(record.outcome.status != "ok" for record in found):
+            break
+    return known + found
 
 
 def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]) -> Scaling:
