@@ -1,0 +1,240 @@
+"""One training on several processes, for real: gloo, torchrun's launcher, ranks that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.end_to_end.command import CommandLine, measured_processes
+from trainmark.analysis.parity import Curve, judge, relative_difference
+from trainmark.backends.layout import Layout
+from trainmark.data.locate import Located
+from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.execute.probe import THIS, Seen, probe
+from trainmark.execute.scheduler import execute
+from trainmark.execute.wire import Message
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.study.parity import rounding_of
+from trainmark.workload import catalog
+
+STEPS = 100
+SUMS = '''
+"""PyTorch whose copies add their gradients up instead of averaging them."""
+
+import torch.distributed as dist
+
+from trainmark.backends.torch.backend import TorchBackend
+
+
+def add_up(_, bucket):
+    return dist.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda done: done.value()[0])
+
+
+class Sums(TorchBackend):
+    def trainer(self, workload, model, data, options):
+        trainer = super().trainer(workload, model, data, options)
+        trainer._forward.register_comm_hook(None, add_up)
+        return trainer
+'''
+
+
+class Watching:
+    """Calls ``seen`` with every message of a run."""
+
+    def __init__(self, seen: Any = lambda _: None) -> None:
+        self.heard = seen
+
+    def task_started(self, task: Any) -> None: ...
+    def run_started(self, run: Any, replayed: bool) -> None: ...
+    def counted(self, steps: int) -> None: ...
+    def sampled(self, rows: Any, gpu: int | None) -> None: ...
+    def recorded(self, record: Record) -> None: ...
+    def task_ended(self, task: Any) -> None: ...
+
+
+@cache
+def asked(backend: str) -> Seen:
+    return probe(THIS, backend)
+
+
+@pytest.fixture
+def train(drawn: Located, tmp_path: Path) -> Any:
+    """Train on a layout, in float64 unless told otherwise; returns the records of the ranks, and of the whole."""
+
+    def train(
+        layout: Layout,
+        *,
+        backend: str = "torch",
+        seen: Seen | None = None,
+        workload: str = "mnist-mlp128",
+        steps: int = STEPS,
+        restarts: int = 0,
+        watch: Any = lambda _: None,
+    ) -> list[Record]:
+        seen = seen or asked(backend)
+        plain = catalog.find(workload).deterministic()
+        course = Course(plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1)
+        side = Side(backend, "fast", "cpu", THIS, "fp64", seen.can.version if seen.can else None)
+        spread = Spreading(layout, restarts=restarts, processes=backend != "jax")
+        run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", None, spread)
+        store = Store(tmp_path / layout.title)
+        return execute([Task((run,))], {(backend, "default"): seen}, store, Watching(watch))
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def losses_of_one() -> dict[str, list[float]]:
+    """Filled by the first test that needs them."""
+    return {}
+
+
+@pytest.fixture
+def one(train: Any, losses_of_one: dict[str, list[float]]) -> Any:
+    """Losses of one device."""
+
+    def one(backend: str = "torch") -> list[float]:
+        if backend not in losses_of_one:
+            (alone,) = train(Layout(), backend=backend)
+            assert alone.outcome.status == "ok"
+            losses_of_one[backend] = alone.step_losses
+        return losses_of_one[backend]
+
+    return one
+
+
+def largest_difference(a: list[float], b: list[float]) -> float:
+    assert len(a) == len(b) == STEPS
+    return float(relative_difference(a, b).max())
+
+
+@pytest.mark.parametrize("layout", [Layout(2), Layout(1, 2, 4), Layout(2, 2, 4)], ids=lambda layout: layout.title)
+def test_several_processes_compute_what_one_does(train: Any, one: Any, layout: Layout) -> None:
+    *ranks, whole = train(layout)
+    assert whole.outcome.status == "ok"
+    assert largest_difference(whole.step_losses, one()) < 1e-9
+    assert [record.group.rank for record in ranks] == list(range(layout.ranks))
+    assert all(record.step_losses == whole.step_losses for record in ranks)
+    assert whole.final.test_accuracy is not None and whole.final.test_accuracy > 0.3
+    assert all(epoch.seconds > 0 and epoch.steps == 50 for epoch in whole.epochs)
+    assert whole.threads == 1
+    assert whole.backend.settings["collectives"] == "gloo"
+
+
+def test_devices_of_one_process_compute_what_one_does(train: Any, one: Any) -> None:
+    (whole,) = train(Layout(2), backend="jax")
+    assert whole.outcome.status == "ok"
+    assert whole.backend.settings["mesh"] == 2
+    assert largest_difference(whole.step_losses, one("jax")) < 1e-9
+
+
+def test_gradients_that_are_summed_instead_of_averaged_are_caught(
+    train: Any, one: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = tmp_path / "plugin"
+    (plugin / "sums-1.0.dist-info").mkdir(parents=True)
+    (plugin / "sums.py").write_text(SUMS)
+    (plugin / "sums-1.0.dist-info" / "entry_points.txt").write_text("[trainmark.backends]\nsums = sums:Sums\n")
+    (plugin / "sums-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: sums\nVersion: 1.0\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), os.environ.get("PYTHONPATH", "")]))
+    whole = train(Layout(2), backend="sums", seen=asked("torch"))[-1]
+    assert whole.outcome.status == "ok"
+    pair = judge(Curve("two", whole.step_losses, []), Curve("one", one(), []), rounding_of("fp64"))
+    assert not pair.passed
+    assert pair.parts_at_step == 1  # the first loss is of weights that no gradient has touched
+
+
+def ranks_of_this_process() -> Iterable[psutil.Process]:
+    ours = {child.pid for child in psutil.Process().children(recursive=True)}
+    return (process for process in measured_processes() if process.pid in ours and "--rank" in process.cmdline())
+
+
+class Killer:
+    """Kills rank 1 when the first epoch is over, once."""
+
+    def __init__(self) -> None:
+        self.killed_at: float | None = None
+
+    def __call__(self, message: Message) -> None:
+        if self.killed_at is None and message["event"] == "epoch":
+            victim = next(process for process in ranks_of_this_process() if process.environ()["RANK"] == "1")
+            victim.send_signal(signal.SIGKILL)
+            self.killed_at = time.monotonic()
+
+
+def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
+    killer = Killer()
+    first, second, whole = train(Layout(2), steps=10**6, watch=killer)
+    assert killer.killed_at is not None
+    assert time.monotonic() - killer.killed_at < 30
+    assert whole.outcome.status == "failed"
+    assert whole.outcome.reason.startswith("rank 1 was killed by SIGKILL")
+    assert first.outcome.reason == "ended with rank 1, which failed first"
+    assert second.outcome.reason == whole.outcome.reason
+    assert whole.epochs  # what was heard before is kept
+    assert not list(ranks_of_this_process())
+
+
+def test_a_killed_rank_is_started_again_where_that_was_asked_for(train: Any, one: Any) -> None:
+    killer = Killer()
+    *_, whole = train(Layout(2), restarts=1, watch=killer)
+    assert killer.killed_at is not None
+    assert whole.outcome.status == "ok"
+    assert whole.group.spread is not None and whole.group.spread.restarts == 1
+    assert largest_difference(whole.step_losses, one()) < 1e-9
+
+
+def test_the_command_line(command: CommandLine) -> None:
+    arguments = ["--dataset", "synthetic-digits", "--out", str(command.out), "--json"]
+    code, out, err = command.run(
+        "scale", "mnist-mlp128", "--backend", "torch", "--data-parallel", "2", "--repeats", "1", "--steps", "100",
+        "--threads", "1", "--prediction", "none", *arguments,
+    )  # fmt: skip
+    assert code == 0, err
+    found = json.loads(out)
+    one, two = found["layouts"]
+    assert (one["ranks"], two["ranks"], found["threads"], found["mode"]) == (1, 2, 1, "strong")
+    assert two["agreement"]["passed"] and two["agreement"]["steps"] == 100
+    assert 0 < two["agreement"]["largest_difference"] <= two["agreement"]["tolerance"] < 0.01
+    assert 0 < two["efficiency"]["value"] < 2
+    assert -1 < two["communication"]["value"] < 1
+    again, out, err = command.run(
+        "scale", "mnist-mlp128", "--backend", "torch", "--data-parallel", "2", "--repeats", "1", "--steps", "100",
+        "--threads", "1", "--prediction", "none", "--resume", *arguments,
+    )  # fmt: skip
+    assert (again, json.loads(out)["layouts"]) == (0, found["layouts"]), err  # nothing was left to do
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--data-parallel", "64"], "64 ranks of 1 thread need 64 cores"),
+        (["--data-parallel", "3", "--oversubscribe"], "a batch of 100 can't be shared by 3 copies"),
+        (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
+        (["--nnodes", "2"], "2 machines need a place to meet"),
+        (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
+        (["--backend", "numpy"], "numpy does not spread a training over several devices"),
+        (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax spreads copies over the devices of one"),
+        (["--link", "5"], "--link '5' can't be read: expected microseconds and GB/s"),
+        (["--data-parallel", "1", "--device", "cuda:0"], "does not see the device 'cuda:0'"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_bad_input(command: CommandLine, arguments: list[str], text: str) -> None:
+    if not any(word == "--backend" for word in arguments):
+        arguments = ["--backend", "torch", *arguments]
+    code, _, err = command.run(
+        "scale", "mnist-mlp128", "--dataset", "synthetic-digits", "--out", str(command.out), *arguments
+    )
+    assert code == 2
+    assert text in err

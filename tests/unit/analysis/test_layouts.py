@@ -1,0 +1,144 @@
+"""What the records of a scale plan say, with made-up records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tests.records import WARM_UP, a_record
+from trainmark.analysis.layouts import results
+from trainmark.analysis.parity import Rounding
+from trainmark.analysis.scaling_model import Predicted
+from trainmark.record.record import Group, Outcome, Record, Spread
+
+FP32 = Rounding(2.0**-23)
+STEPS = 20
+
+
+def of_layout(
+    data: int,
+    pipeline: int = 1,
+    *,
+    seconds: float = 1.0,
+    round: int = 0,
+    losses: Sequence[float] = (2.0, 1.0),
+    apart: bool = False,
+    nudge: int | None = None,
+    rank: int | None = None,
+    **changes: Any,
+) -> Record:
+    """A run whose stretches take so many seconds."""
+    spread = Spread(data, pipeline, all_reduce=not apart)
+    group = Group("plan", "plan", "scale", rank=rank, world=data * pipeline, trial=nudge, spread=spread)
+    record = a_record(
+        workload="mnist-mlp512", seconds=(WARM_UP, seconds, seconds), round=round, step_losses=list(losses), **changes
+    )
+
+    epochs = [structs.replace(epoch, steps=STEPS, examples=STEPS * 128) for epoch in record.epochs]
+    tail = f"{data}{pipeline}{apart}{nudge}{rank}"
+    return structs.replace(record, id=f"{record.id}-{tail}", group=group, epochs=epochs)
+
+
+def test_efficiency_is_paired_within_rounds() -> None:
+    # the second round is twice as slow for both, which changes nothing
+    records = [
+        of_layout(data, seconds=seconds * (1 + round), round=round)
+        for round in range(3)
+        for data, seconds in ((1, 1.0), (2, 0.8))
+    ]
+    one, two = results(records, {}, FP32)
+    assert (one.data, two.data) == (1, 2)
+    assert one.efficiency is not None and one.efficiency.value == pytest.approx(1.0)
+    assert two.efficiency is not None and two.efficiency.value == pytest.approx(1 / (2 * 0.8))
+    assert two.efficiency.low == pytest.approx(two.efficiency.high)
+    assert two.step_seconds is not None and two.step_seconds.value == pytest.approx(1.6 / STEPS)
+    assert two.samples_per_second is not None and two.samples_per_second.value == pytest.approx(128 * STEPS / 1.6)
+
+
+def test_communication_is_what_goes_without_it() -> None:
+    records = [
+        record
+        for round in range(3)
+        for record in (
+            of_layout(1, round=round),
+            of_layout(2, seconds=1.0, round=round),
+            of_layout(2, seconds=0.6, round=round, apart=True),
+        )
+    ]
+    _, two = results(records, {}, FP32)
+    assert two.communication is not None and two.communication.value == pytest.approx(0.4)
+    assert two.runs == 3
+
+
+def test_one_device_has_no_communication() -> None:
+    (one,) = results([of_layout(1)], {}, FP32)
+    assert one.communication is None
+    assert one.agreement is None
+
+
+@pytest.mark.parametrize(("loss", "passed"), [(1.0, True), (1.0 + 5e-7, True), (1.0 + 2e-6, False)])
+def test_losses_are_held_to_what_rounding_may_do(loss: float, passed: bool) -> None:
+    records = [of_layout(1), of_layout(2, losses=(2.0, loss))]
+    _, two = results(records, {}, FP32)
+    assert two.agreement is not None
+    assert two.agreement.passed is passed
+    assert two.agreement.parts_at_step == (None if passed else 1)
+
+
+def test_nudges_of_the_one_device_widen_the_tolerance() -> None:
+    records = [of_layout(1), of_layout(1, nudge=1, losses=(2.0, 1.001)), of_layout(2, losses=(2.0, 1.002))]
+    one, two = results(records, {}, FP32)
+    assert one.runs == 1
+    assert two.agreement is not None and two.agreement.passed
+    assert two.agreement.tolerance == pytest.approx(3 * 0.001 / 1.001)
+
+
+def test_nudges_of_another_seed_tell_nothing() -> None:
+    records = [of_layout(1), of_layout(1, nudge=1, losses=(2.0, 1.5), seed=9), of_layout(2, losses=(2.0, 1.002))]
+    _, two = results(records, {}, FP32)
+    assert two.agreement is not None and not two.agreement.passed
+
+
+def test_a_run_without_sums_is_never_taken_for_the_training() -> None:
+    _, two = results([of_layout(1), of_layout(2), of_layout(2, apart=True, losses=(2.0, 5.0))], {}, FP32)
+    assert two.agreement is not None and two.agreement.passed
+
+
+def test_records_of_single_ranks_are_passed_over() -> None:
+    records = [of_layout(1), of_layout(2), of_layout(2, rank=0, seconds=9.0), of_layout(2, rank=1, seconds=9.0)]
+    _, two = results(records, {}, FP32)
+    assert two.runs == 1
+
+
+def test_only_the_first_hundred_steps_are_held_against_each_other() -> None:
+    records = [of_layout(1, losses=[1.0] * 101), of_layout(2, losses=[1.0] * 100 + [7.0])]
+    _, two = results(records, {}, FP32)
+    assert two.agreement is not None and two.agreement.passed and two.agreement.steps == 100
+
+
+def test_a_failed_layout_keeps_its_reason() -> None:
+    failed = of_layout(2, status="failed", outcome=Outcome("failed", "rank 1 was killed by SIGKILL"))
+    _, two = results([of_layout(1), failed], {}, FP32)
+    assert (two.runs, two.failed, two.efficiency, two.step_seconds) == (0, 1, None, None)
+    assert two.reason == "failed: rank 1 was killed by SIGKILL"
+    assert two.batch == 128
+
+
+def test_the_error_of_a_prediction() -> None:
+    predicted = Predicted(2, 1, 128, 0.04, 3200.0, 0.6, 0.1)
+    _, two = results([of_layout(1), of_layout(2, seconds=1.0)], {(2, 1): predicted}, FP32)
+    assert two.predicted == predicted
+    assert two.prediction_error == pytest.approx(0.04 / 0.05 - 1)
+
+
+def test_a_batch_that_grows_has_other_losses() -> None:
+    _, two = results([of_layout(1), of_layout(2, losses=(9.0, 9.0))], {}, None)
+    assert two.agreement is None
+
+
+def test_layouts_come_fewest_devices_first() -> None:
+    found = results([of_layout(2, 2), of_layout(1, 2), of_layout(2), of_layout(1)], {}, FP32)
+    assert [(each.data, each.pipeline) for each in found] == [(1, 1), (1, 2), (2, 1), (2, 2)]

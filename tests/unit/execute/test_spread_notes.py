@@ -1,0 +1,95 @@
+"""Records of a run on several processes, from made-up messages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmark.backends.layout import Layout
+from trainmark.data.locate import Located
+from trainmark.execute.here import look_around
+from trainmark.execute.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.probe import THIS, Seen
+from trainmark.execute.spread_notes import SpreadNotes
+from trainmark.record.record import Outcome
+from trainmark.workload import catalog
+
+DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000)
+EPOCH = {
+    "event": "epoch", "index": 0, "start": 1.0, "seconds": 2.0, "steps": 2, "examples": 256, "losses": [2.0, 1.0],
+    "l2_losses": None, "log": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def notes() -> SpreadNotes:
+    course = Course(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
+    side = Side("torch", "fast", "cuda:0", THIS)
+    spread = Spreading(Layout(data=2))
+    run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", None, spread)
+    return SpreadNotes(run, Seen("torch", THIS), look_around(), None, "token")
+
+
+def say(notes: SpreadNotes, rank: int, *messages: dict[str, Any]) -> None:
+    for message in messages:
+        notes.hear({"event": "rank", "rank": rank, "message": message})
+        if rank == 0 and message["event"] not in ("hello", "finished"):
+            notes.hear(message)
+
+
+def hello(rank: int, host: str = "a") -> dict[str, Any]:
+    return {"event": "hello", "rank": rank, "local_rank": rank, "host": host}
+
+
+def finished(rank: int) -> dict[str, Any]:
+    return {"event": "finished", "settings": {}, "unchanged_weights": [], "host_peak_bytes": 100 + rank,
+            "device_peak_bytes": None}  # fmt: skip
+
+
+def test_each_rank_has_a_record_and_the_whole_comes_last(notes: SpreadNotes) -> None:
+    for rank in (1, 0):
+        say(notes, rank, hello(rank), EPOCH, finished(rank))
+    notes.hear(finished(0))
+    first, second, whole = notes.records(Outcome("ok"))
+    assert [record.group.rank for record in (first, second, whole)] == [0, 1, None]
+    assert {record.group.world for record in (first, second, whole)} == {2}
+    assert [record.device.id for record in (first, second, whole)] == ["cuda:0", "cuda:1", "cuda:0"]
+    assert len({record.id for record in (first, second, whole)}) == 3
+    assert whole.step_losses == second.step_losses == [2.0, 1.0]
+    assert (whole.memory.host_peak_bytes, whole.memory.device_peak_bytes) == (201, None)
+    assert whole.group.spread is not None and (whole.group.spread.data, whole.group.spread.host) == (2, None)
+    assert second.group.spread is not None and second.group.spread.host == "a"
+
+
+def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: SpreadNotes) -> None:
+    for rank in (0, 1):
+        say(notes, rank, hello(rank))
+    notes.hear({"event": "failed", "reason": "rank 1 was killed by SIGKILL", "rank": 1})
+    outcome = Outcome("failed", "rank 1 was killed by SIGKILL", stderr_tail="words")
+    first, second, whole = notes.records(outcome)
+    assert first.outcome == Outcome("failed", "ended with rank 1, which failed first")
+    assert second.outcome == Outcome("failed", "rank 1 was killed by SIGKILL")
+    assert whole.outcome == outcome
+
+
+def test_the_whole_is_told_where_rank_0_is(notes: SpreadNotes) -> None:
+    say(notes, 1, hello(1, "b"))
+    assert [record.group.rank for record in notes.records(Outcome("ok"))] == [1]
+
+
+def test_a_run_whose_ranks_never_came_has_a_record_all_the_same(notes: SpreadNotes) -> None:
+    (whole,) = notes.records(Outcome("failed", "the machines did not find each other"))
+    assert whole.group.rank is None
+
+
+def test_a_restart_forgets_what_was_before_and_is_counted(notes: SpreadNotes) -> None:
+    for rank in (0, 1):
+        say(notes, rank, hello(rank), EPOCH)
+    notes.hear({"event": "restarted", "attempt": 1})
+    for rank in (0, 1):
+        say(notes, rank, hello(rank), EPOCH, finished(rank))
+    records = notes.records(Outcome("ok"))
+    assert [len(record.epochs) for record in records] == [1, 1, 1]
+    assert [record.group.spread.restarts for record in records if record.group.spread] == [1, 1, 1]

@@ -1,0 +1,157 @@
+"""Which layouts can be run, in which order, with what: the sides and the data are given."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from trainmark.analysis.parity import NUDGES
+from trainmark.backends.layout import Rendezvous
+from trainmark.data.locate import Located
+from trainmark.errors import Unsupported, UsageError
+from trainmark.execute.plan import Settings, Side, Task
+from trainmark.execute.probe import THIS
+from trainmark.study.scale.calibrate import _buckets, network_of
+from trainmark.study.scale.layouts import Question, courses, microbatches_of, require_possible, tasks
+from trainmark.workload import catalog
+from trainmark.workload.model import lay_out
+from trainmark.workload.reduce import with_batch
+
+CPU = Side("torch", "fast", "cpu", THIS)
+CUDA = dataclasses.replace(CPU, device="cuda:0")
+WORKLOAD = with_batch(catalog.find("mnist-mlp512").deterministic(), 128)
+FULL = catalog.find("mnist-mlp32")
+DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000)
+
+
+def planned(question: Question) -> list[Task]:
+    return tasks(question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True)
+
+
+def test_one_device_is_always_among_the_layouts_and_first() -> None:
+    question = Question(data=(4, 2), pipeline=(2, 1))
+    assert question.layouts == ((1, 1), (2, 1), (2, 2), (4, 1), (4, 2))
+
+
+@pytest.mark.parametrize(
+    ("question", "side", "text"),
+    [
+        (Question(data=(4,)), CPU, "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe"),
+        (Question(data=(2,)), CUDA, "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like"),
+        (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL refuses"),
+        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*--batch-size 129, or --weak"),
+        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 pieces"),
+        (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
+        (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
+    ],
+)
+def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        require_possible(question, side, WORKLOAD, devices=1, cores=2, threads=1)
+
+
+def test_a_network_with_too_few_layers_for_its_stages() -> None:
+    with pytest.raises(Unsupported, match="can't be cut into 4 stages"):
+        require_possible(Question(pipeline=(4,), oversubscribe=True), CPU, WORKLOAD, 1, 2, 1)
+
+
+def test_a_whole_dataset_can_not_grow() -> None:
+    with pytest.raises(UsageError, match="takes the whole dataset, so its batch can't grow"):
+        require_possible(Question(weak=True), CPU, FULL, 1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        Question(data=(1, 2)),
+        Question(data=(1, 2, 4), oversubscribe=True),
+        Question(data=(3,), weak=True, oversubscribe=True),
+        Question(data=(2, 4), rendezvous=Rendezvous(nodes=2)),
+    ],
+)
+def test_what_can_be_run_is_not_refused(question: Question) -> None:
+    require_possible(question, CPU, WORKLOAD, devices=1, cores=2, threads=1)
+
+
+def test_rounds_take_every_layout_with_and_without_its_sum() -> None:
+    found = [task.first for task in planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))]
+    titles = [(run.round, run.spread.title, run.nudge) for run in found if run.spread]
+    layouts = ["1×1", "1×2", "2×1", "2×1, nothing averaged", "2×2", "2×2, nothing averaged"]
+    nudges = [(0, "1×1", number) for number in range(1, 1 + NUDGES)]
+    expected = [(0, "1×1", None), *nudges, *((0, layout, None) for layout in layouts[1:])]
+    assert titles == expected + [(1, layout, None) for layout in layouts]
+
+
+def test_a_round_is_one_seed_for_all_layouts() -> None:
+    runs = [task.first for task in planned(Question(data=(1, 2), repeats=3))]
+    assert {(run.round, run.seed) for run in runs} == {(0, 1), (1, 2), (2, 3)}
+
+
+def test_every_run_meets_under_a_name_of_its_own() -> None:
+    names = [task.first.spread.rendezvous.name for task in planned(Question(repeats=2)) if task.first.spread]
+    assert len(set(names)) == len(names)
+
+
+def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
+    runs = planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))
+    assert len({task.first.identity for task in runs}) == len(runs)
+
+
+def test_one_device_is_told_of_no_launch_and_several_are() -> None:
+    alone, *_, several = [task.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
+    assert (alone["event"], alone["options"]["layout"]["data"]) == ("train", 1)
+    assert (several["event"], several["ranks"]) == ("launch", 2)
+    assert several["request"]["inject_order"] is True
+    assert several["request"]["options"]["layout"]["reduces"] is True
+
+
+def test_the_ranks_of_several_machines_are_shared() -> None:
+    place = Rendezvous(nodes=2, endpoint="a:1")
+    launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].request(0.0, [None])
+    assert (launch["ranks"], launch["rendezvous"]["endpoint"]) == (2, "a:1")
+
+
+def test_weak_grows_the_batch_and_strong_does_not() -> None:
+    strong = courses(Question(data=(1, 4)), WORKLOAD, DATA)
+    weak = courses(Question(data=(1, 4), weak=True), WORKLOAD, DATA)
+    assert [course.workload.batches.size for course in strong.values()] == [128, 128]
+    assert [course.workload.batches.size for course in weak.values()] == [128, 512]
+    assert strong[1].workload.step_fingerprint == strong[4].workload.step_fingerprint
+
+
+def test_a_step_of_the_whole_dataset_makes_stretches_all_the_same() -> None:
+    schedule = courses(Question(data=(1,), steps=60), FULL, DATA)[1].workload.schedule
+    assert (schedule.steps, schedule.steps_per_epoch, schedule.dataset_repeats) == (60, 10, 10)
+
+
+def test_a_batch_larger_than_the_dataset_is_refused() -> None:
+    with pytest.raises(UsageError, match="too few examples"):
+        courses(Question(data=(1,)), with_batch(WORKLOAD, 100_000), DATA)
+
+
+@pytest.mark.parametrize(("batch", "data", "expected"), [(128, 1, 4), (126, 2, 3), (10, 2, 1), (128, 4, 4)])
+def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: int) -> None:
+    assert microbatches_of(Question(), with_batch(WORKLOAD, batch), data, 2) == expected
+
+
+def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
+    assert microbatches_of(Question(microbatches=8), WORKLOAD, 1, 1) == 1
+
+
+def test_gradients_are_packed_as_ddp_does() -> None:
+    # 10·512 and 512·512 weights fill the first MiB; what is left of 2.7 MB goes together
+    assert _buckets(lay_out(WORKLOAD), 4) == 2
+    assert _buckets(lay_out(FULL), 4) == 1
+
+
+def test_a_network_for_the_model() -> None:
+    network = network_of(lay_out(WORKLOAD), CPU, {1, 2}, processes=True)
+    assert network.gradient_bytes == 4 * 669_706
+    assert network.longest_stage[1] == 1.0
+    assert 0.5 <= network.longest_stage[2] < 1.0
+    assert network.widest_edge_bytes == {1: 0, 2: 4 * 512}
+    assert network_of(
+        lay_out(WORKLOAD), dataclasses.replace(CPU, precision="fp64"), {1}, processes=True
+    ).gradient_bytes == (8 * 669_706)

@@ -1,0 +1,60 @@
+"""A network cut into stages: nothing lost, nothing twice, the longest as short as can be."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from trainmark.errors import Unsupported
+from trainmark.workload import catalog
+from trainmark.workload.model import Model, lay_out
+from trainmark.workload.stages import cut
+
+
+def cuttings() -> list[tuple[str, int]]:
+    return [
+        (name, count)
+        for name in catalog.names()
+        for count in range(1, 1 + len(lay_out(catalog.find(name)).weighted_layers))
+    ]
+
+
+def cost(stage: tuple) -> int:
+    return sum(plan.training_macs for plan in stage)
+
+
+@pytest.mark.parametrize(("name", "count"), cuttings())
+def test_every_layer_is_in_one_stage_and_every_stage_has_weights(name: str, count: int) -> None:
+    model = lay_out(catalog.find(name))
+    stages = cut(model, count)
+    assert len(stages) == count
+    assert tuple(itertools.chain.from_iterable(stages)) == model.layers
+    assert all(any(plan.kernel_shape for plan in stage) for stage in stages)
+
+
+@pytest.mark.parametrize(("name", "count"), cuttings())
+def test_no_other_cut_between_layers_has_a_shorter_longest_stage(name: str, count: int) -> None:
+    model = lay_out(catalog.find(name))
+    longest = max(map(cost, cut(model, count)))
+    for edges in itertools.combinations(range(1, len(model.layers)), count - 1):
+        parts = [model.layers[a:b] for a, b in itertools.pairwise((0, *edges, len(model.layers)))]
+        if all(any(plan.kernel_shape for plan in part) for part in parts):
+            assert longest <= max(map(cost, parts))
+
+
+def test_what_has_no_weights_stays_with_the_layer_before_it() -> None:
+    first, second = cut(lay_out(catalog.find("mnist-mlp128")), 2)
+    assert first[-1].layer.kind == "relu"
+    assert second[0].kernel_shape is not None
+
+
+def test_more_stages_than_layers_with_weights_are_refused() -> None:
+    model = lay_out(catalog.find("mnist-mlp512"))
+    with pytest.raises(Unsupported, match="can't be cut into 4 stages: expected at most 3"):
+        cut(model, 4)
+
+
+def test_a_network_of_one_layer_is_one_stage() -> None:
+    model = lay_out(catalog.find("mnist-mlp32"))
+    assert cut(Model(model.input_shape, model.layers), 1) == (model.layers,)
