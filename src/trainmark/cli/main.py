@@ -21,6 +21,7 @@ VERBS = {
     "report": "Write one page with the answer, tables and charts about records.",
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
+    "sweep": "Train every combination of hyper-parameters side by side, on Ray, and say which is best.",
     "predict": "What a trained network says of the test set: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",

@@ -178,7 +178,7 @@ class Notes:
             energy=used,
             peaks=self.peaks,
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
-            group=Group(run.group_id, run.session, run.settings.kind, trial=run.nudge),
+            group=_group(run),
             caveats=self._caveats(outcome, samples, used),
         )
 
@@ -254,6 +254,7 @@ class Notes:
             Caveat.SHORT_ENERGY_WINDOW: short,
             Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
             Caveat.LOGGED_STEPS: settings.log_every is not None,
+            Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
@@ -310,6 +311,12 @@ class Notes:
         return self.run.course.workload.schedule.protocol == "continued"
 
 
+def _group(run: Run) -> Group:
+    if run.trial is None:
+        return Group(run.group_id, run.session, run.settings.kind, trial=run.nudge)
+    return Group(run.group_id, run.session, run.settings.kind, trial=run.trial.number, values=dict(run.trial.values))
+
+
 def _id(run: Run, token: str) -> str:
     side = run.side
     parts = (
@@ -319,7 +326,7 @@ def _id(run: Run, token: str) -> str:
         side.style,
         side.device,
         *(() if side.precision == "fp32" else (side.precision,)),
-        f"r{run.repeat}",
+        f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
         token,
     )
     return "-".join(safe_name(part) for part in parts)

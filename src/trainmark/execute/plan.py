@@ -65,7 +65,7 @@ class Settings:
         kind: of the plan; in a ``parity`` every side takes the batches in the same order.
     """
 
-    kind: Literal["rounds", "parity"] = "rounds"
+    kind: Literal["rounds", "parity", "sweep"] = "rounds"
     seed: int = 1
     threads: int | None = None
     memory_fraction: float | None = None
@@ -79,11 +79,27 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """Of a sweep.
+
+    Args:
+        number: from 1.
+        values: of the hyper-parameters that are varied.
+        side_by_side: whether others may train at the same time.
+    """
+
+    number: int
+    values: Mapping[str, str | int | float | bool]
+    side_by_side: bool = False
+
+
+@dataclass(frozen=True)
 class Run:
     """One record to be.
 
     Args:
         nudge: number of the nudge that its initial weights get; None leaves them as they are.
+        trial: of a sweep, which it is.
     """
 
     course: Course
@@ -94,6 +110,7 @@ class Run:
     group_id: str
     session: str
     nudge: int | None = None
+    trial: Trial | None = None
 
     @property
     def title(self) -> str:
@@ -106,6 +123,10 @@ class Run:
         """Which of its side's runs this is, for people."""
         if self.settings.kind == "parity":
             return "as it is" if self.nudge is None else f"nudge {self.nudge}"
+        if self.trial is not None:
+            return (
+                f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
+            )
         return f"round {self.round + 1}"
 
     @property
