@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ def _ray() -> None:
 def arguments(command: CommandLine, *more: str, grid: tuple[str, ...] = TWELVE) -> list[str]:
     return [
         "sweep", "mnist-mlp128", "--grid", *grid, "--backend", "fake", "--device", "cpu", "--dataset",
-        "synthetic-digits", "--steps", "40", "--parallel", "3", "--out", str(command.out), *more,
+        "synthetic-digits", "--steps", "20", "--parallel", "3", "--out", str(command.out), *more,
     ]  # fmt: skip
 
 
@@ -59,6 +60,12 @@ def below(process: subprocess.Popen[str]) -> list[psutil.Process]:
 
 def all_gone(processes: list[psutil.Process]) -> bool:
     return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def answers(address: str) -> bool:
+    host, port = address.split(":")
+    with socket.socket() as line:
+        return line.connect_ex((host, int(port))) == 0
 
 
 def assert_each_once(made: list[Record], trials: int = 12) -> None:
@@ -152,9 +159,9 @@ def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
     environment.pop("PYTHONPATH", None)
     head = subprocess.Popen(
         [
-            sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port", address.split(":")[1],
+            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", address.split(":")[1],
             "--num-cpus", "2", "--include-dashboard", "false", "--object-store-memory", "80000000",
-            "--disable-usage-stats", "--ray-client-server-port", "0",
+            "--disable-usage-stats",
         ],
         env=environment,
         stdout=subprocess.DEVNULL,
@@ -162,21 +169,19 @@ def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
         start_new_session=True,
     )  # fmt: skip
     yield address
-    os.killpg(head.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(head.pid, signal.SIGKILL)
     head.wait()
 
 
-def test_an_existing_cluster_does_the_same(
-    command: CommandLine, cluster: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_existing_cluster_does_the_same(command: CommandLine, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    host, port = cluster.split(":")
-    wait_until(lambda: socket.socket().connect_ex((host, int(port))) == 0)
-    code, out, err = command.run(*arguments(command, "--address", cluster, grid=("learning_rate=0.1,0.03,0.01",)))
+    wait_until(lambda: answers(cluster))
+    code, _, err = command.run(*arguments(command, "--address", cluster, grid=("learning_rate=0.1,0.03,0.01",)))
     assert code == 0, err
     assert_each_once(records(command), 3)
     assert "2 at a time" in err
-    assert socket.socket().connect_ex((host, int(port))) == 0, "the cluster is still there"
+    assert answers(cluster), "the cluster is still there"
 
 
 @pytest.mark.parametrize(

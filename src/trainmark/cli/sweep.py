@@ -167,7 +167,7 @@ def command(**options: Any) -> int:
         if planned.tasks:
             if there is None:
                 needs = _resources(options, 1.0 if _on_gpu(planned) else 0.0)
-                there = stack.enter_context(cluster.local(needs, options["parallel"]))
+                there = stack.enter_context(cluster.local(needs, options["parallel"], plan.accelerators(planned)))
             _carry_out(planned, there, store, screen, options)
     return _show(planned.group_id, store, screen, as_json=options["as_json"])
 

@@ -12,7 +12,6 @@ import math
 import os
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -29,6 +28,7 @@ from trainmark.errors import NotInstalled, UsageError
 from trainmark.execute.plan import Task
 from trainmark.execute.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
 from trainmark.measure.host import usable_core_numbers
+from trainmark.study.sweep import guard as guard_script
 from trainmark.study.sweep.trial import Answers, ask_here, train_here
 from trainmark.study.sweep.turns import Lost
 
@@ -127,33 +127,36 @@ def require_ray() -> None:
 
 
 @contextlib.contextmanager
-def local(resources: Resources, parallel: int | None) -> Iterator[Cluster]:
+def local(resources: Resources, parallel: int | None, accelerators: int) -> Iterator[Cluster]:
     """A Ray of our own on this machine, which ends with us, however we end.
 
     Args:
         parallel: trials that must fit at a time, also where that is more than the machine has cores; None leaves it
             to the cores.
+        accelerators: how many the backend sees; a trial that asks for more is refused before anything is started.
+
+    Raises:
+        UsageError: the machine has not the resources of a trial.
     """
+    if resources.gpus > accelerators:
+        raise _too_small(resources, f"{accelerators} GPU on this machine")
     cores = len(usable_core_numbers())
     cpus = max(cores, math.ceil(resources.cpus), math.ceil((parallel or 0) * resources.cpus))
-    folder = tempfile.mkdtemp(prefix="trainmark-", dir="/tmp")  # sockets need a short path
     _own_environment()
-    try:
-        with (
-            _connected(
-                address="local",
-                num_cpus=cpus,
-                include_dashboard=False,
-                object_store_memory=_STORE_BYTES,
-                _temp_dir=folder,
-            ) as ray,
-            _emptied_at_end(Cluster(ray, resources)) as cluster,
-        ):
-            if not cluster.slots:
-                raise _too_small(ray, resources)
-            yield cluster
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with (
+        _guarded_folder() as folder,
+        _connected(
+            address="local",
+            num_cpus=cpus,
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _temp_dir=folder,
+        ) as ray,
+        _emptied_at_end(Cluster(ray, resources)) as cluster,
+    ):
+        if not cluster.slots:
+            raise _too_small(resources, _nodes(ray))
+        yield cluster
 
 
 @contextlib.contextmanager
@@ -170,7 +173,7 @@ def at(address: str, resources: Resources) -> Iterator[Cluster]:
         _emptied_at_end(Cluster(ray, resources)) as cluster,
     ):
         if not cluster.slots:
-            raise _too_small(ray, resources)
+            raise _too_small(resources, _nodes(ray))
         yield cluster
 
 
@@ -209,15 +212,18 @@ def _unreachable(address: str, found: str) -> UsageError:
     )
 
 
-def _too_small(ray: Any, resources: Resources) -> UsageError:
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    found = "; ".join(f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in nodes)
+def _too_small(resources: Resources, found: str) -> UsageError:
     return UsageError(
         "no node has the resources of a trial",
         expected=f"a node with {resources}",
-        found=found or "no node",
+        found=found,
         fix="Ask for less with --cpus-per-trial or --gpus-per-trial.",
     )
+
+
+def _nodes(ray: Any) -> str:
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return "; ".join(f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in nodes) or "no node"
 
 
 @contextlib.contextmanager
@@ -246,6 +252,19 @@ def _emptied_at_end(cluster: Cluster) -> Iterator[Cluster]:
         yield cluster
     finally:
         cluster.abandon()
+
+
+@contextlib.contextmanager
+def _guarded_folder() -> Iterator[str]:
+    """A folder for Ray's sockets and logs, and somebody who sees to it that nothing is left of them."""
+    folder = tempfile.mkdtemp(prefix="trainmark-ray-", dir="/tmp")  # sockets need a short path
+    guard = subprocess.Popen(
+        [sys.executable, "-I", guard_script.__file__, folder], stdin=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        yield folder
+    finally:
+        guard.communicate()
 
 
 def _own_environment() -> None:

@@ -122,6 +122,12 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     return dataclasses.replace(planned, tasks=tuple(tasks), group_id=groups[-1])
 
 
+def accelerators(planned: Plan) -> int:
+    """How many the backend sees where it was asked."""
+    seen = planned.seen[planned.side.backend, planned.side.interpreter.label]
+    return sum(device.kind == "accelerator" for device in seen.devices)
+
+
 def with_trial(task: Task, trial: Trial) -> Task:
     """The same as another trial."""
     return dataclasses.replace(task, runs=tuple(dataclasses.replace(run, trial=trial) for run in task.runs))
