@@ -25,7 +25,6 @@ def sweep_table(sweep: Sweep) -> Table:
             Column("test\nloss", "right"),
             Column("training", "right"),
             Column("outcome"),
-            Column("record", optional=True),
         ),
         rows=tuple(_row(sweep, trial) for trial in sweep.trials),
         notes=tuple(_notes(sweep)),
@@ -55,7 +54,6 @@ def _row(sweep: Sweep, trial: TrialResult) -> Row:
             Cell(units.loss(trial.test_loss), value=trial.test_loss),
             Cell(units.seconds(trial.training_seconds), value=trial.training_seconds),
             Cell(trial.outcome, trial.reason or "", _TONES.get(trial.outcome, "doubtful")),
-            Cell(trial.record, tone="dim"),
         ),
         data={
             "trial": trial.trial,
@@ -80,8 +78,8 @@ def _value(trial: TrialResult, key: str, *, best: bool) -> Cell:
 def _notes(sweep: Sweep) -> Iterator[str]:
     if sweep.side_by_side:
         yield (
-            "Trials trained side by side and slowed each other down: their seconds are not for comparing. "
-            "trainmark run measures one at a time."
+            "Trials trained side by side, so they slowed each other down: their seconds are not for comparing "
+            "(trainmark run measures one at a time)."
         )
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
