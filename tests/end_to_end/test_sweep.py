@@ -151,17 +151,17 @@ def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: Comm
 @pytest.fixture
 def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
     """A head node of one's own; the sweep must not end it."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        port, client_port = one.getsockname()[1], two.getsockname()[1]
+    address = f"127.0.0.1:{port}"
     environment = os.environ | {"RAY_AUTH_MODE": "disabled", "XDG_CACHE_HOME": str(cache_home)}
     environment |= {"TRAINMARK_FAKE": '{"step_seconds": 0.01}', "RAY_TMPDIR": "/tmp"}
     environment.pop("PYTHONPATH", None)
     head = subprocess.Popen(
         [
-            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", address.split(":")[1],
+            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", str(port),
             "--num-cpus", "2", "--include-dashboard", "false", "--object-store-memory", "80000000",
-            "--disable-usage-stats",
+            "--disable-usage-stats", "--ray-client-server-port", str(client_port),
         ],
         env=environment,
         stdout=subprocess.DEVNULL,

@@ -161,12 +161,13 @@ def command(**options: Any) -> int:
                 asking=data_progress.asking,
                 ask=there.ask if there else probe,
             )
+        needs = _resources(options, 1.0 if planned.side.device.startswith("cuda") else 0.0)
+        plan.require_own_gpu(planned.side.device, needs.gpus)
         stack.enter_context(store.locked())
         if options["resume"]:
             planned = plan.without_done(planned, store.read_all())
         if planned.tasks:
             if there is None:
-                needs = _resources(options, 1.0 if _on_gpu(planned) else 0.0)
                 there = stack.enter_context(cluster.local(needs, options["parallel"], plan.accelerators(planned)))
             _carry_out(planned, there, store, screen, options)
     return _show(planned.group_id, store, screen, as_json=options["as_json"])
@@ -196,11 +197,6 @@ def _resources(options: dict[str, Any], gpus: float) -> Resources:
 
     asked = options["gpus_per_trial"]
     return Resources(options["cpus_per_trial"] or float(_threads(options)), gpus if asked is None else asked)
-
-
-def _on_gpu(planned: Plan) -> bool:
-    """Whether trials train on a device that Ray can set aside."""
-    return planned.side.device.startswith("cuda")
 
 
 def _request(options: dict[str, Any]) -> Request:

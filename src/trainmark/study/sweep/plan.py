@@ -122,6 +122,17 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     return dataclasses.replace(planned, tasks=tuple(tasks), group_id=groups[-1])
 
 
+def require_own_gpu(device: str, gpus: float) -> None:
+    """Raise UsageError for a GPU that a trial will not see: Ray shows it its own ones alone, counted from 0."""
+    kind, _, index = device.partition(":")
+    if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
+        raise UsageError(
+            f"a trial does not see {device}",
+            expected="cuda:0: Ray gives each trial GPUs of its own, and shows it no others",
+            fix="--device cuda:0, or --gpus-per-trial 0 where all trials are to share that one.",
+        )
+
+
 def accelerators(planned: Plan) -> int:
     """How many the backend sees where it was asked."""
     seen = planned.seen[planned.side.backend, planned.side.interpreter.label]

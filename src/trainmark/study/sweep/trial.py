@@ -77,13 +77,20 @@ def _found(wanted: Located) -> Located:
         DataError: they are not here.
     """
     named = os.environ.get("TRAINMARK_DATA")
-    here = locate(
-        wanted.name,
-        named=wanted.directory if wanted.directory.is_dir() else None,
-        environment=Path(named) if named and Path(named).is_dir() else None,
-        cache=Path(platformdirs.user_cache_dir("trainmark")),
-        download=False,
-    )
+    try:
+        here = locate(
+            wanted.name,
+            named=wanted.directory if wanted.directory.is_dir() else None,
+            environment=Path(named) if named and Path(named).is_dir() else None,
+            cache=Path(platformdirs.user_cache_dir("trainmark")),
+            download=False,
+        )
+    except DataUnavailable:
+        raise DataUnavailable(
+            f"there is no {wanted.name}",
+            expected=f"it in {wanted.directory}, in the folder of TRAINMARK_DATA or in the cache",
+            fix="Copy it to that machine.",
+        ) from None
     if here.sha256 != wanted.sha256:
         raise DataUnavailable(
             f"{wanted.name} in {here.directory} is not that of the other trials",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec import structs
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
+from trainmark.errors import UsageError
 from trainmark.execute.here import look_around
 from trainmark.record.record import Outcome, Record
-from trainmark.study.sweep.plan import Plan, without_done
+from trainmark.study.sweep.plan import Plan, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed
 
 
@@ -71,3 +73,11 @@ def test_a_larger_grid_keeps_the_numbers_that_are_taken(drawn: Located) -> None:
 def test_another_side_is_another_sweep(drawn: Located) -> None:
     planned = a_plan(drawn, "seed=1,2")
     assert len(left(a_plan(drawn, "seed=1,2", threads=2), recorded(planned, 1, 2))) == 2
+
+
+def test_a_trial_sees_the_gpus_that_it_was_given() -> None:
+    for device, gpus in (("cuda:0", 1.0), ("cuda:0", 0.25), ("cuda:1", 2.0), ("cuda:3", 0.0), ("cpu", 1.0)):
+        require_own_gpu(device, gpus)
+    for device, gpus in (("cuda:1", 1.0), ("cuda:1", 0.5), ("cuda:2", 2.0)):
+        with pytest.raises(UsageError, match=f"does not see {device}"):
+            require_own_gpu(device, gpus)

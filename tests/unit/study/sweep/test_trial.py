@@ -39,7 +39,7 @@ def test_a_trial_is_an_ordinary_run(drawn: Located) -> None:
     ("change", "said"),
     [
         ({"sha256": "0" * 64}, "is not that of the other trials: expected sha256 0000"),
-        ({"name": "mnist", "directory": Path("/no/such/folder")}, "mnist"),
+        ({"name": "mnist", "directory": Path("/no/such/folder")}, "there is no mnist: expected it in /no/such/folder"),
     ],
     ids=["other bytes", "nothing"],
 )
