@@ -163,6 +163,8 @@ def command(**options: Any) -> int:
             )
         needs = _resources(options, 1.0 if planned.side.device.startswith("cuda") else 0.0)
         plan.require_own_gpu(planned.side.device, needs.gpus)
+        if there is not None:
+            there.reserve(needs)
         stack.enter_context(store.locked())
         if options["resume"]:
             planned = plan.without_done(planned, store.read_all())

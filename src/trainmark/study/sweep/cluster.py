@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -62,15 +62,15 @@ class Cluster:
     """Carries trials out as tasks of Ray."""
 
     def __init__(self, ray: Any, resources: Resources) -> None:
-        self._ray, self.resources = ray, resources
-        self._options = {
-            "num_cpus": resources.cpus,
-            "num_gpus": resources.gpus,
-            "max_retries": 0,
-            "retry_exceptions": False,
-        }
-        self._train = ray.remote(train_here).options(**self._options)
+        self._ray = ray
         self._running: dict[Any, int] = {}
+        self.reserve(resources)
+
+    def reserve(self, resources: Resources) -> None:
+        """Set aside so much for each trial from now on; raises UsageError where no node has that."""
+        self.resources = resources
+        if not self.slots:
+            raise _too_small(resources, _nodes(self._ray))
 
     @property
     def slots(self) -> int:
@@ -79,7 +79,7 @@ class Cluster:
 
     def ask(self, interpreter: Interpreter, backend: str) -> Seen:
         """What ``backend`` can do where trials are carried out; raises UsageError where nobody answers."""
-        answer = self._ray.remote(ask_here).options(**self._options).remote(interpreter, backend)
+        answer = self._remote(ask_here).remote(interpreter, backend)
         try:
             seen: Seen = self._ray.get(answer, timeout=PROBE_TIMEOUT_SECONDS)
         except self._ray.exceptions.RayError as error:
@@ -92,7 +92,7 @@ class Cluster:
 
     def start(self, number: int, task: Task, seen: Answers) -> None:
         """Give ``task`` to Ray."""
-        self._running[self._train.remote(task, seen)] = number
+        self._running[self._remote(train_here).remote(task, seen)] = number
 
     def ended(self, seconds: float) -> Iterator[tuple[int, Sequence[bytes] | Lost]]:
         """Trials that have ended, waiting for the first of them so long."""
@@ -107,12 +107,18 @@ class Cluster:
                 self._ray.cancel(answer, force=True)
         self._running.clear()
 
+    def _remote(self, function: Callable[..., Any]) -> Any:
+        asked = {"num_cpus": self.resources.cpus, "num_gpus": self.resources.gpus}
+        return self._ray.remote(function).options(**asked, max_retries=0, retry_exceptions=False)
+
     def _result(self, answer: Any) -> Sequence[bytes] | Lost:
         errors = self._ray.exceptions
         try:
             records: list[bytes] = self._ray.get(answer)
         except errors.RayTaskError as error:  # an exception of ours, which another try would raise again
             return Lost(_said(error), again=False)
+        except errors.WorkerCrashedError:  # Ray only says in which of its log files it might stand
+            return Lost("its Ray worker died: killed, crashed, or out of memory", again=True)
         except errors.RayError as error:
             return Lost(f"its Ray worker died: {_said(error)}", again=True)
         return records
@@ -154,8 +160,6 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
         ) as ray,
         _emptied_at_end(Cluster(ray, resources)) as cluster,
     ):
-        if not cluster.slots:
-            raise _too_small(resources, _nodes(ray))
         yield cluster
 
 
@@ -172,8 +176,6 @@ def at(address: str, resources: Resources) -> Iterator[Cluster]:
         _connected(address=address, runtime_env={"py_modules": [source]}) as ray,
         _emptied_at_end(Cluster(ray, resources)) as cluster,
     ):
-        if not cluster.slots:
-            raise _too_small(resources, _nodes(ray))
         yield cluster
 
 
