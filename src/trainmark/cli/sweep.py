@@ -41,7 +41,7 @@ Examples:
   trainmark sweep mnist-mlp128 --grid learning_rate=0.1,0.03,0.01 hidden=32,128
   trainmark sweep mnist-cnn --grid dropout=0.2,0.5 --grid seed=1,2,3 --parallel 2 --threads 1
   trainmark sweep mnist-cnn --grid learning_rate=0.1,0.01 --device cuda:0 --gpus-per-trial 0.5
-  trainmark sweep my.toml --grid optimizer.beta1=0.8,0.9 model[1].units=64,128 --address ray://head:10001
+  trainmark sweep my.toml --grid optimizer.beta1=0.8,0.9 'model[1].units=64,128' --address ray://head:10001
 
 \b
 Keys: learning_rate, momentum, weight_decay, rho, beta1, beta2, epsilon, batch_size, epochs, steps, dropout, hidden (the

@@ -78,7 +78,7 @@ def _value(trial: TrialResult, key: str, *, best: bool) -> Cell:
 def _notes(sweep: Sweep) -> Iterator[str]:
     if sweep.side_by_side:
         yield (
-            "Trials trained side by side, so they slowed each other down: their seconds are not for comparing "
+            "Trials trained side by side, where one slows the other down: their seconds are not for comparing "
             "(trainmark run measures one at a time)."
         )
     if len(sweep.machines) > 1:

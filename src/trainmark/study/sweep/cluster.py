@@ -239,6 +239,8 @@ def _connected(**options: Any) -> Iterator[Any]:
         try:
             try:
                 ray.init(**_QUIET, **options)
+            except SystemExit:  # SIGTERM while Ray had its own handler
+                raise KeyboardInterrupt from None
             except Exception as error:  # Ray raises whatever went wrong below it
                 raise UsageError("Ray can't be started", found=_said(error)) from error
             finally:
