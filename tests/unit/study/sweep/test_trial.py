@@ -6,18 +6,16 @@ import dataclasses
 import platform
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
-from trainmark.errors import UsageError
 from trainmark.execute.plan import Task
 from trainmark.record import codec
 from trainmark.record.record import Record
-from trainmark.study.sweep import cluster, guard
+from trainmark.study.sweep import guard
 from trainmark.study.sweep.cluster import Resources
 from trainmark.study.sweep.trial import train_here
 
@@ -64,28 +62,6 @@ def test_how_many_trials_fit_on_a_node() -> None:
     assert Resources(4, 0.25).fit(node) == 2
     assert Resources(1, 2).fit(node) == 0
     assert Resources(0.5, 0).fit({"CPU": 1.0}) == 2
-
-
-@pytest.mark.parametrize("address", ["somewhere", "host:99999", "http://host:80", "ray://host"])
-def test_what_is_no_address_is_said_at_once(address: str) -> None:
-    with pytest.raises(UsageError, match="expected auto, HOST:PORT or ray://HOST:PORT"):
-        cluster.knock(address)
-
-
-def test_somebody_who_listens_and_is_no_ray_is_not_waited_for_long() -> None:
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        started = time.monotonic()
-        with pytest.raises(UsageError, match="no answer within 1 seconds"):
-            cluster.knock(f"127.0.0.1:{silent.getsockname()[1]}", patience=1.0)
-    assert time.monotonic() - started < 10
-
-
-def test_what_ray_said_is_cut_to_the_error() -> None:
-    text = "W 08:00 gcs\nTraceback (most recent call last):\n  File x\nray.exceptions.AuthenticationError: no token\n"
-    assert cluster._last_words(text) == "AuthenticationError: no token"
-    assert cluster._last_words("") == "a process that died"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are found by /proc")
