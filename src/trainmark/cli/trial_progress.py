@@ -27,7 +27,8 @@ class TrialProgress:
 
     def __init__(self, screen: Console, trials: int, done: int) -> None:
         self._screen, self._trials, self._before = screen, trials, done
-        self._ended, self._failed, self._started = 0, 0, time.monotonic()
+        self._ended, self._failed = 0, 0
+        self._started = self._last = time.monotonic()
         self._progress = Progress(
             TextColumn("{task.description}"),
             TextColumn("{task.fields[left]}", style="cyan"),
@@ -50,6 +51,7 @@ class TrialProgress:
         """One line that stays."""
         ok = record.outcome.status == "ok"
         self._ended += 1
+        self._last = time.monotonic()
         self._failed += not ok
         mark = "[green]✓[/green]" if ok else "[red]✗[/red]"
         self._screen.print(f"{mark} {escape(_summary(record))}", soft_wrap=True, highlight=False)
@@ -79,7 +81,8 @@ class TrialProgress:
         """Seconds until ``trials`` more have ended, at the pace of those that have; None before the first."""
         if not self._ended:
             return None
-        return (time.monotonic() - self._started) / self._ended * trials
+        pace = (self._last - self._started) / self._ended
+        return pace * trials - (time.monotonic() - self._last)
 
 
 def _summary(record: Record) -> str:
