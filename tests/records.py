@@ -110,6 +110,16 @@ def a_record(
     return Record(**(fields | changes))
 
 
+def a_trial(
+    number: int, values: dict[str, str | int | float | bool] | None = None, *, group: str = "sweep-1", **arguments: Any
+) -> Record:
+    """A record of a trial of a sweep; by default its learning rate halves with its number."""
+    values = {"learning_rate": 0.2 / 2**number, "hidden": 32} if values is None else values
+    record = a_record(**{"round": number - 1, "repeat": 0, **arguments})
+    changes: dict[str, Any] = {"group": Group(group, group, "sweep", trial=number, values=values)}
+    return structs.replace(record, **({"id": f"{group}-t{number}-{record.outcome.status}"} | changes))
+
+
 def a_command(
     *,
     side: str = "as is",

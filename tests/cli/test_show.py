@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.records import a_record, write_all
+from tests.records import a_record, a_trial, write_all
 from trainmark.cli.main import run
 from trainmark.workload import catalog
 
@@ -34,6 +34,12 @@ def test_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "mnist-mlp512, numpy fast on cpu: ok" in capsys.readouterr().out
     assert run(["show", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["id"] == record.id
+
+
+def test_a_trial_says_what_was_varied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record = a_trial(3, {"learning_rate": 0.01, "hidden": 32})
+    assert run(["show", str(write_all(tmp_path, [record]) / f"{record.id}.json")]) == 0
+    assert "trial 3 of a sweep: learning_rate=0.01 hidden=32" in capsys.readouterr().out
 
 
 def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,12 @@ def test_the_parent_of_a_run_imports_no_framework() -> None:
     assert not imported_by(code) & FRAMEWORKS
 
 
+def test_a_sweep_imports_ray_only_when_it_starts_one() -> None:
+    assert "ray" not in imported_by(
+        "import trainmark.cli.sweep, trainmark.study.sweep.cluster, trainmark.analysis.sweep"
+    )
+
+
 def test_the_child_imports_the_standard_library_and_numpy_alone() -> None:
     code = "from trainmark.execute import worker; from trainmark.backends import registry; registry.load('numpy')"
     ours = imported_by(code) - imported_by("pass")

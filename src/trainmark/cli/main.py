@@ -22,6 +22,7 @@ VERBS = {
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
     "scale": "What do more devices give? Data parallelism and pipelines, predicted and measured.",
+    "sweep": "Train every combination of hyper-parameters side by side, on Ray, and say which is best.",
     "predict": "What a trained network says of the test set: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",

@@ -65,6 +65,7 @@ def command(
     """
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
+    from trainmark.analysis.sweep import is_trial
     from trainmark.errors import RecordError
     from trainmark.execute.request import Request
     from trainmark.record.store import load_with_files
@@ -76,9 +77,10 @@ def command(
     require_extras("report")
     found = load_with_files(paths)
     records, files = [record for record, _ in found], {record.id: file for record, file in found}
-    comparison = compare(records, baseline=baseline)
+    compared = [record for record in records if not is_trial(record)]  # trials differ in what is trained
+    comparison = compare(compared, baseline=baseline)
     try:
-        published = [result for result in agree(trainings(records)) if result.key is not None]
+        published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
         click.echo(f"trainmark: nothing is held against what was published: {error}", err=True)
         published = []

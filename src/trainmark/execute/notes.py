@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import structs
 
 from trainmark.execute.here import Here
-from trainmark.execute.plan import Run
+from trainmark.execute.plan import Run, Spreading
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
 from trainmark.measure.energy import energy, is_too_short
@@ -215,27 +215,28 @@ class Notes:
 
     def _group(self) -> Group:
         run, rank = self.run, self._rank
-        kind, spread = run.settings.kind, run.spread
-        if spread is None:
-            return Group(run.group_id, run.session, kind, trial=run.nudge)
-        layout = spread.layout
         return Group(
             run.group_id,
             run.session,
-            kind,
+            run.settings.kind,
             rank=rank.number if rank else None,
-            world=layout.ranks,
-            trial=run.nudge,
-            spread=Spread(
-                data=layout.data,
-                pipeline=layout.pipeline,
-                microbatches=layout.microbatches,
-                all_reduce=layout.reduces,
-                weak=spread.weak,
-                nodes=spread.rendezvous.nodes,
-                restarts=self.restarts,
-                host=rank.host if rank else None,
-            ),
+            world=run.spread.layout.ranks if run.spread else None,
+            trial=run.trial.number if run.trial else run.nudge,
+            spread=self._spread(run.spread) if run.spread else None,
+            values=dict(run.trial.values) if run.trial else None,
+        )
+
+    def _spread(self, spread: Spreading) -> Spread:
+        layout = spread.layout
+        return Spread(
+            data=layout.data,
+            pipeline=layout.pipeline,
+            microbatches=layout.microbatches,
+            all_reduce=layout.reduces,
+            weak=spread.weak,
+            nodes=spread.rendezvous.nodes,
+            restarts=self.restarts,
+            host=self._rank.host if self._rank else None,
         )
 
     def _hear_epoch(self, message: Message) -> None:
@@ -310,6 +311,7 @@ class Notes:
             Caveat.SHORT_ENERGY_WINDOW: short,
             Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
             Caveat.LOGGED_STEPS: settings.log_every is not None,
+            Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
@@ -376,7 +378,7 @@ def _id(run: Run, token: str, rank: Rank | None) -> str:
         side.device,
         *(() if side.precision == "fp32" else (side.precision,)),
         *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
-        f"r{run.repeat}",
+        f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
         *(() if run.nudge is None else (f"nudge{run.nudge}",)),
         token,
         *(() if rank is None else (f"rank{rank.number}",)),

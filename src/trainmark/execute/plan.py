@@ -102,7 +102,7 @@ class Settings:
         kind: of the plan; in a ``parity`` every side takes the batches in the same order.
     """
 
-    kind: Literal["rounds", "parity", "scale"] = "rounds"
+    kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
     seed: int = 1
     threads: int | None = None
     memory_fraction: float | None = None
@@ -116,12 +116,28 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Trial:
+    """Of a sweep.
+
+    Args:
+        number: from 1.
+        values: of the hyper-parameters that are varied.
+        side_by_side: whether others may train at the same time.
+    """
+
+    number: int
+    values: Mapping[str, str | int | float | bool]
+    side_by_side: bool = False
+
+
+@dataclass(frozen=True)
 class Run:
     """One record to be.
 
     Args:
         nudge: number of the nudge that its initial weights get; None leaves them as they are.
         spread: over which devices; None for an ordinary run on one.
+        trial: of a sweep, which it is.
     """
 
     course: Course
@@ -133,6 +149,7 @@ class Run:
     session: str
     nudge: int | None = None
     spread: Spreading | None = None
+    trial: Trial | None = None
 
     @property
     def title(self) -> str:
@@ -148,6 +165,10 @@ class Run:
             return f"nudge {self.nudge}"
         if self.settings.kind == "parity":
             return "as it is"
+        if self.trial is not None:
+            return (
+                f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
+            )
         return f"round {self.round + 1}"
 
     @property

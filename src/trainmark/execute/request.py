@@ -121,8 +121,16 @@ def prepare(
     return Prepared(plan.in_rounds(courses, settings), selection.by_side, notices)
 
 
-def select(request: Request, asking: Callable[[str], None] = lambda _: None) -> Selection:
+def select(
+    request: Request,
+    asking: Callable[[str], None] = lambda _: None,
+    ask: Callable[[Interpreter, str], Seen] = probe,
+) -> Selection:
     """Find workloads, backends and devices: all that can be said without the data.
+
+    Args:
+        asking: told which backend is being asked what it can do.
+        ask: asks an interpreter about a backend, where the training will be.
 
     Raises:
         UsageError: with what was expected, what was found, and what to do.
@@ -130,14 +138,14 @@ def select(request: Request, asking: Callable[[str], None] = lambda _: None) -> 
     _require_consistent(request)
     precision = _precision(request.precision)
     named = [catalog.find(name) for name in request.workloads or (MAIN_WORKLOAD,)]
-    workloads = [_scheduled(each, request) for each in ([request.specification] if request.specification else named)]
+    workloads = [scheduled(each, request) for each in ([request.specification] if request.specification else named)]
     chosen = choose.choose_backends(request.backends, request.interpreters)
     choose.require_known_styles(request.styles)
     start = _start_weights(request, workloads)
     seen = []
     for name, interpreter in chosen:
         asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
-        seen.append(probe(interpreter, name))
+        seen.append(ask(interpreter, name))
     choose.require_answers(seen)
     memory_fraction = request.settings.memory_fraction
     sided, refused = [], []
@@ -190,7 +198,7 @@ def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
             )
 
 
-def _scheduled(workload: Workload, request: Request) -> Workload:
+def scheduled(workload: Workload, request: Request) -> Workload:
     """The workload as the options change it."""
     if request.dataset:
         workload = dataclasses.replace(workload, dataset=request.dataset)

@@ -30,6 +30,10 @@ class Caveat(str, Enum):
     SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
     UNKNOWN_PEAK = "unknown-peak", "the limits of the device could not be measured"
     ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
+    SIDE_BY_SIDE = (
+        "side-by-side",
+        "other trials of a sweep trained at the same time, so its seconds are not for comparing",
+    )
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
     CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"

@@ -312,7 +312,8 @@ class Group(Struct, frozen=True):
 
     Runs with the same ``id``, ``session`` and ``Record.round`` were measured together; a later command that completes
     the plan is another session. In a ``parity`` every side took the batches in the same order, and ``trial`` numbers
-    the nudge of the initial weights, null where they were left as drawn; in a ``scale`` likewise.
+    the nudge of the initial weights, null where they were left as drawn; in a ``scale`` likewise. In a ``sweep`` it
+    numbers the trials, from 1, and ``values`` are those of the hyper-parameters that are varied.
 
     A training on ``world`` processes has a record of the whole, whose ``rank`` is null, and one of each rank.
     """
@@ -324,6 +325,7 @@ class Group(Struct, frozen=True):
     world: int | None = None
     trial: int | None = None
     spread: Spread | None = None
+    values: dict[str, str | int | float | bool] | None = None
 
 
 class Record(Struct, frozen=True, kw_only=True):

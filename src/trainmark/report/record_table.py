@@ -13,6 +13,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
 from trainmark.report.conditions import when_measured
 from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
@@ -115,6 +116,8 @@ def _conditions(record: Record) -> Iterator[str]:
     seed = "seed not told" if record.seed is None else f"seed {record.seed}"
     weights = "" if record.process else f", {record.protocol} weights"
     yield f"{seed}, repeat {record.repeat}, round {record.round}{weights}"
+    if record.group.values is not None:
+        yield f"trial {record.group.trial} of a sweep: {title(record.group.values)}"
     yield f"{machine.name}, {machine.cpu or 'CPU not known'}, {cores}, {memory}, {machine.os}"
     if device.kind == "accelerator":
         yield f"{device.id}: {device.name or 'name not known'}, {device_memory}"

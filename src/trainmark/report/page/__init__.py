@@ -15,11 +15,13 @@ from typing import Any
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.results import Comparison
+from trainmark.analysis.sweep import Sweep, is_trial, sweeps
 from trainmark.record.record import Record
 from trainmark.record.store import write_atomically
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, Side, Work
+from trainmark.report.charts.coordinates import coordinates
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
 from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
@@ -31,6 +33,7 @@ from trainmark.report.machines_table import machines_table
 from trainmark.report.printable import printable
 from trainmark.report.published_table import published_tables
 from trainmark.report.runs_table import runs_table
+from trainmark.report.sweep_table import sentence, sweep_table
 from trainmark.report.table import Table
 from trainmark.report.verdict import Verdict, verdict
 from trainmark.report.works import works
@@ -57,6 +60,16 @@ class Section:
         return re.sub(r"[^a-z0-9]+", "-", self.work.title.lower()).strip("-")[:60]
 
 
+@dataclass(frozen=True)
+class SweepSection:
+    """Trials of a workload: which is best, the table, the picture."""
+
+    sweep: Sweep
+    answer: str
+    table: Table
+    chart: Chart | None
+
+
 def page(
     records: Sequence[Record],
     comparison: Comparison,
@@ -72,7 +85,7 @@ def page(
 
     Args:
         records: that it is about, at least one.
-        comparison: of those.
+        comparison: of those that are no trials of a sweep.
         published: what was published about their workloads, beside what was measured.
         explained: steps that were taken apart.
         galleries: what trained networks see.
@@ -82,7 +95,7 @@ def page(
     import jinja2
     import markupsafe
 
-    every = works(records, comparison)
+    every = works([record for record in records if not is_trial(record)], comparison)
     sections = [_section(work, table) for work, table in zip(every, comparison_tables(comparison), strict=True)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
@@ -98,6 +111,7 @@ def page(
         title=title,
         about=_about(records),
         sections=sections,
+        sweeps=[SweepSection(each, sentence(each), sweep_table(each), coordinates(each)) for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
         galleries=galleries,

@@ -1,0 +1,133 @@
+"""What a sweep found: its trials, best first, from their records alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record, Status
+
+Value = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """One trial.
+
+    Args:
+        values: of the hyper-parameters that are varied.
+        test_accuracy, test_loss: at its end.
+        training_seconds: of the epochs; trials side by side slow each other down.
+        record: the id of its record.
+    """
+
+    trial: int
+    values: Mapping[str, Value]
+    outcome: Status
+    reason: str | None
+    test_accuracy: float | None
+    test_loss: float | None
+    training_seconds: float | None
+    record: str
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Trials of one workload.
+
+    Args:
+        side: backend, style, device and precision that all have.
+        grid: the values of each key, in the order of the trials.
+        trials: best first: by the test accuracy, then by the test loss; those that did not finish last.
+        best: the number of the best trial; None where none was finished.
+        side_by_side: whether trials were trained at the same time.
+        machines: on which.
+    """
+
+    workload: str
+    dataset: str
+    side: str
+    grid: Mapping[str, tuple[Value, ...]]
+    trials: tuple[TrialResult, ...]
+    best: int | None
+    side_by_side: bool
+    machines: tuple[str, ...]
+
+
+def is_trial(record: Record) -> bool:
+    """Whether it belongs to a sweep."""
+    return record.group.kind == "sweep" and record.group.trial is not None
+
+
+def sweeps(records: Iterable[Record]) -> list[Sweep]:
+    """Every sweep among ``records``, in the order measured.
+
+    A trial that was done again counts once: finished before unfinished, then the newest.
+    """
+    groups: dict[str, dict[int, Record]] = {}
+    for record in sorted(records, key=lambda each: (each.created, each.id)):
+        if not is_trial(record):
+            continue
+        trials, number = groups.setdefault(record.group.id, {}), record.group.trial or 0
+        before = trials.get(number)
+        if before is None or before.outcome.status != "ok" or record.outcome.status == "ok":
+            trials[number] = record
+    return [_sweep([trials[number] for number in sorted(trials)]) for trials in groups.values()]
+
+
+def _sweep(records: list[Record]) -> Sweep:
+    """Of records in the order of their numbers, one a trial."""
+    first = records[0]
+    results = sorted((_result(record) for record in records), key=_rank)
+    grid: dict[str, dict[Value, None]] = {}
+    for record in records:
+        for key, value in (record.group.values or {}).items():
+            grid.setdefault(key, {})[value] = None
+    backend = first.backend
+    precision = "" if backend.precision in (None, "fp32") else f" {backend.precision}"
+    return Sweep(
+        workload=first.workload.name,
+        dataset=first.dataset.name if first.dataset else "",
+        side=f"{backend.name} {backend.style} {first.device.id}{precision}",
+        grid={key: _ordered(values) for key, values in grid.items()},
+        trials=tuple(results),
+        best=results[0].trial if results[0].outcome == "ok" else None,
+        side_by_side=any(Caveat.SIDE_BY_SIDE in record.caveats for record in records),
+        machines=tuple(dict.fromkeys(record.machine.name for record in records)),
+    )
+
+
+def _ordered(values: Iterable[Value]) -> tuple[Value, ...]:
+    """Numbers by size, anything else as it came."""
+    listed = list(values)
+    numbers = [value for value in listed if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    return tuple(sorted(numbers)) if len(numbers) == len(listed) else tuple(listed)
+
+
+def _result(record: Record) -> TrialResult:
+    return TrialResult(
+        trial=record.group.trial or 0,
+        values=dict(record.group.values or {}),
+        outcome=record.outcome.status,
+        reason=record.outcome.reason,
+        test_accuracy=record.final.test_accuracy,
+        test_loss=record.final.test_loss,
+        training_seconds=record.final.training_seconds,
+        record=record.id,
+    )
+
+
+def _rank(result: TrialResult) -> tuple[bool, float, float, int]:
+    """Smaller is better; what is not known, or no number, comes after all that is."""
+    return (
+        result.outcome != "ok",
+        -_known(result.test_accuracy, -math.inf),
+        _known(result.test_loss, math.inf),
+        result.trial,
+    )
+
+
+def _known(value: float | None, otherwise: float) -> float:
+    return otherwise if value is None or math.isnan(value) else value

@@ -1,0 +1,242 @@
+"""``trainmark sweep`` as a person starts it, on a real Ray, with workers and sweeps that are killed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+from trainmark.record.store import load
+
+TWELVE = ("learning_rate=0.1,0.03,0.01", "hidden=16,32", "seed=1,2")
+
+
+@pytest.fixture
+def _ray() -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+
+
+def arguments(command: CommandLine, *more: str, grid: tuple[str, ...] = TWELVE) -> list[str]:
+    return [
+        "sweep", "mnist-mlp128", "--grid", *grid, "--backend", "fake", "--device", "cpu", "--dataset",
+        "synthetic-digits", "--steps", "20", "--parallel", "3", "--out", str(command.out), *more,
+    ]  # fmt: skip
+
+
+def records(command: CommandLine) -> list[Record]:
+    folder = command.out / "sweep"
+    return load([folder]) if list(folder.glob("*.json")) else []
+
+
+def of_sweep(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    """The measured processes below ``process``."""
+    found = []
+    for child in measured_processes():
+        try:
+            if process.pid in [parent.pid for parent in child.parents()]:
+                found.append(child)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def below(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(recursive=True)
+
+
+def all_gone(processes: list[psutil.Process]) -> bool:
+    return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+def answers(address: str) -> bool:
+    host, port = address.split(":")
+    with socket.socket() as line:
+        return line.connect_ex((host, int(port))) == 0
+
+
+def assert_each_once(made: list[Record], trials: int = 12) -> None:
+    assert Counter(record.group.trial for record in made) == dict.fromkeys(range(1, trials + 1), 1)
+    assert {record.outcome.status for record in made} == {"ok"}
+    assert len({record.group.id for record in made}) == 1
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
+    process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
+    wait_until(lambda: len(records(command)) >= 2 and of_sweep(process), 60)
+    child = of_sweep(process)[0]
+    child.parent().kill()  # type: ignore[union-attr]
+    wait_until(lambda: all_gone([child]), 10)
+    out, err = process.communicate(timeout=100)
+    assert process.returncode == 0, err
+    assert "its Ray worker died" in err and "tried again" in err
+    made = records(command)
+    assert_each_once(made)
+    assert {record.group.kind for record in made} == {"sweep"}
+    assert all(Caveat.SIDE_BY_SIDE in record.caveats for record in made)
+    assert {record.threads for record in made} == {1}
+    values = {json.dumps(record.group.values, sort_keys=True) for record in made}
+    assert len(values) == len({(record.workload.step_fingerprint, record.seed) for record in made}) == 12
+    found = json.loads(out)
+    assert list(found) == ["workload", "grid", "trials", "best"]
+    assert found["grid"] == {"learning_rate": [0.01, 0.03, 0.1], "hidden": [16, 32], "seed": [1, 2]}
+    assert sorted(trial["trial"] for trial in found["trials"]) == list(range(1, 13))
+    assert found["best"] == found["trials"][0]["trial"]
+    assert command.records() == [], "none where a comparison of speeds would look"
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
+    process = command.start(*arguments(command), fake={"step_seconds": 0.02})
+    wait_until(lambda: len(records(command)) >= 4 and of_sweep(process), 60)
+    others = below(process)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: all_gone(others), 20)
+    kept = {record.id for record in records(command)}
+    assert 4 <= len(kept) < 12
+    code, out, err = command.run(*arguments(command, "--resume"))
+    assert code == 0, err
+    assert f"{len(kept)} trials of this sweep had a record already" in err
+    assert_each_once(records(command))
+    assert kept < {record.id for record in records(command)}
+    code, out, err = command.run(*arguments(command, "--resume"))
+    assert (code, len(records(command))) == (0, 12), "nothing is left to do"
+    assert "12 trials, best first" in out
+
+
+@pytest.mark.usefixtures("_ray")
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
+    grid = ("learning_rate=0.1,0.03", "steps=2,2000")
+    process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
+    wait_until(lambda: len(records(command)) == 2 and of_sweep(process), 60)
+    others = below(process)
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130, err
+    assert out == "" and "Traceback" not in err and "--resume" in err
+    wait_until(lambda: all_gone(others), 10)
+    assert [record.outcome.status for record in records(command)] == ["ok", "ok"]
+
+
+@pytest.mark.usefixtures("_ray")
+def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
+    grid = ("learning_rate=0.1", "steps=2,3,2000")
+    process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
+    wait_until(lambda: len(records(command)) == 2 and of_sweep(process), 60)
+    of_sweep(process)[0].parent().kill()  # type: ignore[union-attr]
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    ends = {record.group.trial: record.outcome for record in records(command)}
+    assert [ends[number].status for number in (1, 2, 3)] == ["ok", "ok", "failed"]
+    assert "its Ray worker died" in (ends[3].reason or "")
+    assert "its Ray worker died" in out
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
+    """A head node of one's own; the sweep must not end it."""
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
+        port, client_port = one.getsockname()[1], two.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    environment = os.environ | {"RAY_AUTH_MODE": "disabled", "XDG_CACHE_HOME": str(cache_home)}
+    environment |= {"TRAINMARK_FAKE": '{"step_seconds": 0.01}', "RAY_TMPDIR": "/tmp"}
+    environment.pop("PYTHONPATH", None)
+    head = subprocess.Popen(
+        [
+            str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", str(port),
+            "--num-cpus", "2", "--include-dashboard", "false", "--object-store-memory", "80000000",
+            "--disable-usage-stats", "--ray-client-server-port", str(client_port),
+        ],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    yield address
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(head.pid, signal.SIGKILL)
+    head.wait()
+
+
+def test_an_existing_cluster_does_the_same(command: CommandLine, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    wait_until(lambda: answers(cluster))
+    code, _, err = command.run(*arguments(command, "--address", cluster, grid=("learning_rate=0.1,0.03,0.01",)))
+    assert code == 0, err
+    assert_each_once(records(command), 3)
+    assert "2 at a time" in err
+    assert answers(cluster), "the cluster is still there"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--address", "127.0.0.1:1"], "no Ray cluster answers at '127.0.0.1:1'"),
+        (["--address", "ray://127.0.0.1:1"], "Connection refused"),
+        (["--address", "somewhere"], "expected auto, HOST:PORT or ray://HOST:PORT"),
+        (["--gpus-per-trial", "1000"], "no node has the resources of a trial"),
+    ],
+)
+@pytest.mark.usefixtures("_ray")
+def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: list[str], said: str) -> None:
+    started = time.monotonic()
+    code, out, err = command.run(*arguments(command, *more))
+    assert code == 2, err
+    assert said in err and "Traceback" not in err and out == ""
+    assert time.monotonic() - started < 20
+    assert records(command) == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--grid", "learnig_rate=0.1"], "Did you mean learning_rate"),
+        (["--grid", "optimizer.momentun=0.1"], "Did you mean optimizer.momentum"),
+        (["--grid", "learning_rate=fast"], "expected a number, found 'fast'"),
+        (["--grid", "hidden=12.5"], "expected a whole number, found 12.5"),
+        (["--grid", "learning_rate=0.1", "hidden=0"], "hidden=0 does not fit mnist-mlp128 at model[1].units"),
+        (["--grid", "rho=0.9"], "mnist-mlp128 has no rho"),
+        (["--grid", "learning_rate"], "can't be read"),
+        (["--grid", "model[5].units=4"], "too narrow at its end"),
+        (["--grid", "seed=1,2", "--device", "cuda:7"], "does not see the device 'cuda:7'"),
+        (["--grid", "seed=1,2", "--backend", "troch"], "Did you mean torch"),
+        (["--grid", "seed=1,2", "--dataset", "mnits"], "Did you mean mnist"),
+        ([], "there is nothing to vary"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+@pytest.mark.usefixtures("_ray")
+def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, words: list[str], said: str) -> None:
+    code, out, err = command.run(
+        "sweep", "mnist-mlp128", "--backend", "fake", "--dataset", "synthetic-digits", "--out", str(command.out), *words
+    )
+    assert code == 2, err
+    assert said in err and "Traceback" not in err and out == ""
+    assert not command.out.exists()
+
+
+def test_without_ray_it_says_how_to_get_it(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, *a: None if n == 'ray' else f(n, *a)"
+    (tmp_path / "sitecustomize.py").write_text(hidden)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    code, out, err = command.run(*arguments(command))
+    assert (code, out) == (2, "")
+    assert "pip install 'trainmark[ray]'" in err

@@ -1,0 +1,31 @@
+"""A plan of trials that nothing was asked for: who trains, and the data, are given."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from trainmark.backends.base import Capabilities, Device
+from trainmark.backends.fake import FakeBackend
+from trainmark.data.locate import Located
+from trainmark.execute.plan import Course, Run, Settings, Side, Task, Trial
+from trainmark.execute.probe import THIS, Seen
+from trainmark.study.sweep.plan import Plan
+from trainmark.workload import catalog
+from trainmark.workload.grid import points, read_grid
+
+SIDE = Side("fake", "fast", "cpu", THIS, version="1.0")
+CAN = FakeBackend().capabilities()
+SEEN = {("fake", "default"): Seen("fake", THIS, CAN, "3.11")}
+GPU_ALONE: Capabilities = dataclasses.replace(CAN, devices=(Device("cuda:0", "GPU", "accelerator", None, ("fp32",)),))
+
+
+def a_plan(data: Located, *words: str, group: str = "one", threads: int = 1) -> Plan:
+    """Trials of mnist-mlp128, three steps each."""
+    workload = catalog.find("mnist-mlp128").with_schedule(steps=3, protocol="fresh")
+    tasks = []
+    for number, point in enumerate(points(workload, read_grid(words)), 1):
+        settings = Settings(kind="sweep", seed=point.seed or 1, threads=threads)
+        course = Course(point.workload, data, 1)
+        trial = Trial(number, point.values)
+        tasks.append(Task((Run(course, SIDE, settings, 0, number - 1, group, group, trial=trial),)))
+    return Plan(tuple(tasks), len(tasks), SIDE, SEEN, group)

@@ -1,0 +1,83 @@
+"""What is left of a sweep, given the records that are there."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from tests.unit.study.sweep.samples import SEEN, a_plan
+from trainmark.data.locate import Located
+from trainmark.errors import UsageError
+from trainmark.execute.here import look_around
+from trainmark.record.record import Outcome, Record
+from trainmark.study.sweep.plan import Plan, require_own_gpu, without_done
+from trainmark.study.sweep.trial import failed
+
+
+def recorded(planned: Plan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
+    """Records as the trials of those numbers leave."""
+    made = [failed(task, SEEN, "", HERE)[0] for task in planned.tasks if task.first.trial.number in numbers]  # type: ignore[union-attr]
+    changed = [structs.replace(record, outcome=Outcome(status)) for record in made]  # type: ignore[arg-type]
+    if machine is None:
+        return changed
+    return [
+        structs.replace(
+            record,
+            machine=structs.replace(record.machine, name=machine),
+            python=structs.replace(record.python, executable="/elsewhere/python"),
+        )
+        for record in changed
+    ]
+
+
+HERE = look_around()
+
+
+def left(planned: Plan, records: list[Record]) -> dict[int, object]:
+    tasks = without_done(planned, records).tasks
+    return {task.first.trial.number: task.first.trial.values for task in tasks}  # type: ignore[union-attr]
+
+
+def test_finished_trials_are_not_done_again_and_failed_ones_are(drawn: Located) -> None:
+    planned = a_plan(drawn, "learning_rate=0.1,0.01", "seed=1,2")
+    records = [*recorded(planned, 1, 3), *recorded(planned, 2, status="failed")]
+    assert list(left(planned, records)) == [2, 4]
+    assert left(planned, recorded(planned, 1, 2, 3, 4)) == {}
+    assert list(left(planned, [])) == [1, 2, 3, 4]
+
+
+def test_where_a_trial_ran_does_not_matter(drawn: Located) -> None:
+    planned = a_plan(drawn, "learning_rate=0.1,0.01")
+    assert list(left(planned, recorded(planned, 1, machine="another-node"))) == [2]
+
+
+def test_the_rest_belongs_to_the_sweep_that_it_completes(drawn: Located) -> None:
+    first, again = a_plan(drawn, "seed=1,2", group="one"), a_plan(drawn, "seed=1,2", group="two")
+    rest = without_done(again, recorded(first, 1))
+    assert rest.group_id == "one" and rest.trials == 2
+    assert [task.first.group_id for task in rest.tasks] == ["one"]
+
+
+def test_of_two_sweeps_the_later_one_is_completed(drawn: Located) -> None:
+    first, second = a_plan(drawn, "seed=1,2", group="one"), a_plan(drawn, "seed=1,2", group="two")
+    rest = without_done(a_plan(drawn, "seed=1,2", group="three"), [*recorded(first, 1, 2), *recorded(second, 1)])
+    assert (rest.group_id, len(rest.tasks)) == ("two", 1)
+
+
+def test_a_larger_grid_keeps_the_numbers_that_are_taken(drawn: Located) -> None:
+    before = a_plan(drawn, "seed=1,3")
+    rest = left(a_plan(drawn, "seed=1,2,3"), recorded(before, 1, 2))
+    assert rest == {3: {"seed": 2}}, "2 is the number of seed 3"
+
+
+def test_another_side_is_another_sweep(drawn: Located) -> None:
+    planned = a_plan(drawn, "seed=1,2")
+    assert len(left(a_plan(drawn, "seed=1,2", threads=2), recorded(planned, 1, 2))) == 2
+
+
+def test_a_trial_sees_the_gpus_that_it_was_given() -> None:
+    for device, gpus in (("cuda:0", 1.0), ("cuda:0", 0.25), ("cuda:1", 2.0), ("cuda:3", 0.0), ("cpu", 1.0)):
+        require_own_gpu(device, gpus)
+    for device, gpus in (("cuda:1", 1.0), ("cuda:1", 0.5), ("cuda:2", 2.0)):
+        with pytest.raises(UsageError, match=f"does not see {device}"):
+            require_own_gpu(device, gpus)
