@@ -39,6 +39,7 @@ class Key:
         dataset, precision: and all of the data, None where a command does not tell.
         weights_from: id of the record whose weights it started from.
         program: of a command, the checksum's beginning of its script; an edited one is another side.
+        layout: copies and stages of a training on several devices; None of one on its own.
     """
 
     workload: str
@@ -64,6 +65,7 @@ class Key:
     step_fingerprint: str
     schedule_fingerprint: str
     program: str | None = None
+    layout: str | None = None
 
     @property
     def same_work(self) -> tuple[str, str, str]:
@@ -112,7 +114,15 @@ def key_of(record: Record) -> Key:
         step_fingerprint=record.workload.step_fingerprint,
         schedule_fingerprint=record.workload.schedule_fingerprint,
         program=record.process.program_sha256[:8] if record.process and record.process.program_sha256 else None,
+        layout=_layout(record),
     )
+
+
+def _layout(record: Record) -> str | None:
+    spread = record.group.spread
+    if spread is None:
+        return None
+    return f"{spread.data}×{spread.pipeline}{'' if spread.all_reduce else ', nothing averaged'}"
 
 
 def group_records(records: Iterable[Record]) -> list[Group]:
@@ -121,7 +131,8 @@ def group_records(records: Iterable[Record]) -> list[Group]:
     A run that failed early knows less about itself (no framework version, no device name): it is counted with the
     group that it agrees with in all it knows.
     """
-    unique = {content(record): record for record in records}  # a copy is equal
+    # A copy is equal; and what a rank says is in the record of the whole, too.
+    unique = {content(record): record for record in records if record.group.rank is None}
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
     measured: dict[Key, list[Record]] = {}
     for record in ordered:

@@ -68,7 +68,7 @@ def sweeps(records: Iterable[Record]) -> list[Sweep]:
     """
     groups: dict[str, dict[int, Record]] = {}
     for record in sorted(records, key=lambda each: (each.created, each.id)):
-        if not is_trial(record):
+        if not is_trial(record) or record.group.rank is not None:
             continue
         trials, number = groups.setdefault(record.group.id, {}), record.group.trial or 0
         before = trials.get(number)
@@ -90,13 +90,18 @@ def _sweep(records: list[Record]) -> Sweep:
     return Sweep(
         workload=first.workload.name,
         dataset=first.dataset.name if first.dataset else "",
-        side=f"{backend.name} {backend.style} {first.device.id}{precision}",
+        side=f"{backend.name} {backend.style} {first.device.id}{precision}{_layout(first)}",
         grid={key: _ordered(values) for key, values in grid.items()},
         trials=tuple(results),
         best=results[0].trial if results[0].outcome == "ok" else None,
         side_by_side=any(Caveat.SIDE_BY_SIDE in record.caveats for record in records),
         machines=tuple(dict.fromkeys(record.machine.name for record in records)),
     )
+
+
+def _layout(record: Record) -> str:
+    spread = record.group.spread
+    return f", {spread.data} copies × {spread.pipeline} stages each" if spread else ""
 
 
 def _ordered(values: Iterable[Value]) -> tuple[Value, ...]:

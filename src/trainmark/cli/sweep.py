@@ -41,6 +41,7 @@ Examples:
   trainmark sweep mnist-mlp128 --grid learning_rate=0.1,0.03,0.01 hidden=32,128
   trainmark sweep mnist-cnn --grid dropout=0.2,0.5 --grid seed=1,2,3 --parallel 2 --threads 1
   trainmark sweep mnist-cnn --grid learning_rate=0.1,0.01 --device cuda:0 --gpus-per-trial 0.5
+  trainmark sweep mnist-cnn --grid seed=1,2 --data-parallel 2 --pipeline 2 --parallel 2    8 ranks
   trainmark sweep my.toml --grid optimizer.beta1=0.8,0.9 'model[1].units=64,128' --address ray://head:10001
 
 \b
@@ -88,7 +89,7 @@ class _GridWords(click.Command):
     "--cpus-per-trial",
     type=click.FloatRange(0, min_open=True),
     metavar="N",
-    help="Cores set aside for a trial; its --threads if not given.",
+    help="Cores set aside for a trial; its --threads times its ranks if not given.",
 )
 @click.option(
     "--gpus-per-trial",
@@ -109,6 +110,8 @@ class _GridWords(click.Command):
 )
 @click.option("--style", metavar="NAME", help="idiomatic or fast; fast where the backend has it, if not given.")
 @click.option("--device", metavar="NAME", help="cpu, cuda:0, ...; an accelerator where there is one, if not given.")
+@click.option("--data-parallel", type=click.IntRange(1), metavar="N", help="Copies of a trial's network, a rank each.")
+@click.option("--pipeline", type=click.IntRange(1), metavar="N", help="Stages of each copy, a rank each.")
 @click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a trial, instead of the workload's own.")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a trial, instead of epochs.")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of every trial.")
@@ -150,7 +153,7 @@ def command(**options: Any) -> int:
     with contextlib.ExitStack() as stack:
         there: Cluster | None = None
         if options["address"]:  # only a node can tell what it can do
-            gpus = 1.0 if (options["device"] or "").startswith("cuda") else 0.0
+            gpus = float(_ranks(options)) if (options["device"] or "").startswith("cuda") else 0.0
             there = stack.enter_context(cluster.at(options["address"], _resources(options, gpus)))
         with DataProgress(screen) as data_progress:
             planned = plan.prepare(
@@ -160,8 +163,9 @@ def command(**options: Any) -> int:
                 progress=data_progress,
                 asking=data_progress.asking,
                 ask=there.ask if there else probe,
+                layout=_layout(options),
             )
-        needs = _resources(options, 1.0 if planned.side.device.startswith("cuda") else 0.0)
+        needs = _resources(options, float(_ranks(options)) if planned.side.device.startswith("cuda") else 0.0)
         plan.require_own_gpu(planned.side.device, needs.gpus)
         if there is not None:
             there.reserve(needs)
@@ -191,14 +195,27 @@ def _carry_out(planned: Plan, there: Cluster, store: Store, screen: Console, opt
 
 def _threads(options: dict[str, Any]) -> int:
     """Of a trial: never the framework's own choice, which is every core for each of several trials."""
-    return options["threads"] or max(1, math.floor(options["cpus_per_trial"] or 1))
+    return options["threads"] or max(1, math.floor((options["cpus_per_trial"] or 1) / _ranks(options)))
+
+
+def _ranks(options: dict[str, Any]) -> int:
+    """Processes of a trial."""
+    copies, stages = options["data_parallel"] or 1, options["pipeline"] or 1
+    ranks: int = copies * stages
+    return ranks
+
+
+def _layout(options: dict[str, Any]) -> tuple[int, int] | None:
+    """Copies and stages of each, where a trial is spread over several processes."""
+    return (options["data_parallel"] or 1, options["pipeline"] or 1) if _ranks(options) > 1 else None
 
 
 def _resources(options: dict[str, Any], gpus: float) -> Resources:
     from trainmark.study.sweep.cluster import Resources
 
     asked = options["gpus_per_trial"]
-    return Resources(options["cpus_per_trial"] or float(_threads(options)), gpus if asked is None else asked)
+    cpus = options["cpus_per_trial"] or float(_threads(options) * _ranks(options))
+    return Resources(cpus, gpus if asked is None else asked)
 
 
 def _request(options: dict[str, Any]) -> Request:

@@ -59,6 +59,7 @@ _LINES: tuple[tuple[Fact, ...], ...] = (
         Fact("dataset", _data),
         Fact("precision", lambda key: key.precision or ""),
         Fact("threads", threads),
+        Fact("layout", lambda key: key.layout or ""),
         Fact("protocol", _protocol),
         Fact("memory", lambda key: "" if not key.memory_fraction else f"memory limit {key.memory_fraction:.0%}"),
         Fact("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),

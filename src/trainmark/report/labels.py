@@ -14,6 +14,7 @@ _ALWAYS: tuple[Callable[[Key], str], ...] = (
     lambda key: key.backend,
     lambda key: "" if key.style == NOTHING_VARIED else key.style,
     lambda key: "" if key.device == NOT_TOLD else key.device,
+    lambda key: key.layout or "",
 )
 
 
@@ -78,7 +79,7 @@ def apart(these: Key, those: Key) -> tuple[str, str, str]:
         if of(these) != of(those) and all(getattr(these, name) == getattr(those, name) for name in given):
             told.append((of(these), of(those)))
     here, there = (_short(" ".join(filter(None, (pair[side] for pair in told)))) for side in (0, 1))
-    *how, where = (a if a == b else "" for a, b in pairs)
+    *how, where, _ = (a if a == b else "" for a, b in pairs)
     shared = " ".join(filter(None, how))
     said = (f" with {shared}" if shared else "") + (f" on {where}" if where else "")
     return (here or "this", there or "that", said)

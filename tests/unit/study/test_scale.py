@@ -13,8 +13,9 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.plan import Settings, Side, Task
 from trainmark.execute.probe import THIS
+from trainmark.study.layouts import layout_of
 from trainmark.study.scale.calibrate import _buckets, network_of
-from trainmark.study.scale.layouts import Question, courses, microbatches_of, require_possible, tasks
+from trainmark.study.scale.layouts import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch
@@ -41,7 +42,7 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
         (Question(data=(4,)), CPU, "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe"),
         (Question(data=(2,)), CUDA, "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like"),
         (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL refuses"),
-        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*--batch-size 129, or --weak"),
+        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Take a batch of 129"),
         (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 pieces"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
         (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
@@ -133,11 +134,11 @@ def test_a_batch_larger_than_the_dataset_is_refused() -> None:
 
 @pytest.mark.parametrize(("batch", "data", "expected"), [(128, 1, 4), (126, 2, 3), (10, 2, 1), (128, 4, 4)])
 def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: int) -> None:
-    assert microbatches_of(Question(), with_batch(WORKLOAD, batch), data, 2) == expected
+    assert layout_of(with_batch(WORKLOAD, batch), data, 2).microbatches == expected
 
 
 def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
-    assert microbatches_of(Question(microbatches=8), WORKLOAD, 1, 1) == 1
+    assert layout_of(WORKLOAD, 1, 1, 8).microbatches == 1
 
 
 def test_gradients_are_packed_as_ddp_does() -> None:

@@ -31,7 +31,7 @@ from trainmark.record.record import Record
 from trainmark.record.store import Store, write_atomically
 from trainmark.study.parity import rounding_of
 from trainmark.study.scale import calibrate
-from trainmark.study.scale.layouts import Question, microbatches_of, require_possible, tasks
+from trainmark.study.scale.layouts import Question, require_possible, tasks
 from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
@@ -133,14 +133,18 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     stages = {stages for _, stages in question.layouts}
     network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
     model = ScalingModel(step, link, network, batch)
+    pieces = {
+        (spread.layout.data, spread.layout.pipeline): spread.layout.microbatches
+        for task in plan.tasks
+        if (spread := task.first.spread)
+    }
     tell("done", 1.0)
     return Prediction(
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
         step=step,
         link=link,
         layouts=tuple(
-            model.predict(data, stages, microbatches_of(question, plan.workload, data, stages), weak=question.weak)
-            for data, stages in question.layouts
+            model.predict(data, stages, pieces[data, stages], weak=question.weak) for data, stages in question.layouts
         ),
         strong=_curve(model.curve(weak=False)),
         weak=_curve(model.curve(weak=True)),

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
-from trainmark.errors import Unsupported, UsageError
+from trainmark.errors import UsageError
 from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.study.layouts import layout_of, require_divisible
 from trainmark.units import many
-from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
-from trainmark.workload.stages import cut
 
-DEFAULT_MICROBATCHES = 4
 STRETCHES = 6
 """Timed stretches of a run; the first holds what is left of the warm-up."""
-_PATIENCE_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ def require_possible(
                 f"{many(ranks, 'rank')} can't be shared by {nodes} machines",
                 expected=f"a multiple of {nodes} in --data-parallel times --pipeline",
             )
-        cut(lay_out(workload), stages)
-        _require_divisible(question, workload, data, stages)
+        require_divisible(workload, data, stages, question.microbatches, weak=question.weak)
     needed = question.most_ranks
     if side.device != "cpu":
         if needed > devices:
@@ -99,16 +95,6 @@ def require_possible(
             found=str(needed * threads),
             fix="--oversubscribe runs them all the same; its figures tell nothing of more cores.",
         )
-
-
-def microbatches_of(question: Question, workload: Workload, data: int, stages: int) -> int:
-    """Pieces that a copy's share goes through the stages in."""
-    if stages == 1:
-        return 1
-    if question.microbatches is not None:
-        return question.microbatches
-    share = _share(question, workload, data)
-    return next(count for count in range(DEFAULT_MICROBATCHES, 0, -1) if share % count == 0)
 
 
 def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, Course]:
@@ -141,43 +127,10 @@ def tasks(
 def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layout]]:
     crowd = question.most_ranks if question.oversubscribe else 1
     for data, stages in question.layouts:
-        pieces = microbatches_of(question, workload, data, stages)
-        layout = Layout(data, stages, pieces, patience=_PATIENCE_SECONDS * max(1, crowd))
+        layout = layout_of(workload, data, stages, question.microbatches, weak=question.weak, crowd=crowd)
         yield data, layout
         if data > 1:
             yield data, dataclasses.replace(layout, reduces=False)
-
-
-def _require_divisible(question: Question, workload: Workload, data: int, stages: int) -> None:
-    batch = workload.batches.size
-    if batch == "full":
-        if question.weak:
-            raise UsageError(
-                f"a step of {workload.name} takes the whole dataset, so its batch can't grow",
-                fix="Give --batch-size, or leave out --weak.",
-            )
-    elif not question.weak and batch % data:
-        raise UsageError(
-            f"a batch of {batch} can't be shared by {data} copies",
-            expected=f"a number of copies that divides {batch}",
-            found=str(data),
-            fix=f"--batch-size {-(-batch // data) * data}, or --weak, where every copy has a whole batch.",
-        )
-    share = batch if batch == "full" else batch if question.weak else batch // data
-    pieces = question.microbatches
-    if stages > 1 and pieces is not None and share != "full" and share % pieces:
-        raise UsageError(
-            f"a copy's {share} examples can't be cut into {pieces} pieces",
-            expected=f"--microbatches that divides {share}",
-            found=str(pieces),
-        )
-
-
-def _share(question: Question, workload: Workload, data: int) -> int:
-    size = workload.batches.size
-    if size == "full":
-        raise Unsupported("a pipeline needs a batch of known size", fix="Give --batch-size.")
-    return size if question.weak else size // data
 
 
 def _batched(question: Question, workload: Workload, data: int) -> Workload:

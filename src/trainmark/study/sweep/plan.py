@@ -13,15 +13,17 @@ from pathlib import Path
 from msgspec import structs
 
 from trainmark.data.progress import Progress, silent
-from trainmark.errors import UsageError
+from trainmark.errors import Unsupported, UsageError
 from trainmark.execute import choose, plan, probe
 from trainmark.execute import request as requests
-from trainmark.execute.plan import Course, Run, Settings, Side, Task, Trial
+from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task, Trial
 from trainmark.execute.probe import Interpreter, Seen
 from trainmark.execute.request import Prepared, Request
 from trainmark.record.record import Record
+from trainmark.study.layouts import layout_of, require_divisible
 from trainmark.workload import catalog
 from trainmark.workload.grid import Point, points, read_grid
+from trainmark.workload.reduce import with_batch
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ def prepare(
     progress: Progress = silent,
     asking: Callable[[str], None] = lambda _: None,
     ask: Callable[[Interpreter, str], Seen] = probe.probe,
+    layout: tuple[int, int] | None = None,
 ) -> Plan:
     """Find who trains, and the data, and lay out the runs.
 
@@ -78,6 +81,7 @@ def prepare(
         progress: told of downloads.
         asking: told which backend is being asked what it can do.
         ask: asks an interpreter about a backend, where the trials will be.
+        layout: copies and stages that each trial's network is spread over; None is one process.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -90,8 +94,14 @@ def prepare(
     located, _ = requests.locate_all(request, [workload], cache, progress)
     group_id = session = secrets.token_hex(6)
     settings = dataclasses.replace(request.settings, kind="sweep")
+    if layout is not None:
+        trials = [
+            _spreadable(point, layout, selection.by_side[side.backend, side.interpreter.label]) for point in trials
+        ]
     tasks = [
-        _task(Course(point.workload, located[point.workload.dataset], 1), side, settings, number, point, session)
+        _task(
+            Course(point.workload, located[point.workload.dataset], 1), side, settings, number, point, session, layout
+        )
         for number, point in enumerate(trials, 1)
     ]
     return Plan(tuple(tasks), len(tasks), side, selection.by_side, group_id)
@@ -149,11 +159,33 @@ def _trial_of(task: Task) -> Trial:
     return task.first.trial
 
 
-def _task(course: Course, side: Side, settings: Settings, number: int, point: Point, group_id: str) -> Task:
+def _task(
+    course: Course,
+    side: Side,
+    settings: Settings,
+    number: int,
+    point: Point,
+    group_id: str,
+    layout: tuple[int, int] | None,
+) -> Task:
     if point.seed is not None:
         settings = dataclasses.replace(settings, seed=point.seed)
     trial = Trial(number, point.values)
-    return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial),))
+    spread = Spreading(layout_of(point.workload, *layout)) if layout else None
+    return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
+
+
+def _spreadable(point: Point, layout: tuple[int, int], seen: Seen) -> Point:
+    """The trial with a batch that its copies can share, always of one size.
+
+    Raises:
+        UsageError: its batch or its network can't be divided so, or its backend starts no ranks.
+    """
+    if seen.can is None or seen.can.spreads != "processes":
+        raise Unsupported(f"{seen.backend} does not train on several processes", expected="torch")
+    require_divisible(point.workload, *layout)
+    size = point.workload.batches.size
+    return point if size == "full" else dataclasses.replace(point, workload=with_batch(point.workload, size))
 
 
 def _best(able: Sequence[Side], seen: Sequence[Seen]) -> Side:

@@ -100,7 +100,7 @@ def carry_out(
             for record in found:
                 store.write(record)
                 records.append(record)
-                watcher.recorded(record)
+            watcher.recorded(records[-1])  # of several the last is that of the whole
     return records
 
 

@@ -23,6 +23,8 @@ from trainmark.data.dataset import Dataset, Split
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
+_SEEDS_APART = 1_000_003
+
 
 class Spread(TorchTrainer):
     """What a rank does otherwise than who trains alone; stands before a style among its bases."""
@@ -36,6 +38,7 @@ class Spread(TorchTrainer):
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         super().__init__(workload, model, data, dataclasses.replace(options, device=str(self._ranks.device)))
         self._forward = self._averaging(self._network)
+        torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout falls differently on each share
 
     def compile(self, plan: EpochPlan) -> bool:
         """A first pass for each batch size, since engines lay out their buffers in it; no weight is changed."""
