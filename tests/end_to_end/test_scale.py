@@ -116,10 +116,10 @@ def largest_difference(a: list[float], b: list[float]) -> float:
     return float(relative_difference(a, b).max())
 
 
-@pytest.mark.parametrize("layout", [Layout(2), Layout(1, 2, 4), Layout(2, 2, 4)], ids=lambda layout: layout.title)
+@pytest.mark.parametrize("layout", [Layout(2), Layout(1, 2, 4), Layout(2, 2, 5)], ids=lambda layout: layout.title)
 def test_several_processes_compute_what_one_does(train: Any, one: Any, layout: Layout) -> None:
     *ranks, whole = train(layout)
-    assert whole.outcome.status == "ok"
+    assert whole.outcome.status == "ok", whole.outcome
     assert largest_difference(whole.step_losses, one().step_losses) < 1e-9
     assert [record.group.rank for record in ranks] == list(range(layout.ranks))
     assert all(record.step_losses == whole.step_losses for record in ranks)
@@ -183,6 +183,12 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
     assert not list(ranks_of_this_process())
 
 
+def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> None:
+    *_, whole = train(Layout(2, 2, 4))  # 50 examples can't be cut into 4 equal pieces, which the command line refuses
+    assert whole.outcome.status == "failed"
+    assert "Expected input batch_size" in whole.outcome.reason  # not that a connection was closed
+
+
 def test_a_killed_rank_is_started_again_where_that_was_asked_for(train: Any, one: Any) -> None:
     killer = Killer()
     *_, whole = train(Layout(2), restarts=1, watch=killer)
@@ -216,7 +222,7 @@ def test_the_command_line(command: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["--data-parallel", "64"], "64 ranks of 1 thread need 64 cores"),
+        (["--data-parallel", "50"], "50 ranks of 1 thread need 50 cores"),
         (["--data-parallel", "3", "--oversubscribe"], "a batch of 100 can't be shared by 3 copies"),
         (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
         (["--nnodes", "2"], "2 machines need a place to meet"),

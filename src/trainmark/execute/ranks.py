@@ -63,7 +63,9 @@ def launch(request: Message, say: Say, position_descriptor: int) -> None:
                 )
             )
         if fall is not None:
-            say({"event": "failed", "reason": _reason(fall, relay.reasons), "rank": fall.rank})
+            # Who says first what is wrong is the cause: the others only lose the connection to it.
+            rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank
+            say({"event": "failed", "reason": _reason(fall, rank, relay.reasons), "rank": rank})
             return
     relay.let_go()
 
@@ -194,11 +196,10 @@ class _Relay:
                     self._say(message)
 
 
-def _reason(fall: Fall, reasons: dict[int, str]) -> str:
+def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:
     """What became of the rank that fell first, with its last words."""
     if fall.exit_code >= 0:
-        said = reasons.get(fall.rank, f"ended with exit code {fall.exit_code}")
-        return f"rank {fall.rank}: {said}"
+        return f"rank {rank}: {reasons.get(rank, f'ended with exit code {fall.exit_code}')}"
     words = _last_words(fall)
     tail = f"; its last words: {words}" if words else ", without a word"
     return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
