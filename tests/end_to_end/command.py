@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,14 @@ class CommandLine:
     cache_home: Path
     out: Path
 
-    def start(self, *arguments: str, fake: dict[str, Any] | None = None) -> subprocess.Popen[str]:
-        """Start it and return at once."""
+    def start(
+        self, *arguments: str, fake: dict[str, Any] | None = None, before: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
+        """Start it, with the words of another command ``before`` it, and return at once."""
         environment = {key: value for key, value in os.environ.items() if key != "TRAINMARK_DATA"}
         environment |= {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)}
         return subprocess.Popen(
-            [sys.executable, "-m", "trainmark", *arguments],
+            [*before, sys.executable, "-m", "trainmark", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

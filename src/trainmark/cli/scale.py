@@ -26,10 +26,12 @@ from trainmark.cli.options import (
     threads_option,
     timeout_option,
 )
-from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.output import console, json_option, print_json, write_file
 from trainmark.errors import ScalingFailed, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from trainmark.analysis.scale import Prediction, Scaling
@@ -118,6 +120,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @python_option
 @dataset_option
 @timeout_option
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
 @click.option(
@@ -143,6 +146,10 @@ def command(**options: Any) -> int:
     screen = console(to_stderr=True)
     tell = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
     link = _read_link(options["link"])
+    if options["plot"] is not None:
+        from trainmark.report.files import require_drawable
+
+        require_drawable(options["plot"])
     with DataProgress(screen) as data_progress:
         plan = scale.prepare(
             _request(options), _question(options), cache_dir(), progress=data_progress, asking=data_progress.asking
@@ -166,6 +173,8 @@ def command(**options: Any) -> int:
                 records = scale.measure(plan, store, progress, resume=options["resume"])
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
+    if options["plot"] is not None:
+        _plot(found, options["plot"], tell)
     tell(f"Records: {store.folder}")
     return OK if found.passed and (prediction is not None or wanted != "only") else FAILED
 
@@ -264,6 +273,18 @@ def _show_prediction(prediction: Prediction, batch: int) -> None:
     screen = console()
     draw_all(screen, prediction_tables(prediction, batch))
     screen.print()
+
+
+def _plot(found: Scaling, path: Path, tell: Callable[[str], None]) -> None:
+    from trainmark.report.charts.scaling import scaling_chart
+    from trainmark.report.files import in_format_of
+
+    chart = scaling_chart(found)
+    if chart is None:
+        tell("There was nothing to draw.")
+        return
+    write_file(path, in_format_of(path, [chart]))
+    tell(f"Wrote {path}.")
 
 
 def _show(found: Scaling, *, as_json: bool) -> None:

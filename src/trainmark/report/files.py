@@ -41,10 +41,20 @@ def drawn(path: Path, works: Sequence[Work], names: Sequence[str]) -> bytes:
         UnknownName: no such chart.
         NotInstalled: what draws is not there.
     """
+    require_drawable(path)
+    return in_format_of(path, chosen(works, names))
+
+
+def require_drawable(path: Path) -> None:
+    """Raise UsageError for a name that says no format of a picture, NotInstalled where nobody can draw."""
     if path.suffix not in ENDINGS:
         raise UsageError(f"{path} can't be drawn", expected=f"a name that ends in {' or '.join(ENDINGS)}")
-    found = chosen(works, names)
-    return svg(found).encode() if path.suffix == ".svg" else png(found)
+    require_extras("report")
+
+
+def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
+    """The charts below each other, as the end of ``path`` says."""
+    return svg(every).encode() if path.suffix == ".svg" else png(every)
 
 
 def chosen(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:

@@ -79,8 +79,9 @@ class JaxReduction:
 
     def __init__(self, mesh: Mesh) -> None:
         self._mesh = mesh
-        self._factors = self._put(np.ones((512 * mesh.size, 512), np.float32))
-        self._product = jax.jit(over(mesh, lambda x: x @ x, (_EACH,), _EACH))
+        self._weights = self._put(np.ones((1024 * mesh.size, 1024), np.float32))
+        self._batch = self._put(np.ones((64 * mesh.size, 1024), np.float32))
+        self._product = jax.jit(over(mesh, lambda x, w: x @ w, (_EACH, _EACH), _EACH))
         self._sum = jax.jit(over(mesh, lambda x: lax.psum(x, AXIS), (_EACH,), _EACH))
 
     def sums(self, size: int) -> Callable[[], object]:
@@ -89,8 +90,8 @@ class JaxReduction:
         return lambda: jax.block_until_ready(self._sum(values))
 
     def compute(self) -> None:
-        """A matrix product on every device."""
-        jax.block_until_ready(self._product(self._factors))
+        """Two products with 4 MiB on every device."""
+        jax.block_until_ready([self._product(self._batch, self._weights) for _ in range(2)])
 
     def meet(self) -> None:
         """There is one process, which waits for all devices anyway."""

@@ -118,7 +118,10 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
         ScalingFailed: one of them could not be timed.
     """
     question, side, settings = plan.question, plan.side, plan.settings
+    stages = {stages for _, stages in question.layouts}
+    network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
     link = link or calibrate.measure_link(
+        network.gradient_bytes,
         side,
         settings.threads,
         settings.seed,
@@ -130,8 +133,6 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     batch = batch_of(plan)
     shares = {batch if question.weak else max(1, batch // data) for data, _ in question.layouts} | {batch}
     step = calibrate.measure_step(plan.course, side, settings.threads, settings.seed, shares, tell, settings.timeout)
-    stages = {stages for _, stages in question.layouts}
-    network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
     model = ScalingModel(step, link, network, batch)
     pieces = {
         (spread.layout.data, spread.layout.pipeline): spread.layout.microbatches

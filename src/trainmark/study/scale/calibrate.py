@@ -23,6 +23,7 @@ from trainmark.workload.stages import cut
 Tell = Callable[[str, float], None]
 _STEP_SECONDS, _STEP_ROUNDS = 6.0, 5
 _HALVINGS = 4
+_SHARES_OF_SIZE = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _PATIENCE_SECONDS = 60.0
 _WIDE_WEIGHT_BYTES = {"fp64": 8}
 _BUCKET_BYTES = (2**20, 25 * 2**20)
@@ -30,6 +31,7 @@ _BUCKET_BYTES = (2**20, 25 * 2**20)
 
 
 def measure_link(
+    size: int,
     side: Side,
     threads: int | None,
     seed: int,
@@ -41,15 +43,19 @@ def measure_link(
 ) -> Link:
     """What a sum over the fewest devices that make one takes, by its size.
 
+    Args:
+        size: bytes of the gradients; the line is fitted to sizes around it, for over more of them it is none.
+
     Raises:
         ScalingFailed: they could not be started, or did not find each other.
     """
     ranks = max(2, rendezvous.nodes)
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
     options = Options(side.style, side.device, side.precision, seed, threads, layout=layout)
+    sizes = [max(4, int(size * share)) for share in _SHARES_OF_SIZE]
     plain = dataclasses.asdict(options)
     del plain["without"]
-    request: Message = {"event": "collectives", "backend": side.backend, "options": plain}
+    request: Message = {"event": "collectives", "backend": side.backend, "options": plain, "sizes": sizes}
     if processes:
         place = dataclasses.replace(rendezvous, name="trainmark-collectives")
         request = {

@@ -10,8 +10,8 @@ import torch.distributed as dist
 from trainmark.backends.base import Options
 from trainmark.backends.torch.parallel.ranks import Ranks
 
-_SIDE = 512
-"""Rows of the product that stands for a step: 0.27 billion operations."""
+_SIDE, _ROWS, _PRODUCTS = 1024, 64, 2
+"""What stands for a step: products with a matrix of 4 MiB, which is then gone over once more, as an optimiser does."""
 
 
 class TorchReduction:
@@ -22,7 +22,8 @@ class TorchReduction:
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         self._ranks = Ranks(options.layout, options.device)
-        self._factor = torch.ones(_SIDE, _SIDE, device=self._ranks.device)
+        self._weights = torch.ones(_SIDE, _SIDE, device=self._ranks.device)
+        self._batch = torch.ones(_ROWS, _SIDE, device=self._ranks.device)
 
     def sums(self, size: int) -> Callable[[], object]:
         """An all-reduce of ``size`` bytes."""
@@ -36,10 +37,12 @@ class TorchReduction:
         return work
 
     def compute(self) -> None:
-        """A matrix product."""
-        self._factor @ self._factor
-        if self._factor.device.type == "cuda":
-            torch.cuda.synchronize(self._factor.device)
+        """Products and an update."""
+        for _ in range(_PRODUCTS):
+            self._batch @ self._weights
+        self._weights.mul_(1.0)
+        if self._weights.device.type == "cuda":
+            torch.cuda.synchronize(self._weights.device)
 
     def meet(self) -> None:
         """A barrier."""

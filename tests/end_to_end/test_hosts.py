@@ -1,0 +1,120 @@
+"""Training on two machines, which are network namespaces here; and one of them is cut off in the middle."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import CommandLine, wait_until
+from tests.end_to_end.hosts import Host, NoHosts, two_hosts
+from trainmark.record.store import load
+
+PORT = 29_417
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[Host, Host]]:
+    try:
+        with two_hosts() as found:
+            yield found
+    except NoHosts as none:
+        pytest.skip(str(none))
+
+
+class Scale:
+    """``trainmark scale`` on both machines: the same command, but for what is said."""
+
+    def __init__(self, command: CommandLine, hosts: tuple[Host, Host]) -> None:
+        self.command, self.hosts = command, hosts
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, number: int, *arguments: str) -> subprocess.Popen[str]:
+        host = self.hosts[number]
+        words = [
+            "scale", "mnist-mlp128", "--backend", "torch", "--dataset", "synthetic-digits", "--data-parallel", "2",
+            "--repeats", "1", "--threads", "1", "--prediction", "none", "--json", "--nnodes", "2",
+            "--rdzv-endpoint", f"{self.hosts[0].address}:{PORT}", "--out", str(self.out(number)), *arguments,
+        ]  # fmt: skip
+        process = self.command.start(*words, before=host.prefix)
+        self.processes.append(process)
+        return process
+
+    def out(self, number: int) -> Path:
+        return self.command.out / str(number)
+
+    def records(self, number: int) -> list:
+        return load([self.out(number) / "scale"])
+
+
+@pytest.fixture
+def scale(command: CommandLine, hosts: tuple[Host, Host]) -> Iterator[Scale]:
+    started = Scale(command, hosts)
+    yield started
+    for process in started.processes:
+        process.kill()
+        process.wait()
+
+
+def test_two_machines_compute_what_one_does(scale: Scale) -> None:
+    both = [scale.start(number, "--precision", "fp64", "--steps", "100") for number in (0, 1)]
+    (first, words), (_, others) = (process.communicate(timeout=200) for process in both)
+    assert [process.returncode for process in both] == [0, 0], (words, others)
+    two = json.loads(first)["layouts"][1]
+    assert two["ranks"] == 2 and two["agreement"]["passed"]
+    assert two["agreement"]["largest_difference"] < 1e-9
+    ranks = [[record.group.rank for record in scale.records(number) if record.group.world == 2] for number in (0, 1)]
+    assert sorted(ranks[0], key=str) == [0, 0, None, None]  # with and without its sum; the whole is told here alone
+    assert ranks[1] == [1, 1]
+    (spread,) = {record.group.spread.host for record in scale.records(1) if record.group.rank == 1}
+    assert spread.endswith(scale.hosts[1].address)
+
+
+def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
+    both = [scale.start(number, "--weak", "--steps", "2000000") for number in (0, 1)]  # weak: no nudges before it
+
+    def trains() -> bool:
+        lines = [scale.command.out / str(number) / "scale" for number in (0, 1)]
+        return all(folder.is_dir() and list(folder.glob("*1x1*.json")) for folder in lines)
+
+    wait_until(trains, 100)
+    time.sleep(12)
+    assert [process.poll() for process in both] == [None, None]
+    scale.hosts[1].cut_off()
+    cut = time.monotonic()
+    for process in both:
+        process.communicate(timeout=90)
+    assert time.monotonic() - cut < 90
+    assert [process.returncode for process in both] == [1, 1]
+    for number in (0, 1):
+        failed = [record for record in scale.records(number) if record.outcome.status != "ok"]
+        assert failed
+        assert all(record.outcome.reason for record in failed)
+
+
+def test_machines_that_are_set_up_differently_say_how(scale: Scale) -> None:
+    both = [scale.start(0, "--weak", "--steps", "12"), scale.start(1, "--weak", "--steps", "12", "--seed", "7")]
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [1, 1]
+    for said in errors:
+        assert "the ranks differ in their seed: expected 1 as on" in said
+        assert f"at {scale.hosts[1].address} (rank" in said
+
+
+def test_a_machine_that_waits_in_vain_says_for_whom(scale: Scale) -> None:
+    process = scale.start(0, "--weak", "--steps", "12", "--rdzv-timeout", "3")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert f"expected 2 machines at {scale.hosts[0].address}:{PORT} within 3 s" in said
+
+
+def test_an_endpoint_that_nobody_serves(scale: Scale) -> None:
+    process = scale.start(1, "--weak", "--steps", "12", "--rdzv-timeout", "3")
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "the machines of this training did not find each other" in said
+    assert "nobody answers there" in said

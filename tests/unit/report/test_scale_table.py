@@ -1,0 +1,144 @@
+"""How an answer about more devices is drawn."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from trainmark.analysis.scale import Agreement, Curve, LayoutResult, Prediction, Scaling
+from trainmark.analysis.scaling_model import Link, Network, Predicted, ScalingModel, StepCost, fastest, pays_up_to
+from trainmark.analysis.statistics import Estimate
+from trainmark.report.scale_table import prediction_tables, scale_tables
+from trainmark.report.table import Table
+
+MODEL = ScalingModel(
+    StepCost(1e-3, 2e-5, {64: 2.3e-3, 128: 3.6e-3}),
+    Link(5e-4, 1e-9, "ring", "measured over 2 devices", 0.12),
+    Network(2_700_000, 2, {1: 1.0}, {1: 0}),
+    128,
+)
+
+
+def curve(*, weak: bool) -> Curve:
+    points = MODEL.curve(weak=weak)
+    return Curve(points, pays_up_to(points), fastest(points))
+
+
+PREDICTION = Prediction(
+    "2026-11-22T09:00:00+00:00",
+    MODEL.step,
+    MODEL.link,
+    (MODEL.predict(1), MODEL.predict(2)),
+    curve(weak=False),
+    curve(weak=True),
+)
+
+
+def layout(data: int, predicted: Predicted | None = None, **changes: object) -> LayoutResult:
+    found = LayoutResult(
+        data=data,
+        pipeline=1,
+        ranks=data,
+        runs=5,
+        failed=0,
+        batch=128,
+        samples_per_second=Estimate(25_000.0, 24_000.0, 26_000.0),
+        step_seconds=Estimate(5e-3, 4.9e-3, 5.1e-3),
+        efficiency=Estimate(0.45, 0.43, 0.47),
+        communication=Estimate(0.51, 0.48, 0.55),
+        predicted=predicted,
+        prediction_error=-0.08 if predicted else None,
+        agreement=Agreement(100, 3e-7, 9e-7, None, True, None) if data > 1 else None,
+        reason=None,
+    )
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
+
+
+def answer(*layouts: LayoutResult, **changes: object) -> Scaling:
+    found = Scaling(
+        workload="mnist-mlp512",
+        dataset="mnist",
+        backend="torch",
+        style="fast",
+        device="cpu",
+        precision="fp32",
+        mode="strong",
+        batch=128,
+        steps=120,
+        repeats=5,
+        threads=1,
+        nodes=1,
+        prediction=PREDICTION,
+        unpredicted=None,
+        layouts=layouts,
+        notices=("dropout and distortions are off",),
+    )
+    return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
+
+
+def text(table: Table) -> str:
+    cells = [" | ".join(cell.text for cell in row.cells) for row in table.rows]
+    return "\n".join([table.title, *table.conditions, *cells, *table.notes])
+
+
+def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> None:
+    (table,) = scale_tables(answer(layout(1), layout(2, MODEL.predict(2))))
+    shown = text(table)
+    assert "1 thread a rank in every layout" in shown
+    assert "45.00 % [43, 47] | 51.00 % [48, 55] | PASS, 3.0e-07 of 9.0e-07" in shown
+    assert f"{1000 * MODEL.predict(2).step_seconds:.2f} ms (-8 %)" in shown
+    assert "dropout and distortions are off." in shown
+
+
+def test_losses_that_part_and_runs_that_fail_are_told() -> None:
+    parted = Agreement(100, 0.5, 9e-7, 1, False, "they part at step 1")
+    (table,) = scale_tables(
+        answer(layout(1), layout(2, agreement=parted, runs=4, failed=1, reason="failed: rank 1 was killed"))
+    )
+    shown = text(table)
+    assert "FAIL" in shown
+    assert "2 × 1: they part at step 1." in shown
+    assert "4 + 1 failed" in shown
+    assert "2 × 1: failed: rank 1 was killed" in shown
+
+
+def test_nothing_run_is_no_table() -> None:
+    assert scale_tables(answer()) == []
+
+
+def test_the_answer_passes_only_where_every_layout_does() -> None:
+    assert answer(layout(1), layout(2)).passed
+    assert not answer(layout(1), layout(2, failed=1)).passed
+    parted = Agreement(100, 0.5, 9e-7, 1, False, "they part at step 1")
+    assert not answer(layout(1), layout(2, agreement=parted)).passed
+
+
+def test_a_prediction_says_what_it_is_made_of_and_where_it_stops() -> None:
+    model, curves = prediction_tables(PREDICTION, 128)
+    assert "the fit misses a sum by 12.00 % at most" in text(model)
+    assert "64: 2.30 ms, 128: 3.60 ms" in text(model)
+    shown = text(curves)
+    strong = PREDICTION.strong
+    assert strong is not None
+    assert f"strong: efficiency is 50 % or more up to {strong.pays_up_to} device" in shown
+    assert "4,096 |" in shown
+    assert "128 |" not in shown.split("weak as many")[0].split("\n")[-1]
+
+
+def test_a_batch_of_everything_has_no_strong_curve() -> None:
+    _, curves = prediction_tables(dataclasses.replace(PREDICTION, strong=None), 60_000)
+    assert "strong: efficiency" not in text(curves)
+
+
+def test_the_chart_holds_curves_points_and_words() -> None:
+    pytest.importorskip("altair")
+    from trainmark.report.charts.scaling import scaling_chart
+
+    chart = scaling_chart(answer(layout(1), layout(2)))
+    assert chart is not None
+    spec = json.dumps(chart.spec())
+    assert all(kind in spec for kind in ("perfect", "predicted, strong", "predicted, weak", "measured"))
+    assert "2 × 1, 25,000 examples a second" in chart.text
+    assert scaling_chart(answer(prediction=None)) is None
