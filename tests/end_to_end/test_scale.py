@@ -154,7 +154,7 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
 
 def ranks_of_this_process() -> Iterable[psutil.Process]:
     ours = {child.pid for child in psutil.Process().children(recursive=True)}
-    return (process for process in measured_processes() if process.pid in ours and "--rank" in process.cmdline())
+    return (process for process in measured_processes() if process.pid in ours and "--rank" in process.info["cmdline"])
 
 
 class Killer:
