@@ -131,8 +131,7 @@ def group_records(records: Iterable[Record]) -> list[Group]:
     A run that failed early knows less about itself (no framework version, no device name): it is counted with the
     group that it agrees with in all it knows.
     """
-    # A copy is equal; and what a rank says is in the record of the whole, too.
-    unique = {content(record): record for record in records if record.group.rank is None}
+    unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
     measured: dict[Key, list[Record]] = {}
     for record in ordered:
@@ -152,6 +151,13 @@ def group_records(records: Iterable[Record]) -> list[Group]:
     return [
         Group(key, tuple(measured.get(key, ())), failed.get(key, 0)) for key in sorted(started, key=started.__getitem__)
     ]
+
+
+def _counts(record: Record) -> bool:
+    """Whether it is a run of its own: what a rank says is in the record of the whole, too, and the nudged ones of a
+    scale are there for their losses alone."""
+    group = record.group
+    return group.rank is None and not (group.kind == "scale" and group.trial is not None)
 
 
 def _run_of(record: Record) -> tuple[object, ...]:

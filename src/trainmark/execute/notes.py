@@ -317,11 +317,23 @@ class Notes:
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
             Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
+            Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
+            Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
+            Caveat.RESTARTED: self.restarts > 0,
             Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
         found = seen | {caveat for caveat, applies in holds.items() if applies}
         return [caveat for caveat in Caveat if caveat in found]
+
+    @property
+    def _is_oversubscribed(self) -> bool:
+        """Whether the ranks of this machine have more threads than it has cores."""
+        spread = self.run.spread
+        if spread is None or self.run.side.device != "cpu":
+            return False
+        here = spread.layout.ranks // spread.rendezvous.nodes
+        return here * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps.

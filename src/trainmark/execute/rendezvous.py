@@ -36,6 +36,17 @@ class Network:
             probe.connect((address, 9))
             return str(probe.getsockname()[0])
 
+    @property
+    def outward(self) -> str:
+        """An own address that others may reach; raises OSError where there is none.
+
+        Many a machine knows its own name as 127.0.1.1, which is of no use to others.
+        """
+        for address in self.addresses:
+            if not _is_loopback(address) and not address.lower().startswith("fe80"):
+                return address
+        raise OSError(99, "this machine has no address but its own loopback")
+
 
 def here() -> Network:
     """This machine's network as it is now."""
@@ -70,16 +81,17 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: Network) -> 
     host, port = _split(endpoint)
     try:
         address = network.resolve(host)
-        own = network.towards(address)
+        own = network.outward if _is_loopback(address) else network.towards(address)
     except OSError as error:
         raise UsageError(
             f"--rdzv-endpoint {endpoint!r} can't be reached from here",
             expected="HOST:PORT of one of the machines",
             found=error.strerror or str(error),
         ) from error
-    is_host = address in network.addresses
+    is_host = address in network.addresses or _is_loopback(address)
     interface = network.addresses.get(own)
-    return Rendezvous(nodes, f"{address}:{port}", is_host, address=own, interface=interface, seconds=seconds)
+    place = f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+    return Rendezvous(nodes, place, is_host, address=own, interface=interface, seconds=seconds)
 
 
 def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
@@ -112,6 +124,10 @@ def first_host(listed: str) -> str:
     if found is None or not found[0]:
         raise UsageError("Slurm names no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
     return "".join(part or "" for part in found.groups())
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
 
 
 def _split(endpoint: str) -> tuple[str, int]:

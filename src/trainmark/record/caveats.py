@@ -48,6 +48,9 @@ class Caveat(str, Enum):
     ODD_REPORTS = "odd-reports", "some of what the command reported could not be understood, and is left out"
     LEFT_PROCESSES = "left-processes", "the command left processes behind, which were ended"
     UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer are what they were before training"
+    OVERSUBSCRIBED = "oversubscribed", "more threads of ranks than cores, so its seconds tell nothing of more hardware"
+    NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is no training of it"
+    RESTARTED = "restarted", "a rank failed, and all were started again from the beginning"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"

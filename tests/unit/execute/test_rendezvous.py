@@ -15,7 +15,14 @@ class MadeUp(Network):
         super().__init__({"127.0.0.1": "lo", "10.0.0.1": "eth0"})
 
     def resolve(self, host: str) -> str:
-        known = {"node1": "10.0.0.1", "node2": "10.0.0.2", "island": "10.9.9.9", "10.0.0.1": "10.0.0.1", "::1": "::1"}
+        known = {
+            "node1": "10.0.0.1",
+            "node2": "10.0.0.2",
+            "island": "10.9.9.9",
+            "10.0.0.1": "10.0.0.1",
+            "fd00::2": "fd00::2",
+            "myself": "127.0.1.1",
+        }
         if host not in known:
             raise OSError(-2, "Name or service not known")
         return known[host]
@@ -38,14 +45,22 @@ def test_one_machine_needs_no_place() -> None:
         ("node2:1234", "10.0.0.2:1234", False),
         ("node2", "10.0.0.2:29400", False),
         ("10.0.0.1:7", "10.0.0.1:7", True),
-        ("[::1]:7", "::1:7", False),
-        ("::1", "::1:29400", False),
+        ("[fd00::2]:7", "[fd00::2]:7", False),
+        ("fd00::2", "[fd00::2]:29400", False),
+        ("myself:5", "127.0.1.1:5", True),
     ],
 )
 def test_the_machine_that_has_the_address_is_the_host(endpoint: str, expected: str, is_host: bool) -> None:
     found = meet(2, endpoint, 9.0, MadeUp())
     assert (found.endpoint, found.is_host, found.seconds) == (expected, is_host, 9.0)
     assert (found.address, found.interface) == ("10.0.0.1", "eth0")
+
+
+def test_a_machine_with_no_address_for_others_can_not_be_the_place() -> None:
+    lonely = MadeUp()
+    object.__setattr__(lonely, "addresses", {"127.0.0.1": "lo"})
+    with pytest.raises(UsageError, match="no address but its own loopback"):
+        meet(2, "myself:5", 9.0, lonely)
 
 
 @pytest.mark.parametrize(

@@ -27,23 +27,25 @@ def launch(asked: Launch) -> Fall | None:
     logging.getLogger("torch.distributed").setLevel(logging.ERROR)
     deadline = time.monotonic() + asked.rendezvous.seconds
     command, *arguments = asked.command
+    serves = asked.rendezvous.is_host
     while True:
         try:
-            elastic_launch(_configuration(asked, deadline), command)(*arguments)
+            elastic_launch(_configuration(asked, deadline, serves=serves), command)(*arguments)
         except ChildFailedError as error:
             return _fall(error.failures, Path(asked.logs))
         except RendezvousTimeoutError as error:
             raise _nobody(asked.rendezvous, "not all of them came") from error
         except RendezvousConnectionError as error:
-            # The host may not be there yet, or still be ending the run before.
+            # The host may not be there yet, or still be ending the run before; or somebody else here is the host.
             if time.monotonic() + _AGAIN_SECONDS > deadline:
                 raise _nobody(asked.rendezvous, "nobody answers there") from error
+            serves = asked.rendezvous.is_host and not serves
             time.sleep(_AGAIN_SECONDS)
         else:
             return None
 
 
-def _configuration(asked: Launch, deadline: float) -> LaunchConfig:
+def _configuration(asked: Launch, deadline: float, *, serves: bool) -> LaunchConfig:
     place, left = asked.rendezvous, max(1, round(deadline - time.monotonic()))
     several = place.nodes > 1
     settings: dict[str, Any] = {
@@ -58,7 +60,7 @@ def _configuration(asked: Launch, deadline: float) -> LaunchConfig:
             "timeout": left,
             "join_timeout": left,
             "read_timeout": min(left, 15),
-            "is_host": place.is_host if several else True,
+            "is_host": serves if several else True,
         },
         "local_addr": place.address if several else "localhost",
         "max_restarts": asked.restarts,
