@@ -67,6 +67,11 @@ class Workload:
             del schedule["until"]  # what older records were made without
         return _digest(schedule, self.metrics.train)
 
+    @property
+    def takes_everything(self) -> bool:
+        """Whether every step takes the whole training set as it is stored."""
+        return self.batches.size == "full" and self.schedule.shuffle == "never"
+
     def deterministic(self) -> Workload:
         """The same workload with nothing left to chance but the weights: no dropout, no distortions."""
         return dataclasses.replace(

@@ -42,6 +42,7 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
         (Question(data=(4,)), CPU, "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe"),
         (Question(data=(2,)), CUDA, "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like"),
         (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL refuses"),
+        (Question(data=(2,)), dataclasses.replace(CUDA, device="cuda:1"), "2 ranks need 2 devices"),
         (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Take a batch of 129"),
         (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 pieces"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
@@ -51,6 +52,13 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
 def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
     with pytest.raises(UsageError, match=text):
         require_possible(question, side, WORKLOAD, devices=1, cores=2, threads=1)
+
+
+def test_ranks_on_gpus_begin_with_the_first() -> None:
+    second = dataclasses.replace(CUDA, device="cuda:1")
+    with pytest.raises(UsageError, match=r"the ranks can.t begin at cuda:1.*CUDA_VISIBLE_DEVICES"):
+        require_possible(Question(data=(2,)), second, WORKLOAD, devices=4, cores=2, threads=1)
+    require_possible(Question(data=(1,)), second, WORKLOAD, devices=4, cores=2, threads=1)
 
 
 def test_a_network_with_too_few_layers_for_its_stages() -> None:
@@ -125,6 +133,11 @@ def test_weak_grows_the_batch_and_strong_does_not() -> None:
 def test_a_step_of_the_whole_dataset_makes_stretches_all_the_same() -> None:
     schedule = courses(Question(data=(1,), steps=60), FULL, DATA)[1].workload.schedule
     assert (schedule.steps, schedule.steps_per_epoch, schedule.dataset_repeats) == (60, 10, 10)
+
+
+def test_a_whole_dataset_is_shared_equally_or_not_at_all() -> None:
+    with pytest.raises(UsageError, match="60,000 examples of mnist can't be shared by 7 copies"):
+        courses(Question(data=(7,)), FULL, DATA)
 
 
 def test_a_batch_larger_than_the_dataset_is_refused() -> None:

@@ -33,7 +33,7 @@ class SpreadTrainer(FastTrainer):
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, mesh: Mesh) -> None:
         assert options.layout is not None
         self._mesh, self._reduces = mesh, options.layout.reduces
-        self._whole = workload.batches.size == "full"
+        self._whole = workload.takes_everything
         super().__init__(workload, model, data, options, mesh.devices[0])
         self._device = NamedSharding(mesh, _SAME)
 

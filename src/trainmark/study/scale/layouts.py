@@ -88,6 +88,12 @@ def require_possible(
                 found=f"{many(devices, 'device')} like {side.device}",
                 fix="One device does not take two ranks: NCCL refuses it. --device cpu --oversubscribe shows the rest.",
             )
+        if needed > 1 and not side.device.endswith(":0"):
+            raise UsageError(
+                f"the ranks can't begin at {side.device}",
+                expected="cuda:0: rank k of a machine takes cuda:k",
+                fix="CUDA_VISIBLE_DEVICES chooses GPUs, and counts them from 0.",
+            )
     elif needed * threads > cores and not question.oversubscribe:
         raise UsageError(
             f"{many(needed, 'rank')} of {many(threads, 'thread')} need {many(needed * threads, 'core')}",
@@ -98,7 +104,11 @@ def require_possible(
 
 
 def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, Course]:
-    """By copies: what they train; in a strong study it is the same for all."""
+    """By copies: what they train; in a strong study it is the same for all.
+
+    Raises:
+        UsageError: a dataset that the batch does not fit, or that can't be shared.
+    """
     return {
         data: Course(_scheduled(_batched(question, workload, data), question, dataset), dataset, question.repeats)
         for data, _ in question.layouts
@@ -142,6 +152,13 @@ def _batched(question: Question, workload: Workload, data: int) -> Workload:
 
 def _scheduled(workload: Workload, question: Question, dataset: Located) -> Workload:
     """A few stretches of equal length; nothing is looked at in between."""
+    for data, _ in question.layouts:
+        if workload.batches.size == "full" and dataset.train_examples % data:
+            raise UsageError(
+                f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by {data} copies",
+                expected=f"a number of copies that divides {dataset.train_examples:,}",
+                found=str(data),
+            )
     stretch = -(-question.steps // STRETCHES)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:

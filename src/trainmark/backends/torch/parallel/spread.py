@@ -34,7 +34,7 @@ class Spread(TorchTrainer):
         self._layout = options.layout
         self._ranks = Ranks(self._layout, options.device)
         self._everything = data
-        if workload.batches.size == "full":  # a rank keeps only what it takes in every step
+        if workload.takes_everything:  # a rank keeps only what it takes in every step
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         super().__init__(workload, model, data, dataclasses.replace(options, device=str(self._ranks.device)))
         self._forward = self._averaging(self._network)
