@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, measured_processes, wait_until
 from tests.end_to_end.hosts import Host, NoHosts, two_hosts
-from trainmark.record.store import load
+from trainmark.record.store import load, safe_name
 
 PORT = 29_417
 
@@ -48,7 +49,7 @@ class Scale:
         return self.command.out / str(number)
 
     def records(self, number: int) -> list:
-        return load([self.out(number) / "scale"])
+        return load([self.out(number) / "scale" / safe_name(platform.node())])
 
 
 @pytest.fixture

@@ -229,6 +229,8 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
         (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax spreads copies over the devices of one"),
+        (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N beside it"),
+        (["--microbatches", "2"], "--microbatches has no effect here"),
         (["--link", "5"], "--link '5' can't be read: expected microseconds and GB/s"),
         (["--data-parallel", "1", "--device", "cuda:0"], "does not see the device 'cuda:0'"),
     ],

@@ -111,6 +111,8 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     model, precision = record.model, record.backend.precision or ""
     if limit is None or samples_per_second is None or model is None or not record.epochs:
         return None
+    if (record.group.world or 1) > 1:  # the limit is that of one device
+        return None
     examples, steps = record.epochs[0].examples, record.epochs[0].steps
     if not examples or not steps:
         return None

@@ -122,7 +122,10 @@ def _layout(record: Record) -> str | None:
     spread = record.group.spread
     if spread is None:
         return None
-    return f"{spread.data}×{spread.pipeline}{'' if spread.all_reduce else ', nothing averaged'}"
+    pieces = f", {spread.microbatches} microbatches" if spread.microbatches > 1 else ""
+    machines = f", {spread.nodes} machines" if spread.nodes > 1 else ""
+    apart = "" if spread.all_reduce else ", nothing averaged"
+    return f"{spread.data}×{spread.pipeline}{pieces}{machines}{apart}"
 
 
 def group_records(records: Iterable[Record]) -> list[Group]:
@@ -164,7 +167,8 @@ def _run_of(record: Record) -> tuple[object, ...]:
     """What was planned, whether it came off or not."""
     side = (record.backend.name, record.backend.style, record.backend.precision, record.device.id, record.python.label)
     fingerprints = (record.workload.step_fingerprint, record.workload.schedule_fingerprint)
-    return (record.group.id, record.repeat, record.threads, *fingerprints, *side)
+    part = (_layout(record), record.group.trial)
+    return (record.group.id, record.repeat, record.threads, *part, *fingerprints, *side)
 
 
 def _fits(partial: Key, whole: Key) -> bool:

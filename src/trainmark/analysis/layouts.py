@@ -60,13 +60,13 @@ def _result(
     base = {number: _batch(record) / _step_seconds(record) for number, record in _ended(alone).items()}
     apart_seconds = {number: _step_seconds(record) for number, record in _ended(apart).items()}
     step = _median(seconds.values())
-    broken = next((record for record in runs if record.outcome.status != "ok"), None)
+    broken = next((record for record in (*runs, *apart) if record.outcome.status != "ok"), None)
     return LayoutResult(
         data=data,
         pipeline=pipeline,
         ranks=ranks,
         runs=len(ended),
-        failed=len(runs) - len(ended),
+        failed=sum(record.outcome.status != "ok" for record in (*runs, *apart)),
         batch=_batch(runs[0]),
         samples_per_second=_median(rates.values()),
         step_seconds=step,
@@ -86,21 +86,30 @@ def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], ro
     if not pairs:
         return None
     run, reference = min(pairs, key=lambda pair: pair[0].round)
-    of_reference = [record.step_losses for record in nudged if record.seed == reference.seed]
-    pair = judge(_curve(run, "several", []), _curve(reference, "one", of_reference), rounding)
-    return _agreed(pair)
+    beside = [record for record in nudged if record.seed == reference.seed]
+    return _agreed(judge(_curve(run, "several", []), _curve(reference, "one", beside), rounding))
 
 
 def _agreed(pair: Pair) -> Agreement:
-    return Agreement(pair.steps, pair.largest_difference, pair.tolerance, pair.parts_at_step, pair.passed, pair.reason)
+    nothing = None if pair.steps else "there is no step to hold against another"
+    reason = pair.reason or nothing
+    return Agreement(pair.steps, pair.largest_difference, pair.tolerance, pair.parts_at_step, reason is None, reason)
 
 
-def _curve(record: Record, title: str, nudged: list[list[float]]) -> Curve:
-    outcome = record.outcome
-    trouble = None if outcome.status == "ok" else f"{outcome.status}, {outcome.reason}"
-    losses = record.step_losses[:AGREEMENT_STEPS]
-    nudged = [each[:AGREEMENT_STEPS] for each in nudged]
-    return Curve(title, losses, nudged, trouble, outcome.step if outcome.status == "diverged" else None)
+def _curve(record: Record, title: str, nudged: Sequence[Record]) -> Curve:
+    """The first steps of a run. What became of a nudged one is told, too: without it there is no tolerance."""
+    broken = next((each for each in (record, *nudged) if each.outcome.status != "ok"), None)
+    trouble = None
+    if broken is not None:
+        which = "" if broken is record else ", with nudged weights"
+        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
+    return Curve(
+        title,
+        record.step_losses[:AGREEMENT_STEPS],
+        [each.step_losses[:AGREEMENT_STEPS] for each in nudged if each.step_losses],
+        trouble,
+        record.outcome.step if record.outcome.status == "diverged" else None,
+    )
 
 
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:

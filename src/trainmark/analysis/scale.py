@@ -26,7 +26,7 @@ class LayoutResult:
 
     Args:
         ranks: devices in all.
-        runs: that came to their end; ``failed`` did not.
+        runs: that came to their end; ``failed`` did not, those without the sum of gradients among them.
         batch: examples of a step, of all copies together.
         samples_per_second, step_seconds: median over the runs, with its interval.
         efficiency: samples per second and device, as a share of one device's.

@@ -18,11 +18,13 @@ from typing import Literal
 
 import numpy as np
 
+from trainmark.errors import ScalingFailed
+
 MOST_DEVICES = 4096
 PAYS_FROM = 0.5
 """The efficiency below which more than half of the devices' time is waiting."""
 BYTES_PER_WEIGHT = 4
-_LEAST_SECONDS = 1e-7  # what a difference of two noisy times may fall below
+_FEWEST_SIZES = 3
 
 Hops = Literal["ring", "tree"]
 
@@ -134,7 +136,7 @@ class ScalingModel:
     def predict(self, data: int, pipeline: int = 1, microbatches: int = 1, *, weak: bool = False) -> Predicted:
         """A layout. ``weak``: every copy has the whole batch, instead of its share of one."""
         batch = self.batch * data if weak else self.batch
-        own = batch // data
+        own = -(-batch // data)  # the copy with the largest share decides
         compute = self.step.seconds(own) if pipeline == 1 else self._pipeline_seconds(own, pipeline, microbatches)
         gradients = self.network.gradient_bytes * self.network.longest_stage.get(pipeline, 1.0)
         talk = self.link.all_reduce_seconds(gradients, data, self.network.messages)
@@ -180,10 +182,20 @@ def fit_link(timings: Mapping[int, Sequence[float]], ranks: int, hops: Hops, sou
     Args:
         timings: seconds by bytes, of several rounds.
         ranks: over which they were summed.
+
+    Raises:
+        ScalingFailed: too few of them are above the noise.
     """
-    seconds_of = {size: max(statistics.median(seconds), _LEAST_SECONDS) for size, seconds in timings.items()}
-    sizes = sorted(seconds_of)
-    seconds = [seconds_of[size] for size in sizes]
+    medians = {size: statistics.median(seconds) for size, seconds in timings.items()}
+    sizes = sorted(size for size, seconds in medians.items() if seconds > 0)  # differences of noisy times may be below
+    if len(sizes) < _FEWEST_SIZES:
+        raise ScalingFailed(
+            "sums are lost in the noise of what stands before them",
+            expected=f"{_FEWEST_SIZES} sizes or more that take longer than nothing",
+            found=str(len(sizes)),
+            fix="Try again on a quieter machine, or give --link.",
+        )
+    seconds = [medians[size] for size in sizes]
     fixed, slope = _fit(sizes, seconds)
     alpha, beta = fixed / (2 * _hops(hops, ranks)), slope / (2 * _share(ranks))
     link = Link(alpha, beta, hops, source)

@@ -6,6 +6,7 @@ results that may still be on the device; only ``synchronize`` waits for them, an
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -87,6 +88,12 @@ class Options:
     memory_fraction: float | None = None
     without: frozenset[Part] = frozenset()
     layout: Layout | None = None
+
+    def to_data(self) -> dict[str, Any]:
+        """Plain data that JSON can hold, but for what is left out, which is told apart."""
+        data = dataclasses.asdict(self)
+        del data["without"]
+        return data
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Options:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shlex
 import signal
 import sys
@@ -64,7 +65,7 @@ Exit codes: 0 every layout trained with the losses of one device; 1 losses part,
 def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
     """``1,2,4``, each at least 1."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(part.isdigit() and int(part) > 0 for part in parts):
+    if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise click.BadParameter(f"expected whole numbers above 0 such as 1,2,4, found {text!r}", param=param)
     return tuple(dict.fromkeys(int(part) for part in parts))
 
@@ -139,7 +140,7 @@ def command(**options: Any) -> int:
     of a rank are the same in all layouts.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
-    from trainmark.record.store import Store
+    from trainmark.record.store import Store, safe_name
     from trainmark.study import scale
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
@@ -156,7 +157,8 @@ def command(**options: Any) -> int:
         )
     for notice in plan.notices:
         tell(f"note: {notice}")
-    store = Store(options["out"] / FOLDER)
+    several = plan.question.rendezvous.nodes > 1  # they may share a disk, but must not wait for each other's lock
+    store = Store(options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER)
     with store.locked():
         wanted = options["prediction"]
         prediction, unpredicted = (None, "it was not asked for") if wanted == "none" else _predict(plan, link, screen)
@@ -187,8 +189,6 @@ def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction
     from trainmark.cli.progress import StudyProgress
     from trainmark.study import scale
 
-    if link is None and plan.question.most_ranks * plan.question.rendezvous.nodes < 2:
-        return None, "one device has nobody to talk to; --link US,GBPS predicts for a network that you know"
     try:
         with StudyProgress(screen, "Timing a message and a step, to predict what comes") as progress:
             return scale.predict(plan, progress.tell, link), None
@@ -202,6 +202,7 @@ def _question(options: dict[str, Any]) -> Question:
     from trainmark.study.scale.layouts import Question
 
     nodes, endpoint = options["nnodes"], options["rdzv_endpoint"]
+    _require_meant(options)
     if nodes is None:
         nodes, found = rendezvous.from_slurm(os.environ) or (1, None)
         endpoint = endpoint or found
@@ -216,7 +217,19 @@ def _question(options: dict[str, Any]) -> Question:
         restarts=options["max_restarts"],
         repeats=options["repeats"],
         steps=options["steps"],
+        runs=options["prediction"] != "only",
     )
+
+
+def _require_meant(options: dict[str, Any]) -> None:
+    """Refuse what would have no effect; of two machines that train alone each would report success."""
+    for option, without, needs in (
+        ("--rdzv-endpoint", options["rdzv_endpoint"] and not options["nnodes"], "--nnodes N"),
+        ("--microbatches", options["microbatches"] and max(options["pipeline"]) == 1, "--pipeline with 2 or more"),
+        ("--link", options["link"] and options["prediction"] == "none", "a prediction"),
+    ):
+        if without:
+            raise UsageError(f"{option} has no effect here", expected=f"{needs} beside it")
 
 
 def _request(options: dict[str, Any]) -> Request:

@@ -166,7 +166,7 @@ def command(**options: Any) -> int:
                 layout=_layout(options),
             )
         needs = _resources(options, float(_ranks(options)) if planned.side.device.startswith("cuda") else 0.0)
-        plan.require_own_gpu(planned.side.device, needs.gpus)
+        plan.require_own_gpu(planned.side.device, needs.gpus, _ranks(options))
         if there is not None:
             there.reserve(needs)
         stack.enter_context(store.locked())

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import trainmark
-from trainmark.execute.wire import POSITION_BYTES, Channel, Message, position
+from trainmark.execute.wire import POSITION_BYTES, SCRATCH, Channel, Message, position
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
 TAIL_BYTES = 8_192
@@ -70,6 +70,7 @@ def converse(
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         stack.callback(ours.close)
+        scratch = stack.enter_context(_scratch())
         shared = stack.enter_context(tempfile.TemporaryFile())
         shared.truncate(POSITION_BYTES)
         origin = time.perf_counter()
@@ -79,7 +80,7 @@ def converse(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=(theirs.fileno(), shared.fileno(), *inherited),
-            env=_environment(python, threads),
+            env=_environment(python, threads) | {SCRATCH: scratch},
             start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
         )
         stack.callback(end, process, ours)
@@ -90,6 +91,12 @@ def converse(
         counted = position(shared.fileno())
         born(process.pid)
         return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
+
+
+def _scratch() -> tempfile.TemporaryDirectory[str]:
+    """A folder that goes with the conversation. Sockets in it need a short path."""
+    folder = "/tmp" if Path("/tmp").is_dir() else None
+    return tempfile.TemporaryDirectory(prefix="trainmark-", dir=folder, ignore_cleanup_errors=True)
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from trainmark.backends import registry
 from trainmark.backends.layout import Fall, Launch, Launching, Rendezvous
 from trainmark.errors import Unsupported
-from trainmark.execute.wire import Channel, Message, counter
+from trainmark.execute.wire import SCRATCH, Channel, Message, counter
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
@@ -46,7 +46,7 @@ def launch(request: Message, say: Say, position_descriptor: int) -> None:
     if rendezvous.interface:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
-    with tempfile.TemporaryDirectory(prefix="trainmark-ranks-") as folder:
+    with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
         patience = _OVERDUE_SECONDS + (rendezvous.seconds if request["restarts"] else 0.0)
         relay = _Relay(Path(folder) / "line", request["request"], say, position_descriptor, patience)
         logs = Path(folder) / "logs"

@@ -134,6 +134,6 @@ def _split(endpoint: str) -> tuple[str, int]:
     host, colon, port = endpoint.rpartition(":")
     if not colon or (":" in host and not host.endswith("]")):  # no port behind it, or a bare IPv6 address
         return endpoint.strip("[]"), DEFAULT_PORT
-    if not host or not port.isdigit() or not 0 < int(port) < 65_536:
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise UsageError(f"--rdzv-endpoint {endpoint!r} can't be read", expected="HOST:PORT such as node1:29400")
     return host.strip("[]"), int(port)

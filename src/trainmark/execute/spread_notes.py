@@ -68,11 +68,18 @@ class SpreadNotes:
         if self._ranks and 0 not in self._ranks:
             return ranks
         whole = self._whole.record(outcome, samples)
+        if not self._is_whole_here or self.gpu is not None:
+            whole = structs.replace(whole, energy=None)  # of one machine, or one GPU: not of the whole
         memory = Memory(
             _sum([record.memory.host_peak_bytes for record in ranks]),
             _sum([record.memory.device_peak_bytes for record in ranks]),
         )
-        return [*ranks, structs.replace(whole, memory=memory)]
+        return [*ranks, structs.replace(whole, memory=memory if self._is_whole_here else Memory())]
+
+    @property
+    def _is_whole_here(self) -> bool:
+        """Whether all ranks are on this machine."""
+        return self.run.spread is None or self.run.spread.rendezvous.nodes == 1
 
     def _hear_rank(self, rank: int, message: Message) -> None:
         if message["event"] == "hello" and rank not in self._ranks:

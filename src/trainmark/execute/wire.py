@@ -17,6 +17,8 @@ from trainmark.errors import ProtocolError
 
 Message = dict[str, Any]
 POSITION_BYTES = mmap.PAGESIZE
+SCRATCH = "TRAINMARK_SCRATCH"
+"""The variable that names a folder which the parent removes, however the child ends."""
 _MOST_LINE_BYTES = 64 * 2**20
 
 

@@ -23,6 +23,7 @@ def runs_table(records: Sequence[Record]) -> Table:
             Column("backend"),
             Column("style"),
             Column("device"),
+            Column("part"),
             Column("round", "right"),
             Column("seed", "right"),
             Column("outcome"),
@@ -37,6 +38,18 @@ def runs_table(records: Sequence[Record]) -> Table:
     )
 
 
+def _part(record: Record) -> str:
+    """Of what the run is a part: its layout and rank, its trial; nothing of an ordinary one."""
+    group, words = record.group, []
+    if group.spread is not None:
+        words.append(f"{group.spread.data}×{group.spread.pipeline}")
+    if group.rank is not None:
+        words.append(f"rank {group.rank}")
+    if group.trial is not None:
+        words.append(f"{'trial' if group.kind == 'sweep' else 'nudge'} {group.trial}")
+    return ", ".join(words)
+
+
 def _row(record: Record) -> Row:
     run, outcome = summarize(record), record.outcome
     caveats = " ".join(caveat.value for caveat in record.caveats)
@@ -46,6 +59,7 @@ def _row(record: Record) -> Row:
         Cell(f"{record.backend.name} {record.backend.version or ''}".strip()),
         Cell(record.backend.style),
         Cell(record.device.id),
+        Cell(_part(record)),
         Cell(str(record.round), value=record.round),
         Cell(units.MISSING if record.seed is None else str(record.seed), value=record.seed),
         Cell(outcome.status, outcome.reason or "", _TONES.get(outcome.status, "doubtful")),

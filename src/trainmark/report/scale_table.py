@@ -102,9 +102,13 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     )
     if scaling.mode == "strong":
         yield (
-            "losses: the largest relative difference in 100 steps, of what rounding may do up to there, as one "
-            "device shows when its initial weights are nudged by one unit in the last place."
+            f"losses: the largest relative difference in {_steps(scaling)}, of what rounding may do up to there, as "
+            "one device shows when its initial weights are nudged by one unit in the last place."
         )
+
+
+def _steps(scaling: Scaling) -> str:
+    return units.many(max((each.agreement.steps for each in scaling.layouts if each.agreement), default=0), "step")
 
 
 def _model(prediction: Prediction) -> Table:

@@ -25,6 +25,12 @@ def request_of(record: Record, asked: Request) -> Request:
             expected="a record of trainmark run",
             found=shlex.join(record.process.argv) if record.process else "none",
         )
+    if (record.group.world or 1) > 1:
+        raise ForeignRecord(
+            f"{record.id} is of a training on {record.group.world} devices",
+            expected="a record of one on its own: what is taken apart is a step of one process",
+            found=f"{record.group.kind}, {record.group.world} ranks",
+        )
     try:
         workload = Workload.from_data(record.workload.spec)
     except Misfit as misfit:

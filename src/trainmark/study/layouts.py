@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from trainmark.backends.layout import Layout
+from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
+from trainmark.execute.plan import Side
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut
@@ -32,10 +36,30 @@ def layout_of(
     return Layout(data, stages, pieces, patience=_PATIENCE_SECONDS * max(1, crowd or data * stages))
 
 
+def require_able(side: Side, stages: int, spreads: Literal["processes", "devices"] | None) -> None:
+    """Raise :class:`~trainmark.errors.Unsupported` where a backend can't spread a training so.
+
+    Args:
+        spreads: by what its backend does; see :class:`~trainmark.backends.base.Capabilities`.
+    """
+    if spreads == "devices" and (stages > 1 or side.style != "fast"):
+        raise Unsupported(
+            f"{side.backend} spreads copies over the devices of one machine only, in the style fast",
+            expected="torch for stages and other styles",
+        )
+    if stages > 1 and side.precision in ("bf16", "fp16"):
+        raise Unsupported(
+            f"{side.backend} does not cut a network into stages in {side.precision}", expected="fp32, tf32 or fp64"
+        )
+
+
 def require_divisible(
     workload: Workload, data: int, stages: int, microbatches: int | None = None, *, weak: bool = False
 ) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` where the batch or the network can't be divided so."""
+    """Raise :class:`~trainmark.errors.UsageError` where the batch or the network can't be divided so.
+
+    A batch of the whole dataset is another matter: see :func:`require_shareable`.
+    """
     cut(lay_out(workload), stages)
     batch = workload.batches.size
     if batch == "full":
@@ -60,6 +84,16 @@ def require_divisible(
             f"a copy's {share} examples can't be cut into {microbatches} pieces",
             expected=f"--microbatches that divides {share}",
             found=str(microbatches),
+        )
+
+
+def require_shareable(workload: Workload, data: int, dataset: Located) -> None:
+    """Raise :class:`~trainmark.errors.UsageError` where a step takes the whole dataset and that can't be shared."""
+    if workload.batches.size == "full" and dataset.train_examples % data:
+        raise UsageError(
+            f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by {data} copies",
+            expected=f"a number of copies that divides {dataset.train_examples:,}",
+            found=str(data),
         )
 
 

@@ -9,10 +9,12 @@ import pytest
 from msgspec import structs
 
 from tests.records import WARM_UP, a_record
+from trainmark.analysis.efficiency import efficiency, limits_of
+from trainmark.analysis.groups import group_records
 from trainmark.analysis.layouts import results
 from trainmark.analysis.parity import Rounding
 from trainmark.analysis.scaling_model import Predicted
-from trainmark.record.record import Group, Outcome, Record, Spread
+from trainmark.record.record import Group, Outcome, Peaks, Record, Spread
 
 FP32 = Rounding(2.0**-23)
 STEPS = 20
@@ -100,6 +102,40 @@ def test_nudges_of_another_seed_tell_nothing() -> None:
     records = [of_layout(1), of_layout(1, nudge=1, losses=(2.0, 1.5), seed=9), of_layout(2, losses=(2.0, 1.002))]
     _, two = results(records, {}, FP32)
     assert two.agreement is not None and not two.agreement.passed
+
+
+def test_without_its_nudges_there_is_no_tolerance_to_pass_by() -> None:
+    broken = of_layout(1, nudge=1, losses=(), status="failed", outcome=Outcome("failed", "killed"))
+    _, two = results([of_layout(1), broken, of_layout(2, losses=(9.0, 9.0))], {}, FP32)
+    assert two.agreement is not None and not two.agreement.passed
+    assert "failed with nudged weights" in (two.agreement.reason or "").replace(",", "")
+
+
+def test_no_step_in_common_is_no_agreement() -> None:
+    _, two = results([of_layout(1, losses=()), of_layout(2, losses=())], {}, FP32)
+    assert two.agreement is not None and not two.agreement.passed
+
+
+def test_a_failure_without_sums_is_told_too() -> None:
+    failed = of_layout(2, apart=True, status="failed", outcome=Outcome("failed", "rank 0 died"))
+    _, two = results([of_layout(1), of_layout(2), failed], {}, FP32)
+    assert (two.runs, two.failed, two.reason) == (1, 1, "failed: rank 0 died")
+
+
+def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
+    records = [of_layout(1, round=round) for round in range(3)]
+    records += [of_layout(2), *(of_layout(2, round=round, status="failed") for round in (1, 2))]
+    records += [of_layout(2, rank=0), of_layout(1, nudge=1), of_layout(2, apart=True)]
+    found = {group.key.layout: (len(group.records), group.failed) for group in group_records(records)}
+    assert found == {"1×1": (3, 0), "2×1": (1, 2), "2×1, nothing averaged": (1, 0)}
+
+
+def test_several_devices_have_no_share_of_one_ones_peak() -> None:
+    peaks = Peaks(1e12, 1e11)
+    one, two = of_layout(1, peaks=peaks), of_layout(2, peaks=peaks)
+    limits = limits_of([one, two])
+    assert efficiency(one, 1000.0, limits) is not None
+    assert efficiency(two, 1000.0, limits) is None
 
 
 def test_a_run_without_sums_is_never_taken_for_the_training() -> None:

@@ -16,6 +16,7 @@ from trainmark.analysis.scaling_model import (
     fit_step,
     pays_up_to,
 )
+from trainmark.errors import ScalingFailed
 
 MICRO = 1e-6
 LINK = Link(10 * MICRO, 1e-9, "ring", "made up")
@@ -63,10 +64,21 @@ def test_the_error_of_a_fit_is_that_of_the_size_it_misses_most() -> None:
     assert 0.2 < error < 1
 
 
-def test_noise_below_nothing_gives_no_negative_cost() -> None:
-    link = fit_link({4: [-1e-5, -2e-5], 10**6: [1e-3, 1e-3]}, 2, "ring", "")
-    assert link.alpha_seconds > 0
-    assert link.beta_seconds_per_byte > 0
+def test_sums_below_the_noise_are_left_out_of_the_fit() -> None:
+    timings = {size: [LINK.all_reduce_seconds(size, 2)] * 3 for size in (10**4, 10**5, 10**6)}
+    link = fit_link({1000: [-1e-5, -2e-5, 3e-6], **timings}, 2, "ring", "")
+    assert link.alpha_seconds == pytest.approx(LINK.alpha_seconds)
+    assert link.beta_seconds_per_byte == pytest.approx(LINK.beta_seconds_per_byte)
+
+
+def test_nothing_but_noise_is_no_link() -> None:
+    with pytest.raises(ScalingFailed, match="lost in the noise"):
+        fit_link({10**4: [-1e-5], 10**5: [1e-5], 10**6: [1e-4]}, 2, "ring", "")
+
+
+def test_the_copy_with_the_largest_share_decides() -> None:
+    model = ScalingModel(StepCost(0.0, 1e-3, {}), Link(1e-12, 1e-30, "ring", ""), NETWORK, 100)
+    assert model.predict(64).step_seconds == pytest.approx(2e-3, rel=1e-3)  # 100 examples on 64: one has 2
 
 
 def test_steps_that_get_shorter_with_more_examples_are_taken_for_equal() -> None:

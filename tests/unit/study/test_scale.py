@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -13,7 +14,7 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.plan import Settings, Side, Task
 from trainmark.execute.probe import THIS
-from trainmark.study.layouts import layout_of
+from trainmark.study.layouts import layout_of, require_able
 from trainmark.study.scale.calibrate import _buckets, network_of
 from trainmark.study.scale.layouts import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
@@ -47,6 +48,7 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
         (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 pieces"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
         (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
+        (Question(data=(2,), rendezvous=Rendezvous(nodes=2), restarts=1), CPU, "--max-restarts does not go with"),
     ],
 )
 def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
@@ -69,6 +71,25 @@ def test_a_network_with_too_few_layers_for_its_stages() -> None:
 def test_a_whole_dataset_can_not_grow() -> None:
     with pytest.raises(UsageError, match="takes the whole dataset, so its batch can't grow"):
         require_possible(Question(weak=True), CPU, FULL, 1, 2, 1)
+
+
+def test_what_is_only_predicted_needs_no_devices() -> None:
+    require_possible(Question(data=(8,), runs=False), CUDA, WORKLOAD, devices=1, cores=2, threads=1)
+
+
+@pytest.mark.parametrize(
+    ("side", "stages", "spreads"),
+    [
+        (dataclasses.replace(CPU, backend="jax"), 2, "devices"),
+        (dataclasses.replace(CPU, backend="jax", style="idiomatic"), 1, "devices"),
+        (dataclasses.replace(CPU, precision="bf16"), 2, "processes"),
+    ],
+)
+def test_what_a_backend_can_not_spread_is_refused_before_anything_is_trained(
+    side: Side, stages: int, spreads: Literal["processes", "devices"]
+) -> None:
+    with pytest.raises(Unsupported):
+        require_able(side, stages, spreads)
 
 
 @pytest.mark.parametrize(

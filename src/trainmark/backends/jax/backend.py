@@ -111,7 +111,7 @@ def _devices() -> dict[Device, Any]:
 
 
 def _mesh(options: Options) -> Mesh:
-    """As many devices as the layout has ranks, from that of ``options`` on."""
+    """As many devices as the layout has ranks, the first ones."""
     assert options.layout is not None
     kind = "cpu" if options.device == "cpu" else "gpu"
     found = jax.devices(kind)

@@ -80,7 +80,7 @@ class TorchTrainer:
     def read(self, results: Any) -> Steps:
         """Results ``[steps, 3]`` to the host."""
         host = results.cpu().double().numpy()
-        l2_losses = host[:, L2_LOSS] if self._l2 else None
+        l2_losses = host[:, L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
         return Steps(host[:, LOSS], l2_losses, host[:, HITS].astype(np.int64))
 
     def evaluate(self, split: SplitName) -> Evaluation:

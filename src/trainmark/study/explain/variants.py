@@ -46,12 +46,10 @@ class Variant:
 
     def to_data(self) -> dict[str, Any]:
         """For the measured process."""
-        options = dataclasses.asdict(self.options)
-        del options["without"]
         return {
             "name": self.name,
             "workload": dataclasses.replace(self.workload, published=None).to_data(),
-            "options": options,
+            "options": self.options.to_data(),
             "without": list(self.without),
             "takes_away": self.takes_away,
             "stretch": self.stretch,

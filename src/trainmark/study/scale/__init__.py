@@ -16,19 +16,21 @@ from pathlib import Path
 from trainmark.analysis.layouts import LayoutKey, results
 from trainmark.analysis.scale import Curve, Prediction, Scaling
 from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
+from trainmark.analysis.summary import MEASURED
 from trainmark.data.progress import Progress, silent
-from trainmark.errors import Unsupported, UsageError
+from trainmark.errors import ScalingFailed, Unsupported, UsageError
 from trainmark.execute import plan as plans
 from trainmark.execute import request as requests
 from trainmark.execute.here import look_around
 from trainmark.execute.plan import Course, Settings, Side, Task
 from trainmark.execute.probe import Seen
-from trainmark.execute.request import Request
+from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Record
 from trainmark.record.store import Store, write_atomically
+from trainmark.study.layouts import require_able
 from trainmark.study.parity import rounding_of
 from trainmark.study.scale import calibrate
 from trainmark.study.scale.layouts import Question, require_possible, tasks
@@ -46,6 +48,7 @@ class Plan:
     Args:
         workload: with the batch of one device, and nothing left to chance.
         processes: whether every device has a process of its own.
+        devices: like that of ``side``, on this machine; of a CPU its cores.
         notices: sentences for people.
     """
 
@@ -55,6 +58,7 @@ class Plan:
     side: Side
     settings: Settings
     processes: bool
+    devices: int
     tasks: list[Task]
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
@@ -92,8 +96,10 @@ def prepare(
     spreads = seen.can.spreads if seen.can else None
     if spreads is None:
         raise Unsupported(f"{side.backend} does not spread a training over several devices", expected="torch or jax")
-    if spreads == "devices" and (question.pipeline != (1,) or question.rendezvous.nodes > 1):
+    if spreads == "devices" and question.rendezvous.nodes > 1:
         raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
+    for _, stages in question.layouts:
+        require_able(side, stages, spreads)
     cores = len(usable_core_numbers())
     threads = _threads(request, question, side, cores, processes=spreads == "processes")
     settings = dataclasses.replace(request.settings, kind="scale", threads=threads)
@@ -105,7 +111,9 @@ def prepare(
     planned = tasks(question, plain, dataset, side, settings, processes=spreads == "processes")
     course = planned[0].first.course
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
-    return Plan(question, plain, course, side, settings, spreads == "processes", planned, selection.by_side, notices)
+    devices = cores if side.device == "cpu" else len(alike)
+    processes = spreads == "processes"
+    return Plan(question, plain, course, side, settings, processes, devices, planned, selection.by_side, notices)
 
 
 def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
@@ -118,6 +126,10 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
         ScalingFailed: one of them could not be timed.
     """
     question, side, settings = plan.question, plan.side, plan.settings
+    if link is None and side.device != "cpu" and plan.devices * question.rendezvous.nodes < 2:
+        raise ScalingFailed(
+            "one device has nobody to talk to", fix="--link US,GBPS predicts for a network that you know."
+        )
     stages = {stages for _, stages in question.layouts}
     network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
     link = link or calibrate.measure_link(
@@ -166,9 +178,8 @@ def measure(plan: Plan, store: Store, observer: Observer, *, resume: bool = Fals
     With several machines the first failure ends it: the others may be at another run by now.
     """
     earlier = store.read_all() if resume else []
-    left = list(plans.remaining(plan.tasks, earlier)) if resume else plan.tasks
-    planned = {task.first.identity for task in plan.tasks}
-    known = [record for record in earlier if record.outcome.status == "ok" and plans.identity_of(record) in planned]
+    left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
+    known = _newest(earlier, {task.first.identity for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
     found: list[Record] = []
     for some in together:
@@ -178,9 +189,23 @@ def measure(plan: Plan, store: Store, observer: Observer, *, resume: bool = Fals
     return known + found
 
 
+def _newest(records: Sequence[Record], planned: set[tuple[object, ...]]) -> list[Record]:
+    """Of what came to its end of the plan, each run once, and of each rank: that of the last command."""
+    found = {
+        (plans.identity_of(record), record.group.rank): record
+        for record in records
+        if record.outcome.status in MEASURED and plans.identity_of(record) in planned
+    }
+    return list(found.values())
+
+
 def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]) -> Scaling:
     """What ``records`` say, beside what was predicted."""
     question, side = plan.question, plan.side
+    notices = list(plan.notices)
+    spread = [record.created for record in records if (record.group.world or 1) > 1]
+    if prediction is not None and spread and min(spread) < prediction.created:
+        notices.append("the prediction was made after some of the runs, which an earlier command had left")
     predictions: dict[LayoutKey, Predicted] = (
         {(each.data, each.pipeline): each for each in prediction.layouts} if prediction else {}
     )
@@ -201,7 +226,7 @@ def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None,
         prediction=prediction,
         unpredicted=unpredicted,
         layouts=results(records, predictions, rounding),
-        notices=tuple(plan.notices),
+        notices=tuple(notices),
     )
 
 
@@ -250,6 +275,11 @@ def _notices(workload: Workload, question: Question, side: Side, settings: Setti
     found = []
     if workload.deterministic() != workload:
         found.append("dropout and distortions are off, so that losses can be held against each other")
+    if side.backend == "torch" and side.style == "fast":
+        found.append(
+            "gradients come from autograd in every layout, so that they can be averaged; on one device "
+            "`trainmark run --style fast` is faster"
+        )
     if side.device == "cpu" and question.most_ranks * (settings.threads or 1) > cores:
         found.append(
             f"{question.most_ranks} ranks share {cores} cores, so the larger layouts tell nothing of more hardware"

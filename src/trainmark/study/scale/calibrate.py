@@ -53,9 +53,7 @@ def measure_link(
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
     options = Options(side.style, side.device, side.precision, seed, threads, layout=layout)
     sizes = [max(4, int(size * share)) for share in _SHARES_OF_SIZE]
-    plain = dataclasses.asdict(options)
-    del plain["without"]
-    request: Message = {"event": "collectives", "backend": side.backend, "options": plain, "sizes": sizes}
+    request: Message = {"event": "collectives", "backend": side.backend, "options": options.to_data(), "sizes": sizes}
     if processes:
         place = dataclasses.replace(rendezvous, name="trainmark-collectives")
         request = {
@@ -147,7 +145,7 @@ def _buckets(model: Model, width: int) -> int:
 def _ask(python: Path, request: Message, threads: int | None, timeout: float | None) -> list[Message]:
     heard: list[Message] = []
     ending = converse(python, lambda _: request, hear=heard.append, threads=threads, timeout=timeout)
-    if ending.status != "done":
+    if ending.status != "done" or any(message["event"] == "failed" for message in heard):
         failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
         raise ScalingFailed(f"{request['backend']} can't be timed on several devices", found=failed or "no answer")
     return heard

@@ -12,7 +12,7 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
 from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
-from trainmark.study.layouts import layout_of, require_divisible
+from trainmark.study.layouts import layout_of, require_divisible, require_shareable
 from trainmark.units import many
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
@@ -34,6 +34,7 @@ class Question:
         rendezvous: of the machines that take part.
         restarts: how often all ranks may be started again when one fails.
         steps: of a run.
+        runs: whether the layouts are to be run, and not only predicted.
     """
 
     data: tuple[int, ...] = (1, 2)
@@ -46,6 +47,7 @@ class Question:
     restarts: int = 0
     repeats: int = 5
     steps: int = 120
+    runs: bool = True
 
     @property
     def layouts(self) -> tuple[tuple[int, int], ...]:
@@ -71,6 +73,12 @@ def require_possible(
         threads: of each rank.
     """
     nodes = question.rendezvous.nodes
+    if nodes > 1 and question.restarts:
+        raise UsageError(
+            "--max-restarts does not go with several machines",
+            expected="one machine: the engines of several count their attempts apart",
+            fix="--resume does again what failed.",
+        )
     for data, stages in question.layouts:
         ranks = data * stages
         if ranks > 1 and ranks % nodes:
@@ -79,6 +87,8 @@ def require_possible(
                 expected=f"a multiple of {nodes} in --data-parallel times --pipeline",
             )
         require_divisible(workload, data, stages, question.microbatches, weak=question.weak)
+    if not question.runs:
+        return
     needed = question.most_ranks
     if side.device != "cpu":
         if needed > devices:
@@ -153,12 +163,7 @@ def _batched(question: Question, workload: Workload, data: int) -> Workload:
 def _scheduled(workload: Workload, question: Question, dataset: Located) -> Workload:
     """A few stretches of equal length; nothing is looked at in between."""
     for data, _ in question.layouts:
-        if workload.batches.size == "full" and dataset.train_examples % data:
-            raise UsageError(
-                f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by {data} copies",
-                expected=f"a number of copies that divides {dataset.train_examples:,}",
-                found=str(data),
-            )
+        require_shareable(workload, data, dataset)
     stretch = -(-question.steps // STRETCHES)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:

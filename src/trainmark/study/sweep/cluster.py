@@ -98,6 +98,10 @@ class Cluster:
         done, _ = self._ray.wait(list(self._running), num_returns=1, timeout=seconds)
         for answer in done:
             yield self._running.pop(answer), self._result(answer)
+        if not done and not self.slots:  # the nodes that could carry it out are gone, and Ray would wait for new ones
+            reason = f"no node with {self.resources} is left"
+            for number in [self._running.pop(answer) for answer in list(self._running)]:
+                yield number, Lost(reason, again=False)
 
     def abandon(self) -> None:
         """End what is still running; the measured processes go with their workers."""

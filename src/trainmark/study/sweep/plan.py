@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from trainmark.data.locate import Located
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute import choose, plan, probe
@@ -20,7 +21,7 @@ from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task,
 from trainmark.execute.probe import Interpreter, Seen
 from trainmark.execute.request import Prepared, Request
 from trainmark.record.record import Record
-from trainmark.study.layouts import layout_of, require_divisible
+from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
 from trainmark.workload import catalog
 from trainmark.workload.grid import Point, points, read_grid
 from trainmark.workload.reduce import with_batch
@@ -95,9 +96,8 @@ def prepare(
     group_id = session = secrets.token_hex(6)
     settings = dataclasses.replace(request.settings, kind="sweep")
     if layout is not None:
-        trials = [
-            _spreadable(point, layout, selection.by_side[side.backend, side.interpreter.label]) for point in trials
-        ]
+        there = selection.by_side[side.backend, side.interpreter.label]
+        trials = [_spreadable(point, layout, side, there, located[point.workload.dataset]) for point in trials]
     tasks = [
         _task(
             Course(point.workload, located[point.workload.dataset], 1), side, settings, number, point, session, layout
@@ -132,8 +132,22 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     return dataclasses.replace(planned, tasks=tuple(tasks), group_id=groups[-1])
 
 
-def require_own_gpu(device: str, gpus: float) -> None:
-    """Raise UsageError for a GPU that a trial will not see: Ray shows it its own ones alone, counted from 0."""
+def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
+    """Raise UsageError for GPUs that a trial will not see: Ray shows it its own ones alone, counted from 0.
+
+    Args:
+        ranks: of a trial, each of which takes a GPU.
+    """
+    if gpus > 1 and gpus != int(gpus):
+        raise UsageError(
+            f"{gpus:g} GPUs can't be set aside", expected="a fraction of one, or whole ones", fix="--gpus-per-trial"
+        )
+    if device.startswith("cuda") and ranks > 1 and gpus < ranks:
+        raise UsageError(
+            f"the {ranks} ranks of a trial need a GPU each",
+            expected=f"--gpus-per-trial {ranks}",
+            found=f"{gpus:g}",
+        )
     kind, _, index = device.partition(":")
     if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
         raise UsageError(
@@ -175,15 +189,19 @@ def _task(
     return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
 
 
-def _spreadable(point: Point, layout: tuple[int, int], seen: Seen) -> Point:
+def _spreadable(point: Point, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> Point:
     """The trial with a batch that its copies can share, always of one size.
 
     Raises:
         UsageError: its batch or its network can't be divided so, or its backend starts no ranks.
     """
-    if seen.can is None or seen.can.spreads != "processes":
+    spreads = seen.can.spreads if seen.can else None
+    if spreads != "processes":
         raise Unsupported(f"{seen.backend} does not train on several processes", expected="torch")
-    require_divisible(point.workload, *layout)
+    data, stages = layout
+    require_able(side, stages, spreads)
+    require_divisible(point.workload, data, stages)
+    require_shareable(point.workload, data, dataset)
     size = point.workload.batches.size
     return point if size == "full" else dataclasses.replace(point, workload=with_batch(point.workload, size))
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from trainmark.backends.layout import Layout
+from trainmark.errors import RanksDiffer
 
 PIPELINE, DATA = "pipeline", "data"
 
@@ -31,6 +32,13 @@ class Ranks:
         self.layout, self.device = layout, place
         timeout = timedelta(seconds=layout.patience)
         self.rank = int(os.environ["RANK"])
+        if (found := int(os.environ["WORLD_SIZE"])) != layout.ranks:
+            raise RanksDiffer(
+                "the machines were asked for different layouts",
+                expected=f"{layout.ranks} ranks in all, as here",
+                found=str(found),
+                fix="Give the same command on every machine.",
+            )
         dist.init_process_group(
             "nccl" if place.type == "cuda" else "gloo",
             store=_store(timeout),
@@ -43,6 +51,8 @@ class Ranks:
         mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
         self.copy, self.stage = mesh.get_local_rank(DATA), mesh.get_local_rank(PIPELINE)
         self.copies, self.stages = mesh.get_group(DATA), mesh.get_group(PIPELINE)
+        for group in (self.copies, self.stages):  # the mesh makes them with half an hour
+            dist.distributed_c10d._set_pg_timeout(timeout, group)
 
     def gather(self, value: Any) -> list[Any]:
         """What each rank gives, in the order of the ranks."""
