@@ -4,6 +4,7 @@
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
 #                                  fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration
+#                                  scaling
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -18,7 +19,7 @@ comparison() {
   trainmark compare "$results/$1" --format markdown >"$results/$1/README.md"
 }
 
-for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration}"; do
+for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration scaling}"; do
   for what in $name; do
     rm -rf "${results:?}/$what"
     case $what in
@@ -29,6 +30,7 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
       fast-against-idiomatic) comparison "$what" mnist-mlp128 --backend torch --repeats 7 ;;
       main-job) comparison "$what" ;;
       frameworks) comparison "$what" mnist-mlp128 mnist-mlp512 mnist-cnn --backend torch,jax,keras --style fast --repeats 3 ;;
+      scaling) bench/scaling.sh ;;
       overhead)
         mkdir -p "$results/overhead"
         python bench/overhead.py --out "$results/overhead/pairs.txt" | tee "$results/overhead/printed.txt"

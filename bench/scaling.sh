@@ -25,8 +25,8 @@ for workload in mnist-mlp32 mnist-mlp128 mnist-mlp512 mnist-cnn cifar10-cnn; do
   say another-network scale "$workload" --backend torch --threads 1 --prediction only --link 5,25
 done
 say measured scale mnist-mlp512 --backend torch --data-parallel 1,2,4 --oversubscribe --plot "$results/mnist-mlp512.svg"
-say measured scale mnist-mlp512 --backend torch --data-parallel 1,2 --weak
+say measured scale mnist-mlp512 --backend torch --data-parallel 1,2 --weak --repeats 3
 say measured scale mnist-cnn --backend torch --data-parallel 1,2 --pipeline 1,2 --oversubscribe --repeats 3 --steps 60
-say measured scale mnist-mlp128 --backend jax --data-parallel 1,2
+say measured scale mnist-mlp128 --backend jax --data-parallel 1,2 --repeats 3
 say float64 scale mnist-mlp512 --backend torch --data-parallel 1,2 --pipeline 1,2 --oversubscribe --repeats 1 --steps 100 \
   --precision fp64 --prediction none
