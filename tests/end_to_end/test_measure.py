@@ -286,7 +286,10 @@ time.sleep(float(sys.argv[2]))
 
 
 def _is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only there can what leaves its process group be found")
