@@ -6,14 +6,16 @@ import http.client
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+from trainmark.data.paced import Response, TooSlow
 from trainmark.data.progress import Progress
 
-_BLOCK = 1 << 16
 _PARTIAL_CONTENT = 206
 _RANGE_NOT_SATISFIABLE = 416
+_MOST_DIGITS = 18
+"""Of a length that is believed; Python refuses to read numbers of thousands of digits."""
 
 
 class DownloadFailed(Exception):
@@ -34,7 +36,7 @@ def download(url: str, part: Path, *, most: int, stall_seconds: float, name: str
         url: http or https.
         part: the file to write or to continue.
         most: bytes above which it can't be the right thing.
-        stall_seconds: how long the server may send nothing.
+        stall_seconds: how long the server may send nothing, or next to nothing.
         name: what is fetched, for ``progress``.
         progress: called as bytes arrive.
 
@@ -44,15 +46,15 @@ def download(url: str, part: Path, *, most: int, stall_seconds: float, name: str
     """
     have = part.stat().st_size if part.exists() else 0
     try:
-        with _open(url, have, stall_seconds) as response:
-            _receive(response, part, have, most, stall_seconds, name, progress)
+        with closing(_open(url, have, stall_seconds)) as response:
+            _receive(response, part, have, most, name, progress)
     except _NothingLeft:
         part.unlink()
-        with _open(url, 0, stall_seconds) as response:
-            _receive(response, part, 0, most, stall_seconds, name, progress)
+        with closing(_open(url, 0, stall_seconds)) as response:
+            _receive(response, part, 0, most, name, progress)
 
 
-def _open(url: str, first: int, stall_seconds: float) -> http.client.HTTPResponse:
+def _open(url: str, first: int, stall_seconds: float) -> Response:
     """The response to a request for the bytes from ``first`` on."""
     # Without "identity" some servers compress what is compressed already, and lengths no longer tell anything.
     headers = {"User-Agent": "trainmark", "Accept-Encoding": "identity"}
@@ -60,9 +62,8 @@ def _open(url: str, first: int, stall_seconds: float) -> http.client.HTTPRespons
         headers["Range"] = f"bytes={first}-"
     request = urllib.request.Request(url, headers=headers)
     try:
-        with _network(stall_seconds):
-            response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=stall_seconds)
-            return response
+        with _network():
+            return Response(request, stall_seconds)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE and first:
@@ -70,15 +71,7 @@ def _open(url: str, first: int, stall_seconds: float) -> http.client.HTTPRespons
         raise DownloadFailed(f"HTTP {error.code} {error.reason}") from error
 
 
-def _receive(
-    response: http.client.HTTPResponse,
-    part: Path,
-    have: int,
-    most: int,
-    stall_seconds: float,
-    name: str,
-    progress: Progress,
-) -> None:
+def _receive(response: Response, part: Path, have: int, most: int, name: str, progress: Progress) -> None:
     """Appends the response to ``part``, or replaces it when the server begins at the beginning."""
     if response.headers.get_content_type() == "text/html":
         raise DownloadFailed("served a web page instead of the file")
@@ -87,13 +80,14 @@ def _receive(
         raise DownloadFailed(f"sent another range than bytes {have}-")
     done = have if resumes else 0
     announced = response.headers.get("Content-Length", "")
-    total = done + int(announced) if announced.isdecimal() else None
+    believed = announced.isdecimal() and len(announced) <= _MOST_DIGITS
+    total = done + int(announced) if believed else None
     if total is not None and total > most:
         raise DownloadFailed(f"would send {total:,} bytes where at most {most:,} can be right")
 
     with part.open("ab" if resumes else "wb") as file:
         progress(done, total, name)
-        for block in _blocks(response, stall_seconds):
+        for block in _blocks(response):
             if not done and _is_web_page(block):
                 raise DownloadFailed("served a web page instead of the file")
             done += len(block)
@@ -106,10 +100,11 @@ def _receive(
         raise DownloadFailed(f"hung up after {done:,} of {total:,} bytes")
 
 
-def _blocks(response: http.client.HTTPResponse, stall_seconds: float) -> Iterator[bytes]:
+def _blocks(response: Response) -> Iterator[bytes]:
+    blocks = response.blocks()
     while True:
-        with _network(stall_seconds):
-            block = response.read1(_BLOCK)
+        with _network():
+            block = next(blocks, b"")
         if not block:
             return
         yield block
@@ -121,14 +116,14 @@ def _is_web_page(block: bytes) -> bool:
 
 
 @contextmanager
-def _network(stall_seconds: float) -> Iterator[None]:
+def _network() -> Iterator[None]:
     """Turns what the network does wrong into DownloadFailed, except an HTTP status, whose meaning the caller knows."""
     try:
         yield
     except urllib.error.HTTPError:
         raise
+    except TooSlow as error:
+        raise DownloadFailed(str(error)) from error
     except (OSError, http.client.HTTPException) as error:
         cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        if isinstance(cause, TimeoutError):
-            raise DownloadFailed(f"sent nothing for {stall_seconds:g} s") from error
         raise DownloadFailed(f"broke off: {str(cause) or type(cause).__name__}") from error

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 
@@ -89,6 +90,45 @@ def test_a_server_that_never_answers(site: Site, part: Path) -> None:
     site.pages["/file"] = page
     with pytest.raises(DownloadFailed, match=r"sent nothing for 0\.3 s"):
         get(site, part, stall_seconds=0.3)
+
+
+def dribbling(site: Site, begin: bytes, every_seconds: float = 0.05) -> Page:
+    """Sends the beginning at once, then one byte now and then, so that no single wait is long."""
+
+    def page(handler: Handler) -> None:
+        handler.wfile.write(begin)
+        with contextlib.suppress(OSError):  # until the other side has hung up
+            while not site.closing.wait(every_seconds):
+                handler.wfile.write(b"x")
+
+    return page
+
+
+@pytest.mark.parametrize(
+    ("begin", "reason"),
+    [
+        (b"", "sent nothing for 0.3 s"),
+        (b"HTTP/1.1 200 OK\r\nX-", "sent nothing for 0.3 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 256000\r\n\r\n", "sent only . bytes for 0.3 s"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;", "sent nothing for 0.3 s"),
+    ],
+    ids=["answer", "header", "body", "chunk"],
+)
+def test_a_server_that_dribbles(site: Site, part: Path, begin: bytes, reason: str) -> None:
+    site.pages["/file"] = dribbling(site, begin)
+    start = time.monotonic()
+    with pytest.raises(DownloadFailed, match=reason):
+        get(site, part, stall_seconds=0.3)
+    assert time.monotonic() - start < 2
+
+
+def test_a_length_of_thousands_of_digits_is_none(site: Site, part: Path) -> None:
+    def page(handler: Handler) -> None:
+        handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nabc")
+        handler.close_connection = True
+
+    site.pages["/file"] = page
+    assert get(site, part) == b"abc", "what the content is, its checksum tells"
 
 
 def not_http(handler: Handler) -> None:
