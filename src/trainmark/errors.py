@@ -13,7 +13,8 @@ TrainmarkError
 │   └── DataUnavailable     no folder, cache or mirror has it
 ├── RecordError             a record can't be used
 │   ├── ForeignRecord       not a trainmark record
-│   └── NewerRecord         written by a newer trainmark
+│   ├── NewerRecord         written by a newer trainmark
+│   └── RecordNotKept       it could not be written where it belongs
 ├── Diverged                training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be taken apart
 ├── PredictionFailed        a trained network could not be asked
@@ -127,6 +128,10 @@ class ForeignRecord(RecordError):
 
 class NewerRecord(RecordError):
     """A record written by a newer trainmark."""
+
+
+class RecordNotKept(RecordError):
+    """A record could not be written into its folder, such as one on a disk that is full by now."""
 
 
 class Diverged(TrainmarkError):

@@ -15,7 +15,7 @@ import psutil
 
 from trainmark.data.locate import Located
 from trainmark.record.record import Record
-from trainmark.record.store import load
+from trainmark.record.store import LOCK_NAME, load
 
 
 @dataclass
@@ -27,11 +27,17 @@ class CommandLine:
     out: Path
 
     def start(
-        self, *arguments: str, fake: dict[str, Any] | None = None, before: Sequence[str] = ()
+        self,
+        *arguments: str,
+        fake: dict[str, Any] | None = None,
+        before: Sequence[str] = (),
+        extra: dict[str, str] | None = None,
     ) -> subprocess.Popen[str]:
-        """Start it, with the words of another command ``before`` it, and return at once."""
+        """Start it, with the words of another command ``before`` it and ``extra`` in its environment; don't wait."""
         environment = {key: value for key, value in os.environ.items() if key != "TRAINMARK_DATA"}
-        environment |= {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)}
+        environment |= {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)} | (
+            extra or {}
+        )
         return subprocess.Popen(
             [*before, sys.executable, "-m", "trainmark", *arguments],
             stdout=subprocess.PIPE,
@@ -40,9 +46,11 @@ class CommandLine:
             env=environment,
         )
 
-    def run(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:
+    def run(
+        self, *arguments: str, fake: dict[str, Any] | None = None, extra: dict[str, str] | None = None
+    ) -> tuple[int, str, str]:
         """Start it, wait, return exit code, stdout and stderr."""
-        process = self.start(*arguments, fake=fake)
+        process = self.start(*arguments, fake=fake, extra=extra)
         out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
@@ -61,9 +69,24 @@ class CommandLine:
         """What it left."""
         return load([self.out]) if self.out.is_dir() and list(self.out.glob("*.json")) else []
 
+    def leftovers(self) -> list[str]:
+        """What is in the folder and is neither a record, nor weights, nor the lock."""
+        if not self.out.is_dir():
+            return []
+        known = (".json", ".safetensors", LOCK_NAME)
+        return [path.name for path in self.out.iterdir() if path.suffix not in known and path.name not in known]
+
     def outcomes(self) -> list[str]:
         """Status of each record, in order."""
         return [record.outcome.status for record in self.records()]
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """What a process has started, and what that has started."""
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
 
 
 def measured_processes() -> Iterator[psutil.Process]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import selectors
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,14 @@ from pathlib import Path
 from typing import Literal
 
 import trainmark
-from trainmark.execute.wire import POSITION_BYTES, SCRATCH, Channel, Message, position
+from trainmark.execute.scratch import scratch_folder
+from trainmark.execute.wire import SCRATCH, Channel, Message, position, shared_page
+from trainmark.measure.host import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
 TAIL_BYTES = 8_192
 LOOK_EVERY_SECONDS = 0.1
+OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL), since its control group had no more to give"
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
@@ -70,16 +73,17 @@ def converse(
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         stack.callback(ours.close)
-        scratch = stack.enter_context(_scratch())
-        shared = stack.enter_context(tempfile.TemporaryFile())
-        shared.truncate(POSITION_BYTES)
+        scratch = stack.enter_context(scratch_folder())
+        shared = shared_page()
+        stack.callback(os.close, shared)
+        kills = oom_kills()
         origin = time.perf_counter()
         process = subprocess.Popen(
-            [str(python), str(BOOTSTRAP), str(theirs.fileno()), str(shared.fileno())],
+            [str(python), str(BOOTSTRAP), str(theirs.fileno()), str(shared)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=(theirs.fileno(), shared.fileno(), *inherited),
+            pass_fds=(theirs.fileno(), shared, *inherited),
             env=_environment(python, threads) | {SCRATCH: scratch},
             start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
         )
@@ -88,15 +92,14 @@ def converse(
         channel = Channel(ours)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
             channel.send(request(origin))
-        counted = position(shared.fileno())
+        counted = position(shared)
         born(process.pid)
-        return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
-
-
-def _scratch() -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the conversation. Sockets in it need a short path."""
-    folder = "/tmp" if Path("/tmp").is_dir() else None
-    return tempfile.TemporaryDirectory(prefix="trainmark-", dir=folder, ignore_cleanup_errors=True)
+        deadline = None if timeout is None else origin + timeout
+        ending = _listen(process, channel, hear, lambda: look(counted()), deadline)
+        killed = ending.status == "died" and process.returncode == -signal.SIGKILL
+        if killed and (oom_kills() or 0) > (kills or 0):
+            return dataclasses.replace(ending, reason=OUT_OF_MEMORY)
+        return ending
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:

@@ -49,8 +49,11 @@ class Seen:
         return next((device for device in self.devices if device.id == device_id), None)
 
 
-def probe(interpreter: Interpreter, backend: str) -> Seen:
+def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT_SECONDS) -> Seen:
     """Ask ``interpreter`` what ``backend`` can do in it; a process of its own, so that no other answer dies with it.
+
+    Args:
+        timeout: seconds; importing a framework may hang, as on a network drive or a broken driver.
 
     Raises:
         UsageError: there is no such interpreter.
@@ -66,7 +69,7 @@ def probe(interpreter: Interpreter, backend: str) -> Seen:
             interpreter.path,
             lambda _: {"event": "probe", "backend": backend},
             hear=hear,
-            timeout=PROBE_TIMEOUT_SECONDS,
+            timeout=timeout,
         )
     except OSError as error:
         raise UsageError(
@@ -77,6 +80,8 @@ def probe(interpreter: Interpreter, backend: str) -> Seen:
         ) from error
     if answers:
         return answers[0]
+    if ending.status == "timeout":
+        return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
     told = not last_words or problem in last_words  # a traceback's last line often is the reason itself

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import socket
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -57,6 +59,17 @@ class Channel:
     def close(self) -> None:
         """Hang up."""
         self._end.close()
+
+
+def shared_page() -> int:
+    """A descriptor of zeros that both sides map. In memory where that can be: on a full disk, counting would kill."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("trainmark-position")
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="trainmark-position-")
+        os.unlink(path)  # noqa: PTH108  (there is nothing here but its name)
+    os.truncate(descriptor, POSITION_BYTES)
+    return descriptor
 
 
 def counter(descriptor: int) -> Callable[[], None]:

@@ -140,6 +140,14 @@ def memory_left(root: Path = ROOT) -> int | None:
     return min(left, default=None)
 
 
+def oom_kills(root: Path = ROOT) -> int | None:
+    """How many processes of this process's control group the system has killed for want of memory; None: not told."""
+    folders = [(folder / "memory.events") for folder in _groups_v2(root)[:1]]
+    folders += [(folder / "memory.oom_control") for folder in _groups_v1(root, "memory")[:1]]
+    counts = [re.search(r"^oom_kill (\d+)$", read_text(file) or "", re.MULTILINE) for file in folders]
+    return max((int(count[1]) for count in counts if count), default=None)
+
+
 def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> str | None:
     """The kind of container, by the marks that each leaves; None where there is none."""
     if "APPTAINER_CONTAINER" in environment or "SINGULARITY_CONTAINER" in environment:

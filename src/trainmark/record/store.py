@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from trainmark.errors import ForeignRecord, OutputError, RecordError, UsageError
+from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
 from trainmark.record import codec
 from trainmark.record.record import Record
 
@@ -30,16 +30,20 @@ class Store:
         """Write ``record`` and return its path; never replaces another record.
 
         Raises:
-            OutputError: the folder can't be written.
+            RecordNotKept: the folder can't be written (any more); the record stands elsewhere if that was possible.
         """
-        path = self.folder / f"{record.id}.json"
+        path, content = self.folder / f"{record.id}.json", codec.encode(record)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if path.exists():
                 raise OutputError(f"{path} exists already", fix="Records are never replaced; report this as a bug.")
-            write_atomically(path, codec.encode(record))
+            write_atomically(path, content)
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            raise RecordNotKept(
+                f"can't write the record {path.name} into {self.folder}",
+                found=error.strerror or str(error),
+                fix=_rescued(path.name, content),
+            ) from error
         return path
 
     def read_all(self) -> list[Record]:
@@ -57,7 +61,7 @@ class Store:
 
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = (self.folder / LOCK_NAME).open("a+")
+            lock = (self.folder / LOCK_NAME).open("a+b", buffering=0)
         except OSError as error:
             raise _unwritable(self.folder, error) from error
         with lock:
@@ -67,14 +71,23 @@ class Store:
                 lock.seek(0)
                 raise OutputError(
                     f"another trainmark is running into {self.folder}",
-                    found=f"process {lock.read(20).strip() or 'unknown'}",
+                    found=f"process {(lock.read(20) or b'').decode(errors='replace').strip() or 'unknown'}",
                     fix="Wait for it: two runs at once disturb each other's clock. Or give another folder with --out.",
                 ) from None
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+            try:
+                lock.truncate(0)
+                lock.write(str(os.getpid()).encode())
+                self._sweep()
+            except OSError as error:
+                raise _unwritable(self.folder, error) from error
             yield
             lock.truncate(0)
+
+    def _sweep(self) -> None:
+        """Remove what a process that was killed had begun to write: who holds the folder is alone in it."""
+        for kind in ("json", "safetensors"):
+            for part in self.folder.glob(f".*.{kind}.*part"):
+                part.unlink(missing_ok=True)
 
 
 def load(paths: Iterable[Path]) -> list[Record]:
@@ -150,6 +163,21 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _rescued(name: str, content: bytes) -> str:
+    """Keep what a disk had no room for; hours of training may stand in it. Returns what to do, as a sentence."""
+    lost = "Make room there, or give another folder with --out."
+    try:
+        shelter = Path(tempfile.mkdtemp(prefix="trainmark-kept-"))
+    except OSError:
+        return lost
+    try:
+        write_atomically(shelter / name, content)
+    except OSError:
+        shelter.rmdir()
+        return lost
+    return f"It was kept as {shelter / name}: make room, move it there, and --resume does the rest."
 
 
 def safe_name(text: str, longest: int = 60) -> str:

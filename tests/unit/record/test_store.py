@@ -3,13 +3,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import pytest
 
 from tests.records import write_all
-from trainmark.errors import ForeignRecord, OutputError, RecordError, UsageError
+from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
 from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name, write_atomically
 
 from .samples import a_record
@@ -48,24 +49,54 @@ def test_a_record_is_never_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize("folder", ["file", "file/deeper"])
 def test_a_folder_that_is_a_file_is_an_output_error(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(OutputError, match=r"can't write into .*file.* Give another one with --out"):
-        Store(tmp_path / folder).write(a_record())
-    with pytest.raises(OutputError), Store(tmp_path / folder).locked():
+    with (
+        pytest.raises(OutputError, match=r"can't write into .*file.* Give another one with --out"),
+        Store(tmp_path / folder).locked(),
+    ):
         pass
     assert (tmp_path / "file").read_text() == "not a folder"
+
+
+@pytest.fixture
+def shelter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's folder for temporary files."""
+    folder = tmp_path / "shelter"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_a_record_that_has_no_place_is_kept_elsewhere(tmp_path: Path, shelter: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(RecordNotKept, match="It was kept as ") as raised:
+        Store(tmp_path / "file").write(a_record(id="kept"))
+    (kept,) = shelter.rglob("kept.json")
+    assert str(kept) in str(raised.value)
+    assert load([kept]) == [a_record(id="kept")]
+
+
+def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    kept = [store.write(a_record(id="whole")), tmp_path / ".others.part", tmp_path / "x.json.part"]
+    for path in kept[1:]:
+        path.write_text("not trainmark's")
+    for name in (".a.json.x1_y2.part", ".a.safetensors.part", ".a.average.safetensors.part"):
+        (tmp_path / name).write_bytes(b"half")
+    with store.locked():
+        assert sorted(tmp_path.iterdir()) == sorted([*kept, tmp_path / LOCK_NAME])
 
 
 FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from tests.records import a_record
-from trainmark.errors import OutputError
+from trainmark.errors import RecordNotKept
 from trainmark.record.store import Store
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # no file may grow beyond 100 bytes
 try:
     Store(Path(sys.argv[1])).write(a_record(id="big"))
-except OutputError as error:
+except RecordNotKept as error:
     print(error)
 """
 
@@ -75,7 +106,7 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
     done = subprocess.run(
         [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, env=environment, check=True
     )
-    assert "can't write into" in done.stdout
+    assert "can't write the record big.json into" in done.stdout
     assert "File too large" in done.stdout
     assert names(tmp_path) == []
 

@@ -1,0 +1,50 @@
+"""A folder for what lives no longer than one conversation, such as sockets, which need a short path."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PREFIX = "trainmark-scratch-"
+_YOUNG_SECONDS = 60.0
+"""Younger ones are let alone: their owner may be about to lock them."""
+
+
+@contextlib.contextmanager
+def scratch_folder(top: Path | None = None) -> Iterator[str]:
+    """Make one below ``top``, and remove it; also those that owners who were killed have left there.
+
+    The owner holds a lock on its folder, which ends with it however it ends.
+    """
+    import fcntl
+
+    if top is None:
+        top = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
+    _sweep(top)
+    with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
+        lock = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield folder
+        finally:
+            os.close(lock)
+
+
+def _sweep(top: Path) -> None:
+    import fcntl
+
+    for folder in top.glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):  # somebody else's, or gone, or in use
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                about = os.fstat(lock)
+                if about.st_uid == os.getuid() and time.time() - about.st_mtime > _YOUNG_SECONDS:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(folder)
+            finally:
+                os.close(lock)

@@ -1,0 +1,86 @@
+"""Ctrl-C, SIGTERM and SIGKILL at every phase of a command: nothing is lost, nobody stays behind."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import CommandLine, descendants, wait_until
+
+
+@pytest.fixture
+def fresh(command: CommandLine, tmp_path: Path) -> CommandLine:
+    """The digits are at hand, nothing else is in the cache: the limits of the CPU have to be measured."""
+    cache = tmp_path / "cache-home"
+    (cache / "trainmark").mkdir(parents=True)
+    (cache / "trainmark" / command.data.directory.name).symlink_to(command.data.directory)
+    return CommandLine(command.data, cache, command.out)
+
+
+TRAINING = ("run", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--repeats", "1")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize(("phase", "processes"), [("asking", 1), ("limits", 2), ("training", 3)])
+def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: signal.Signals) -> None:
+    process = fresh.start(*TRAINING, "--out", str(fresh.out))
+    seen: set[int] = set()
+
+    def there() -> bool:
+        seen.update(child.pid for child in descendants(process.pid))
+        return len(seen) >= processes
+
+    wait_until(there)
+    family = descendants(process.pid)
+    process.send_signal(how)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert not [child for child in family if child.is_running()], "nobody is left behind"
+    assert fresh.outcomes() == (["interrupted"] if phase == "training" else [])
+    assert fresh.leftovers() == []
+
+
+def test_while_an_interpreter_hangs(command: CommandLine, tmp_path: Path) -> None:
+    hanging = tmp_path / "python"
+    hanging.write_text("#!/bin/sh\nexec sleep 300\n")
+    hanging.chmod(0o755)
+    process = command.start("run", "--backend", "fake@slow", "--python", f"slow={hanging}", "--out", str(command.out))
+    wait_until(lambda: bool(descendants(process.pid)))
+    family = descendants(process.pid)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert not [child for child in family if child.is_running()]
+
+
+def test_while_data_is_made(command: CommandLine, tmp_path: Path) -> None:
+    cache = tmp_path / "cache-home"
+    alone = CommandLine(command.data, cache, command.out)
+    process = alone.start(*alone.train_arguments("--repeats", "1"))
+    folder = cache / "trainmark" / command.data.directory.name
+    wait_until(lambda: (folder / ".lock").exists())
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert [path.name for path in folder.iterdir()] == [".lock"], "no file that is not whole"
+
+
+def test_kill_9_keeps_what_is_finished_and_resume_does_the_rest(command: CommandLine) -> None:
+    arguments = command.train_arguments("--repeats", "2", "--device", "cpu,cuda:0")
+    process = command.start(*arguments, fake={"step_seconds": 0.03})
+    wait_until(lambda: "ok" in command.outcomes())
+    family = descendants(process.pid)
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not [child for child in family if child.is_running() and child.status() != "zombie"], 10)
+    kept = {path: path.read_bytes() for path in command.out.glob("*.json")}
+    assert kept
+    code, _, err = command.run(*arguments, "--resume")
+    assert code == 0, err
+    assert {path: path.read_bytes() for path in kept} == kept, "what was finished is as it was"
+    done = [(record.round, record.device.id) for record in command.records() if record.outcome.status == "ok"]
+    assert sorted(done) == [(0, "cpu"), (0, "cuda:0"), (1, "cpu"), (1, "cuda:0")], "all of it, and nothing twice"
+    assert command.leftovers() == []

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from trainmark.execute.scratch import scratch_folder
+
+OWNER = """
+import os, signal, sys
+from pathlib import Path
+from trainmark.execute.scratch import scratch_folder
+with scratch_folder(Path(sys.argv[1])) as folder:
+    Path(folder, "socket").touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def age(folder: Path) -> None:
+    """Make it an hour old."""
+    then = folder.stat().st_mtime - 3600
+    os.utime(folder, (then, then))
+
+
+def test_it_goes_with_its_owner(tmp_path: Path) -> None:
+    with scratch_folder(tmp_path) as folder:
+        Path(folder, "socket").touch()
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_whose_owner_was_killed_goes_with_the_next(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", OWNER, str(tmp_path)], check=False)
+    (left,) = tmp_path.iterdir()
+    with scratch_folder(tmp_path):
+        assert left.exists(), "it is so young that its owner may be about to lock it"
+    age(left)
+    with scratch_folder(tmp_path):
+        assert not left.exists()
+
+
+def test_one_in_use_stays_however_old_and_so_does_what_is_not_one(tmp_path: Path) -> None:
+    other = tmp_path / "trainmark-results"
+    other.mkdir()
+    age(other)
+    with scratch_folder(tmp_path) as folder:
+        age(Path(folder))
+        with scratch_folder(tmp_path):
+            assert Path(folder).is_dir()
+    assert other.is_dir()
