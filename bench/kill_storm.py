@@ -1,0 +1,248 @@
+"""Kill trainmark at random moments, again and again, and count what is lost.
+
+    python -m bench.kill_storm --kills 450
+    python -m bench.kill_storm --kills 50 --backend torch
+
+A matrix is a command that leaves a record of every side and round. It is started, killed some time after it has
+finished one more run, started again with ``--resume``, killed again ..., until it is done. Most kills are SIGKILL to
+trainmark itself; others are SIGKILL to a process it started, SIGTERM and Ctrl-C. After each is looked whether a
+finished record is gone or changed, whether a file is half written, and whether a process is left; at the end of a
+matrix, whether each of its runs has one record that is ok, and nothing else lies in the folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from trainmark.errors import RecordError
+from trainmark.record.store import LOCK_NAME, read
+
+KINDS = {"SIGKILL to trainmark": 6, "SIGKILL to its child": 2, "SIGTERM": 1, "Ctrl-C": 1}
+MARK = "TRAINMARK_STORM"
+PATIENCE_SECONDS = 20.0
+SIDES = {
+    "fake": ["--style", "fast", "--device", "cpu,cuda:0"],
+    "torch": ["--style", "idiomatic,fast", "--device", "cpu"],
+    "numpy": ["--style", "idiomatic", "--device", "cpu"],
+}
+
+
+@dataclass
+class Tally:
+    """What happened."""
+
+    kills: collections.Counter[str] = field(default_factory=collections.Counter)
+    matrices: int = 0
+    least_finished: int | None = None
+    kept: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    def killed(self, kind: str, finished: int) -> None:
+        """One more, with so many finished records in the folder."""
+        self.kills[kind] += 1
+        self.kept += finished
+        self.least_finished = finished if self.least_finished is None else min(self.least_finished, finished)
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        kinds = ", ".join(f"{count} × {kind}" for kind, count in self.kills.most_common())
+        yield f"{self.kills.total()} kills in {self.matrices} matrices: {kinds}"
+        yield f"finished records in the folder at a kill: {self.least_finished} at least, {self.kept:,} in all"
+        yield f"faults: {len(self.faults)}"
+        yield from (f"  {fault}" for fault in self.faults)
+
+
+class Matrix:
+    """One command into one folder, until it is complete."""
+
+    def __init__(self, backend: str, rounds: int, chance: random.Random, tally: Tally) -> None:
+        self._chance, self._tally = chance, tally
+        self._folder = Path(tempfile.mkdtemp(prefix="kill-storm-"))
+        self._out = self._folder / "out"
+        self._rounds = rounds
+        self._command = [
+            sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", backend, *SIDES[backend],
+            "--dataset", "synthetic-digits", "--steps", "20", "--repeats", str(rounds), "--save-weights",
+            "--out", str(self._out), "--resume",
+        ]  # fmt: skip
+
+    def storm(self, kills: int) -> None:
+        """Kill the command up to so many times, then let it end, and look."""
+        for _ in range(kills):
+            if not self._kill_once():
+                break
+        process, _ = self._start()
+        _, err = process.communicate(timeout=600)
+        if process.returncode != 0:
+            self._fault(f"--resume ended with {process.returncode}: {err[-500:]}")
+        self._look_complete()
+        self._tally.matrices += 1
+        if not self._tally.faults:
+            for path in self._out.iterdir():
+                path.unlink()
+            self._out.rmdir()
+            self._folder.rmdir()
+
+    def _start(self) -> tuple[subprocess.Popen[str], str]:
+        token = secrets.token_hex(8)
+        environment = {**os.environ, MARK: token, "TRAINMARK_FAKE": '{"step_seconds": 0.01}'}
+        process = subprocess.Popen(
+            self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        return process, token
+
+    def _kill_once(self) -> bool:
+        """Whether the command could be killed, and was not done before."""
+        finished_before = len(self._finished())
+        process, token = self._start()
+        family: dict[int, psutil.Process] = {}
+        started = time.monotonic()
+        until: float | None = None
+        while process.poll() is None and (until is None or time.monotonic() < until):
+            family.update((each.pid, each) for each in _children(process.pid))
+            if until is None and len(self._finished()) > finished_before:
+                until = time.monotonic() + self._chance.uniform(0, (time.monotonic() - started) / 2)
+            time.sleep(0.005)
+        if process.poll() is not None:
+            process.communicate()
+            return False
+        kind = self._chance.choices(list(KINDS), list(KINDS.values()))[0]
+        before = self._finished()
+        self._send(kind, process)
+        try:
+            process.communicate(timeout=120)
+        except subprocess.TimeoutExpired:
+            self._fault(f"{kind}: trainmark did not end within 120 s")
+            process.kill()
+            process.communicate()
+        self._tally.killed(kind, len(before))
+        self._look_alone(kind, family, token)
+        self._look_kept(kind, before)
+        return True
+
+    def _send(self, kind: str, process: subprocess.Popen[str]) -> None:
+        if kind == "SIGKILL to its child":
+            for child in _children(process.pid)[:1]:
+                child.kill()
+        else:
+            process.send_signal({"SIGTERM": signal.SIGTERM, "Ctrl-C": signal.SIGINT}.get(kind, signal.SIGKILL))
+
+    def _look_alone(self, kind: str, family: dict[int, psutil.Process], token: str) -> None:
+        """Whether everybody is gone: those whose ids were seen, and whoever else has inherited the mark."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        left: list[int] = []
+        while time.monotonic() < deadline:
+            left = [pid for pid, each in family.items() if _alive(each)] + _marked(token)
+            if not left:
+                return
+            time.sleep(0.05)
+        self._fault(f"{kind}: processes left behind: {sorted(set(left))}")
+
+    def _look_kept(self, kind: str, before: dict[Path, bytes]) -> None:
+        for path, content in before.items():
+            if not path.exists() or path.read_bytes() != content:
+                self._fault(f"{kind}: the finished record {path} is lost or changed")
+        for path in self._out.glob("*.json"):
+            try:
+                read(path)
+            except RecordError as error:
+                self._fault(f"{kind}: {path} is half written: {error}")
+
+    def _look_complete(self) -> None:
+        records = [read(path) for path in self._out.glob("*.json")]
+        done = collections.Counter(
+            (record.round, record.backend.style, record.device.id)
+            for record in records
+            if record.outcome.status == "ok"
+        )
+        if len(done) != self._rounds * len({key[1:] for key in done}) or not done:
+            self._fault(f"incomplete: {sorted(done)}")
+        if twice := [key for key, count in done.items() if count > 1]:
+            self._fault(f"done twice: {twice}")
+        for record in records:
+            if record.outcome.status == "ok" and not (self._out / f"{record.id}.safetensors").exists():
+                self._fault(f"{record.id} has lost its weights")
+        known = (".json", ".safetensors")
+        if strange := [
+            path.name for path in self._out.iterdir() if path.suffix not in known and path.name != LOCK_NAME
+        ]:
+            self._fault(f"left in the folder: {strange}")
+
+    def _finished(self) -> dict[Path, bytes]:
+        """Records of runs that are ok, with what is in them."""
+        found = {path: path.read_bytes() for path in self._out.glob("*.json")} if self._out.is_dir() else {}
+        return {path: content for path, content in found.items() if b'"status":"ok"' in content.replace(b": ", b":")}
+
+    def _fault(self, text: str) -> None:
+        self._tally.faults.append(f"{self._folder}: {text}")
+
+
+def _children(pid: int) -> list[psutil.Process]:
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
+
+
+def _alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _marked(token: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if token.encode() in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:  # gone, or somebody else's
+            continue
+    return found
+
+
+def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed: int = 1) -> Tally:
+    """Kill ``kills`` times; each matrix at most ``most_each`` times."""
+    chance, tally, started = random.Random(seed), Tally(), time.monotonic()
+    while tally.kills.total() < kills:
+        before = tally.kills.total()
+        Matrix(backend, rounds, chance, tally).storm(min(most_each, kills - before))
+        done = tally.kills.total()
+        spent = time.monotonic() - started
+        left = spent / max(done, 1) * (kills - done)
+        print(f"{done}/{kills} kills, {len(tally.faults)} faults, {spent:.0f} s, {left:.0f} s left", file=sys.stderr)
+    return tally
+
+
+def main() -> int:
+    """As a command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--backend", default="fake", choices=SIDES)
+    parser.add_argument("--kills", type=int, default=450)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    tally = storm(arguments.backend, arguments.kills, rounds=arguments.rounds, seed=arguments.seed)
+    print(f"{arguments.backend}, seed {arguments.seed}, {time.monotonic() - started:.0f} s")
+    print("\n".join(tally.lines()))
+    return 1 if tally.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
