@@ -12,16 +12,18 @@ from pathlib import Path
 CLOCK = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
-#include <time.h>
-#include <unistd.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
 
-/* The wall clock loses a day as soon as a file is there. Monotonic clocks go on. */
+/* As soon as a file is there the wall clock loses a day, and runs backwards. Monotonic clocks go on. */
 int clock_gettime(clockid_t which, struct timespec *now) {
     static int (*real)(clockid_t, struct timespec *);
     if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
     int failed = real(which, now);
-    if (!failed && which == CLOCK_REALTIME && access(getenv("TEST_CLOCK_JUMPED"), F_OK) == 0) now->tv_sec -= 86400;
+    struct stat jumped;
+    if (!failed && which == CLOCK_REALTIME && stat(getenv("TEST_CLOCK_JUMPED"), &jumped) == 0)
+        now->tv_sec = 2 * jumped.st_mtime - now->tv_sec - 86400;
     return failed;
 }
 """
@@ -83,7 +85,7 @@ def control_group(name: str, mebibytes: int) -> Iterator[Sequence[str]]:
 
 
 def jumping_clock(folder: Path) -> dict[str, str]:
-    """The environment in which the wall clock loses a day once ``folder/jumped`` exists. Raises :class:`NotHere`."""
+    """The environment in which the wall clock goes mad once ``folder/jumped`` exists. Raises :class:`NotHere`."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise NotHere("there is no C compiler")

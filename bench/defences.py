@@ -1,0 +1,278 @@
+"""Take one defence after the other away from a copy of trainmark: the test of its fault must turn red.
+
+    python -m bench.defences [NAME ...]
+
+The rows are those of docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA, END, UNIT = "tests/unit/data", "tests/end_to_end", "tests/unit"
+
+
+@dataclass(frozen=True)
+class Defence:
+    """What keeps a fault from doing harm.
+
+    Args:
+        fault: what goes wrong, as docs/reliability.md calls it.
+        test: that shows the defence at work.
+        file: of the package, in which it stands.
+        cuts: what is replaced by what.
+    """
+
+    fault: str
+    test: str
+    file: str
+    cuts: tuple[tuple[str, str], ...]
+
+
+NO_RECORD = (("        if not self._all_written:\n            self._write(outcome)", "        pass"),)
+FAILING = f"{END}/test_faults.py::test_a_failing_run_is_recorded_and_the_others_go_on"
+NO_CATCH = (("except (KeyboardInterrupt, click.Abort):", "except click.Abort:"),)
+PHASES = f"{END}/test_interrupts.py::test_at_each_phase"
+
+DEFENCES = (
+    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/scheduler.py", NO_RECORD),
+    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/scheduler.py", NO_RECORD),
+    Defence(
+        "out of memory (limit of the process)",
+        f"{END}/test_shortages.py::test_too_little_memory_by_the_limit_of_a_process",
+        "execute/worker.py",
+        (("isinstance(error, MemoryError) or", "False or"),),
+    ),
+    Defence(
+        "out of memory (control group)",
+        f"{END}/test_shortages.py::test_too_little_memory_by_the_control_group",
+        "execute/child.py",
+        (("if killed and", "if False and"),),
+    ),
+    Defence(
+        "hung child",
+        f"{END}/test_faults.py::test_a_hung_run_ends_by_its_timeout",
+        "execute/child.py",
+        (("if deadline is not None and now > deadline:", "if False:"),),
+    ),
+    Defence(
+        "hung import",
+        f"{UNIT}/execute/test_probe.py::test_an_import_that_hangs_is_given_up",
+        "execute/probe.py",
+        (("            timeout=timeout,\n", ""),),
+    ),
+    Defence("Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH),
+    Defence("Ctrl-C while limits are measured", f"{PHASES}[limits-2-ctrl-c]", "cli/main.py", NO_CATCH),
+    Defence(
+        "Ctrl-C while training",
+        f"{PHASES}[training-3-ctrl-c]",
+        "execute/scheduler.py",
+        (('            self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n', ""),),
+    ),
+    Defence(
+        "SIGTERM while training",
+        f"{PHASES}[training-3-sigterm]",
+        "cli/run.py",
+        (("    signal.signal(signal.SIGTERM, signal.default_int_handler)", "    pass"),),
+    ),
+    Defence(
+        "Ctrl-C while data is made",
+        f"{END}/test_interrupts.py::test_while_data_is_made",
+        "cli/main.py",
+        NO_CATCH,
+    ),
+    Defence(
+        "Ctrl-C while an interpreter hangs",
+        f"{END}/test_interrupts.py::test_while_an_interpreter_hangs",
+        "execute/child.py",
+        (("        stack.callback(end, process, ours)\n", ""),),
+    ),
+    Defence(
+        "kill -9 of trainmark: children",
+        f"{END}/test_faults.py::test_children_die_with_a_killed_parent",
+        "execute/worker.py",
+        (("        lifeline.tie(channel)\n", "        pass\n"),),
+    ),
+    Defence(
+        "kill -9 of trainmark: --resume",
+        f"{END}/test_interrupts.py::test_kill_9_keeps_what_is_finished_and_resume_does_the_rest",
+        "execute/plan.py",
+        (('if end == "ok")', "if False)"),),
+    ),
+    Defence(
+        "kill -9 of trainmark: half-written files",
+        f"{UNIT}/record/test_store.py::test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again",
+        "record/store.py",
+        (("                self._sweep()\n", ""),),
+    ),
+    Defence(
+        "kill -9 of trainmark: half-written records",
+        f"{UNIT}/record/test_store.py::test_a_reader_never_sees_a_part",
+        "record/store.py",
+        (('        with os.fdopen(handle, "wb") as file:', '        with path.open("wb", buffering=4096) as file:'),),
+    ),
+    Defence(
+        "kill -9 of trainmark: scratch folders",
+        f"{UNIT}/execute/test_scratch.py::test_one_whose_owner_was_killed_goes_with_the_next",
+        "execute/scratch.py",
+        (("    _sweep(top)\n", ""),),
+    ),
+    Defence(
+        "disk that fills up",
+        f"{END}/test_shortages.py::test_a_disk_that_fills_up_costs_no_finished_run",
+        "record/store.py",
+        (("fix=_rescued(path.name, content)", 'fix=""'),),
+    ),
+    Defence(
+        "disk that is full",
+        f"{END}/test_shortages.py::test_a_disk_that_is_full_already",
+        "record/store.py",
+        (
+            (
+                "                self._sweep()\n            except OSError as error:",
+                "                self._sweep()\n            except KeyError as error:",
+            ),
+        ),
+    ),
+    Defence(
+        "read-only folder",
+        f"{END}/test_shortages.py::test_a_disk_that_can_only_be_read",
+        "record/store.py",
+        (
+            (
+                'open("a+b", buffering=0)\n        except OSError as error:',
+                'open("a+b", buffering=0)\n        except KeyError as error:',
+            ),
+        ),
+    ),
+    Defence(
+        "clock that jumps",
+        f"{END}/test_shortages.py::test_a_clock_that_jumps_changes_no_measurement",
+        "execute/worker.py",
+        (("train(request, channel.send, tick, time.perf_counter)", "train(request, channel.send, tick, time.time)"),),
+    ),
+    Defence(
+        "two runs in one folder",
+        f"{END}/test_faults.py::test_two_runs_into_one_folder",
+        "record/store.py",
+        (("                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)\n", "                pass\n"),),
+    ),
+    Defence(
+        "network gone in the middle of a download",
+        f"{DATA}/test_download.py::test_hanging_up_early_keeps_what_came",
+        "data/download.py",
+        (("    if total is not None and done < total:", "    if False:"),),
+    ),
+    Defence(
+        "network gone in the middle of a download: later",
+        f"{DATA}/test_download.py::test_a_part_is_continued",
+        "data/download.py",
+        (("    have = part.stat().st_size if part.exists() else 0\n", "    have = 0\n"),),
+    ),
+    Defence(
+        "mirror that serves a web page",
+        f"{DATA}/test_download.py::test_other_things_are_refused",
+        "data/download.py",
+        (
+            (' if response.headers.get_content_type() == "text/html":', " if False:"),
+            ("if not done and _is_web_page(block):", "if False:"),
+        ),
+    ),
+    Defence(
+        "mirror that dribbles",
+        f"{DATA}/test_download.py::test_a_server_that_dribbles",
+        "data/paced.py",
+        (("timeout=max(0.0, deadline - time.monotonic())", "timeout=None"),),
+    ),
+    Defence(
+        "truncated gzip",
+        f"{DATA}/test_stored.py::test_gzip_cut_off_is_noticed",
+        "data/stored.py",
+        (("    if not stream.eof and len(payload) <= known.size:", "    if False:"),),
+    ),
+    Defence(
+        "zip bomb",
+        f"{DATA}/test_stored.py::test_a_bomb_does_not_fill_the_memory",
+        "data/stored.py",
+        (("stream.decompress(stored, known.size + 1)", "stream.decompress(stored)"),),
+    ),
+    Defence(
+        "zip bomb in an archive",
+        f"{DATA}/test_unpack.py::test_a_member_that_is_a_bomb_is_read_to_its_known_size",
+        "data/unpack.py",
+        (("member.read(file.size + 1)", "member.read()"),),
+    ),
+    Defence(
+        "checksum of another file",
+        f"{DATA}/test_fetch.py::test_the_next_mirror_serves_what_one_could_not",
+        "data/fetch.py",
+        (("                digest.check(payload, file, part)\n", ""),),
+    ),
+    Defence(
+        "checksum of another archive",
+        f"{DATA}/test_fetch.py::test_an_archive_with_a_wrong_checksum_is_not_opened",
+        "data/fetch.py",
+        (("if self.mirror.sha256 is not None and", "if False and"),),
+    ),
+    Defence(
+        "cache deleted under a run",
+        f"{END}/test_shortages.py::test_a_cache_deleted_under_a_run",
+        "data/load.py",
+        (("    if holding is None or not holding.usable:", "    if False:"),),
+    ),
+)
+
+
+def without(defence: Defence) -> tuple[bool, str]:
+    """Whether the test turned red when its defence was gone, and pytest's last line."""
+    with tempfile.TemporaryDirectory(prefix="defences-") as folder:
+        copy = Path(folder)
+        for part in ("src", "tests", "bench"):
+            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copy(ROOT / "pyproject.toml", copy)
+        file = copy / "src" / "trainmark" / defence.file
+        text = file.read_text()
+        for old, new in defence.cuts:
+            if old not in text:
+                return False, f"{defence.file} no longer has {old!r}"
+            text = text.replace(old, new)
+        file.write_text(text)
+        options = ["-q", "-n0", "-p", "no:cacheprovider", "--durations=0", "--timeout=120"]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, defence.test],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy / "src")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if "Timeout" in done.stdout + done.stderr:
+        return True, "hung until the test's own timeout"
+    ends = [line for line in done.stdout.splitlines() if re.search(r"\d (passed|failed|skipped).* in ", line)]
+    return done.returncode == 1 and "failed" in "".join(ends), (ends or [done.stdout[-200:]])[-1]
+
+
+def main() -> int:
+    """As a command."""
+    chosen = [each for each in DEFENCES if not sys.argv[1:] or any(name in each.fault for name in sys.argv[1:])]
+    green = []
+    for defence in chosen:
+        start = time.monotonic()
+        red, said = without(defence)
+        print(f"{'red' if red else 'GREEN':6}{defence.fault:52}{time.monotonic() - start:5.0f} s  {said}", flush=True)
+        green += [] if red else [defence.fault]
+    print(f"{len(chosen) - len(green)} of {len(chosen)} tests turned red without their defence")
+    return 1 if green else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
