@@ -31,7 +31,8 @@ import psutil
 from trainmark.errors import RecordError
 from trainmark.record.store import LOCK_NAME, read
 
-KINDS = {"SIGKILL to trainmark": 6, "SIGKILL to its child": 2, "SIGTERM": 1, "Ctrl-C": 1}
+CHILD = "SIGKILL to its child"
+KINDS = {"SIGKILL to trainmark": 6, CHILD: 2, "SIGTERM": 1, "Ctrl-C": 1}
 MARK = "TRAINMARK_STORM"
 PATIENCE_SECONDS = 20.0
 SIDES = {
@@ -124,9 +125,10 @@ class Matrix:
         before = self._finished()
         self._send(kind, process)
         try:
-            process.communicate(timeout=120)
+            # Where it was a child, the runs that are left go on.
+            process.communicate(timeout=1800 if kind == CHILD else PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            self._fault(f"{kind}: trainmark did not end within 120 s")
+            self._fault(f"{kind}: trainmark did not end")
             process.kill()
             process.communicate()
         self._tally.killed(kind, len(before))
@@ -135,7 +137,7 @@ class Matrix:
         return True
 
     def _send(self, kind: str, process: subprocess.Popen[str]) -> None:
-        if kind == "SIGKILL to its child":
+        if kind == CHILD:
             for child in _children(process.pid)[:1]:
                 child.kill()
         else:
