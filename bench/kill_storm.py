@@ -87,7 +87,7 @@ class Matrix:
             if not self._kill_once():
                 break
         process, _ = self._start()
-        _, err = process.communicate(timeout=600)
+        _, err = process.communicate(timeout=1800)
         if process.returncode != 0:
             self._fault(f"--resume ended with {process.returncode}: {err[-500:]}")
         self._look_complete()
