@@ -65,6 +65,7 @@ def test_while_data_is_made(command: CommandLine, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
+    assert "trainmark: interrupted" in err and "Traceback" not in err
     assert [path.name for path in folder.iterdir()] == [".lock"], "no file that is not whole"
 
 
