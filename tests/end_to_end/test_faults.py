@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.command import CommandLine, descendants, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, measured_processes, wait_until
 
 
 @pytest.mark.parametrize(
@@ -72,11 +72,11 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
 def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0})
     wait_until(lambda: (command.out / ".trainmark.lock").exists())  # whoever was asked beforehand is gone
-    wait_until(lambda: bool(descendants(process.pid)))
-    family = descendants(process.pid)
+    wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
+    (child,) = [child for child in measured_processes() if child.ppid() == process.pid]
     process.kill()
     process.communicate()
-    wait_until(lambda: not any(child.is_running() and child.status() != "zombie" for child in family), seconds=10)
+    wait_until(lambda: not child.is_running() or child.status() == "zombie", seconds=10)
 
 
 def test_two_runs_into_one_folder(command: CommandLine) -> None:
