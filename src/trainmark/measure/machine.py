@@ -8,16 +8,19 @@ from pathlib import Path
 
 from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.record.record import Machine
+from trainmark.record.record import Cloud, Machine
 
 
-def describe(load: float | None = None, driver: Driver | None = None, host: Path = Path("/")) -> Machine:
+def describe(
+    load: float | None = None, driver: Driver | None = None, host: Path = Path("/"), cloud: Cloud | None = None
+) -> Machine:
     """This machine.
 
     Args:
         load: share of all cores busy before the run, 0 to 1.
         driver: of its GPUs; asked when not given.
         host: root of the file system.
+        cloud: what its provider says of it, where that was asked.
     """
     import psutil
 
@@ -38,6 +41,7 @@ def describe(load: float | None = None, driver: Driver | None = None, host: Path
         cpu_governors=list(governors(host)),
         cpu_turbo=turbo(host),
         cuda=None if driver.cuda is None else f"{driver.cuda[0]}.{driver.cuda[1]}",
+        cloud=cloud,
     )
 
 
