@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import platform
 import re
 from pathlib import Path
 
+from trainmark.measure.files import read_text
 from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.record.record import Cloud, Machine
@@ -42,7 +45,17 @@ def describe(
         cpu_turbo=turbo(host),
         cuda=None if driver.cuda is None else f"{driver.cuda[0]}.{driver.cuda[1]}",
         cloud=cloud,
+        identity=identity(host),
     )
+
+
+def identity(host: Path = Path("/")) -> str | None:
+    """A hash of the system's own number for the machine, which as such is nobody's business (machine-id(5) asks for a
+    keyed one); None where there is none, as in most containers and outside Linux."""
+    number = read_text(host / "etc/machine-id") or ""
+    if not re.fullmatch("[0-9a-f]{32}", number):
+        return None
+    return hmac.new(bytes.fromhex(number), b"trainmark", hashlib.sha256).hexdigest()[:16]
 
 
 def cpu_load(seconds: float = 0.2) -> float:

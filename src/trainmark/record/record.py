@@ -1,7 +1,7 @@
 """The record of one run, as frozen data.
 
 History of the format
-    1   2026-11: the first. Later, without a new number: ``machine.cloud``, null in older ones.
+    1   2026-11: the first. Later, without a new number: ``machine.cloud`` and ``machine.identity``.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
 ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
@@ -109,6 +109,8 @@ class Machine(Struct, frozen=True):
         cpu_turbo: whether cores may run above their base frequency.
         cuda: the newest that the driver serves.
         cloud: null where nobody asked (``--cloud``), or nobody answered.
+        identity: tells it from others of its name, and tells nobody else anything: a keyed hash of the system's own
+            number for it. Null where that has none.
     """
 
     name: str
@@ -127,6 +129,7 @@ class Machine(Struct, frozen=True):
     cpu_turbo: bool | None = None
     cuda: str | None = None
     cloud: Cloud | None = None
+    identity: str | None = None
 
 
 class Python(Struct, frozen=True):
