@@ -162,6 +162,7 @@ def train(
     from trainmark.execute import request as requests
     from trainmark.execute.here import look_around
     from trainmark.execute.scheduler import execute
+    from trainmark.measure.machine import made_here
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
@@ -174,7 +175,7 @@ def train(
     told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
     here = partial(look_around, read_cloud(cloud, told))
     with store.locked():
-        earlier = store.read_all() if resume else []
+        earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)
         if resume:
             prepared = requests.without_done(prepared, earlier)

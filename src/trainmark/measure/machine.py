@@ -58,6 +58,12 @@ def identity(host: Path = Path("/")) -> str | None:
     return hmac.new(bytes.fromhex(number), b"trainmark", hashlib.sha256).hexdigest()[:16]
 
 
+def made_here(machine: Machine, host: Path = Path("/")) -> bool:
+    """Whether a record's machine is this one, as far as both tell: another may have its name, and write to its disk."""
+    pairs = ((machine.name, platform.node()), (machine.cpu, cpu_name()), (machine.identity, identity(host)))
+    return all(theirs == ours or None in (theirs, ours) for theirs, ours in pairs)
+
+
 def cpu_load(seconds: float = 0.2) -> float:
     """Share of the cores that this process may use that was busy during the next ``seconds``, 0 to 1."""
     import psutil

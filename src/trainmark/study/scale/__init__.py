@@ -28,6 +28,7 @@ from trainmark.execute.probe import Seen
 from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
+from trainmark.measure.machine import made_here
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Cloud, Record
 from trainmark.record.store import Store, write_atomically
@@ -183,7 +184,7 @@ def measure(
     Args:
         cloud: what the provider says of this machine.
     """
-    earlier = store.read_all() if resume else []
+    earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
     left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
     known = _newest(earlier, {task.first.identity for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
