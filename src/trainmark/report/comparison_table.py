@@ -38,7 +38,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     starts = {members[0] for members in families.values()}
     return Table(
         title=title_of(groups),
-        conditions=(*([same_side(groups)] if by_machine else []), *conditions),
+        conditions=(*filter(None, [same_side(groups)] if by_machine else []), *conditions),
         columns=tuple(one.column for one in shown),
         rows=tuple(
             Row(

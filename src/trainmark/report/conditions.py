@@ -105,7 +105,7 @@ def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tup
                 said.append(words)
         if said:
             lines.append(" · ".join(said))
-    lines[0] = f"{lines[0]} · {_runs(groups)}" if lines else _runs(groups)
+    lines[:1] = [" · ".join([*lines[:1], _runs(groups)])]
     return tuple(lines), tuple(columns)
 
 

@@ -65,7 +65,7 @@ def same_side(groups: Sequence[GroupResult]) -> str:
 def _hardware(key: Key) -> Cell:
     if key.device_name:
         return Cell(key.device_name, key.cpu or "")
-    return Cell(key.cpu or "CPU not known" if key.device == "cpu" else key.device)
+    return Cell(key.cpu or "CPU not known" if key.device in ("cpu", NOT_TOLD) else key.device)
 
 
 def _cores(key: Key) -> Cell:

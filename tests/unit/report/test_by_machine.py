@@ -15,6 +15,7 @@ from tests.records import rounds, write_all
 from trainmark.cli.main import run
 from trainmark.record.record import Cloud, DeviceRef, Record
 from trainmark.record.store import load
+from trainmark.report.machines_table import machines_table
 
 G5 = Cloud("aws", "g5.xlarge", "eu-west-1")
 
@@ -93,3 +94,20 @@ def test_what_was_published_stands_beside_each_machine(capsys: pytest.CaptureFix
     text = capsys.readouterr().out
     assert "torch fast on cpu of vm: as published?" in text
     assert "torch fast on cpu of made up for this test: how long it took" in text
+
+
+def test_commands_of_somebodys_own_have_rows_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["measure", "--repeats", "1", "--name", "nothing", "--out", str(tmp_path), "--json", "--", "true"]) == 0
+    assert run(["compare", str(tmp_path), "--by", "machine", "--format", "markdown"]) == 0
+    out = capsys.readouterr().out
+    cpu = load([tmp_path])[0].machine.cpu
+    assert f"| {cpu} |" in out
+    assert "- 1 run each" in out
+
+
+def test_the_page_says_which_instances(folder: Path) -> None:
+    table = machines_table(load([folder]))
+    assert [column.title for column in table.columns] == ["what", "vm (1)", "vm (2)", "mac"]
+    rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
+    assert rows["rented ≠"] == ["not known", "aws g5.xlarge, eu-west-1", "not known"]
+    assert rows["price an hour ≠"] == ["0.100", "1.00", "not known"]
