@@ -182,6 +182,7 @@ def run(
     published: bool = False,
     save_weights: bool = False,
     resume: bool = False,
+    cloud: bool = False,
     data_dir: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] = "trainmark-results",
     quiet: bool = False,
@@ -225,7 +226,7 @@ def run(
         ),
     )
     screen = Console(file=io.StringIO()) if quiet else Console(stderr=True, highlight=False)
-    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume)
+    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume, cloud=cloud)
     return Records((*earlier, *records))
 
 

@@ -224,6 +224,8 @@ def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Cav
         found.add(Caveat.DIFFERENT_DATA)
     if by != "machine" and (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores):
         found.add(Caveat.DIFFERENT_MACHINES)
+    if by == "machine" and these.version != those.version:
+        found.add(Caveat.DIFFERENT_VERSIONS)
     if _weights_differ(side.runs, reference.runs):
         found.add(Caveat.DIFFERENT_WEIGHTS)
     return found

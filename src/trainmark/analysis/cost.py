@@ -21,6 +21,7 @@ class Cost:
         joules_per_million_samples: of training examples, each as often as it was used.
         money: for a run, in whatever the price was given in.
         money_per_million_samples: the same.
+        price_per_hour: as it was given, where all runs were given the same.
     """
 
     joules: float | None = None
@@ -28,6 +29,7 @@ class Cost:
     joules_per_million_samples: float | None = None
     money: float | None = None
     money_per_million_samples: float | None = None
+    price_per_hour: float | None = None
 
 
 def cost(records: tuple[Record, ...]) -> Cost:
@@ -36,12 +38,14 @@ def cost(records: tuple[Record, ...]) -> Cost:
     joules = [_joules(record) for record in records]
     money = [_money(record) for record in records]
     sources = {record.energy.source for record in records if record.energy is not None}
+    prices = {record.price_per_hour for record in records}
     return Cost(
         joules=_median(joules),
         source=sources.pop() if len(sources) == 1 else None,
         joules_per_million_samples=_median([_per_million(*pair) for pair in zip(joules, records, strict=True)]),
         money=_median(money),
         money_per_million_samples=_median([_per_million(*pair) for pair in zip(money, records, strict=True)]),
+        price_per_hour=prices.pop() if len(prices) == 1 else None,
     )
 
 

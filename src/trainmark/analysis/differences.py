@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from trainmark import units
+from trainmark.analysis.machines import tell_apart
 from trainmark.record.record import Record
 
 UNKNOWN = "not known"
@@ -36,11 +37,11 @@ def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
 
 def facts(records: Iterable[Record]) -> tuple[Difference, ...]:
     """All that is known of the machines of ``records``, the same everywhere or not."""
-    by_hardware: dict[tuple[object, ...], list[Record]] = {}
+    records = list(records)
+    machine_of = tell_apart(records)
+    by_machine: dict[str, list[Record]] = {}
     for record in records:
-        machine = record.machine
-        by_hardware.setdefault((machine.name, machine.cpu, machine.usable_cores, machine.cpu_quota), []).append(record)
-    by_machine = dict(zip(_titles(by_hardware), by_hardware.values(), strict=True))
+        by_machine.setdefault(machine_of(record).title, []).append(record)
     known = dict(FACTS)
     for package in sorted({name for of in by_machine.values() for record in of for name in record.python.packages}):
         known[package] = _package(package)
@@ -53,17 +54,6 @@ def facts(records: Iterable[Record]) -> tuple[Difference, ...]:
         if set(values.values()) != {UNKNOWN}:
             found.append(Difference(what, values))
     return tuple(found)
-
-
-def _titles(machines: Iterable[tuple[object, ...]]) -> list[str]:
-    """A name for each; containers often share their host's, and then get a number."""
-    names = [str(name) for name, *_ in machines]
-    seen: dict[str, int] = {}
-    titles = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        titles.append(name if names.count(name) == 1 else f"{name} ({seen[name]})")
-    return titles
 
 
 def _package(name: str) -> Callable[[Record], str | None]:
@@ -80,6 +70,8 @@ def _quota(record: Record) -> str:
 
 
 FACTS: dict[str, Callable[[Record], str | None]] = {
+    "rented": lambda record: record.machine.cloud.title if record.machine.cloud else None,
+    "price an hour": lambda record: None if record.price_per_hour is None else units.significant(record.price_per_hour),
     "device": lambda record: f"{record.device.id} {record.device.name or ''}".strip(),
     "CPU": lambda record: record.machine.cpu,
     "cores": lambda record: None if record.machine.usable_cores is None else str(record.machine.usable_cores),

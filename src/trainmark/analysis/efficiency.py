@@ -95,8 +95,8 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
 def place_of(record: Record) -> Place:
     """Equal for records whose device, precision and threads, and so limits, are the same."""
     machine, device = record.machine, record.device
-    cores = (machine.usable_cores, machine.cpu_quota, record.threads)
-    return machine.name, machine.cpu, *cores, device.id, device.name, record.backend.precision
+    host = (machine.name, machine.identity, machine.cloud, machine.cpu, machine.usable_cores, machine.cpu_quota)
+    return *host, record.threads, device.id, device.name, record.backend.precision
 
 
 def efficiency(record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]) -> Efficiency | None:

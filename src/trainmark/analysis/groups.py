@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from trainmark.analysis.machines import Told, tell_apart
 from trainmark.analysis.summary import MEASURED
 from trainmark.record.codec import content
 from trainmark.record.record import Record
@@ -18,7 +19,10 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     "device": frozenset({"device", "device_name"}),
     "backend": frozenset({"backend", "version"}),
     "style": frozenset({"style", "program"}),
-    "machine": frozenset({"machine", "cpu", "cores", "cpu_quota", "threads", "device_name"}),
+    # Machines have the devices and the builds that they have; Key.without() keeps CPUs and accelerators apart.
+    "machine": frozenset(
+        {"machine", "instance", "cpu", "cores", "cpu_quota", "threads", "device", "device_name", "version"}
+    ),
     "python": frozenset({"python", "version"}),
 }
 
@@ -31,6 +35,8 @@ class Key:
     machine their hardware, the workload its fingerprints.
 
     Args:
+        machine: its host's name, with a number where others share that.
+        instance: of a rented machine, where somebody asked.
         device_name: of an accelerator; a CPU's is ``cpu``.
         cores: that the run could use.
         cpu_quota: how many of them at a time; None without a quota.
@@ -66,6 +72,7 @@ class Key:
     schedule_fingerprint: str
     program: str | None = None
     layout: str | None = None
+    instance: str | None = None
 
     @property
     def same_work(self) -> tuple[str, str, str]:
@@ -75,7 +82,8 @@ class Key:
     def without(self, dimension: Dimension) -> tuple[object, ...]:
         """Everything but what varies along ``dimension``: equal for groups that differ along it alone."""
         varies = _VARIES_WITH[dimension]
-        return tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
+        rest = tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
+        return (*rest, "accelerator" if self.device_name else self.device) if dimension == "machine" else rest
 
 
 @dataclass(frozen=True)
@@ -87,15 +95,16 @@ class Group:
     failed: int
 
 
-def key_of(record: Record) -> Key:
-    """What ``record`` measured."""
+def key_of(record: Record, machine: Told | None = None) -> Key:
+    """What ``record`` measured; ``machine`` as it is called among others, by its host's name where there are none."""
+    machine = machine or Told(record.machine.name, record.machine.cloud)
     data = record.dataset
     return Key(
         workload=record.workload.name,
         backend=record.backend.name,
         style=record.backend.style,
         device=record.device.id,
-        machine=record.machine.name,
+        machine=machine.title,
         python=record.python.label,
         precision=record.backend.precision,
         threads=record.threads,
@@ -115,6 +124,7 @@ def key_of(record: Record) -> Key:
         schedule_fingerprint=record.workload.schedule_fingerprint,
         program=record.process.program_sha256[:8] if record.process and record.process.program_sha256 else None,
         layout=_layout(record),
+        instance=machine.cloud.title if machine.cloud else None,
     )
 
 
@@ -136,15 +146,16 @@ def group_records(records: Iterable[Record]) -> list[Group]:
     """
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
+    machine_of = tell_apart(ordered)
     measured: dict[Key, list[Record]] = {}
     for record in ordered:
         if record.outcome.status in MEASURED:
-            measured.setdefault(key_of(record), []).append(record)
+            measured.setdefault(key_of(record, machine_of(record)), []).append(record)
     started: dict[Key, int] = {}
     failed: dict[Key, int] = {}
     redone = {_run_of(record) for records in measured.values() for record in records}
     for position, record in enumerate(ordered):
-        key = key_of(record)
+        key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
             if _run_of(record) in redone:
                 continue  # a later command with --resume did it

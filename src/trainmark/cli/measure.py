@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import names_option, out_option, read_prices, timeout_option
+from trainmark.cli.options import cloud_option, names_option, out_option, read_cloud, read_prices, timeout_option
 from trainmark.cli.output import console, json_option
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
     from trainmark.execute.command import Command, Task
@@ -62,6 +64,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
 )
+@cloud_option
 @timeout_option
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @out_option
@@ -74,6 +77,8 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     """
     from trainmark.cli.run import show_records
     from trainmark.execute import command as commands
+    from trainmark.execute.here import look_around
+    from trainmark.measure.machine import made_here
     from trainmark.record.store import Store
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
@@ -89,17 +94,21 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder, store.locked():
-        earlier = store.read_all() if options["resume"] else []
+        earlier = [record for record in store.read_all() if made_here(record.machine)] if options["resume"] else []
         tasks = commands.in_rounds(measured, sides, options["repeats"], settings, Path(folder))
         left = commands.remaining(tasks, earlier)
+        told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
         if left:
             screen.print(_plan(measured, left, len(tasks) - len(left)), soft_wrap=True, markup=False, highlight=False)
-        records = _carry_out(left, store, screen, options["until_stable"]) if left else []
+        here = partial(look_around, read_cloud(options["cloud"] and bool(left), told))
+        records = _carry_out(left, store, screen, options["until_stable"], here) if left else []
     show_records(records, earlier, store, as_json=options["as_json"])
     return FAILED if any(record.outcome.status != "ok" for record in records) else OK
 
 
-def _carry_out(tasks: list[Task], store: Store, screen: Console, until_stable: float | None) -> list[Record]:
+def _carry_out(
+    tasks: list[Task], store: Store, screen: Console, until_stable: float | None, here: Callable[[], Here]
+) -> list[Record]:
     from trainmark.cli.progress import RunProgress
     from trainmark.execute.scheduler import carry_out
     from trainmark.measure.sampler import Sampler
@@ -110,7 +119,7 @@ def _carry_out(tasks: list[Task], store: Store, screen: Console, until_stable: f
     def once(these: list[Task]) -> list[Record]:
         with RunProgress(screen, these) as progress:
             try:
-                return carry_out(these, _notes, store, progress, sampler=sampler)
+                return carry_out(these, _notes, store, progress, here, sampler)
             except KeyboardInterrupt:
                 progress.interrupted(store.folder)
                 raise

@@ -15,6 +15,7 @@ from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
     from trainmark.execute.probe import Interpreter
+    from trainmark.record.record import Cloud
     from trainmark.workload.schedule import Target
 
 DEFAULT_OUT = Path("trainmark-results")
@@ -52,6 +53,11 @@ out_option: Decorator = click.option(
     show_default=True,
     metavar="DIR",
     help="Folder for the records.",
+)
+
+
+cloud_option: Decorator = click.option(
+    "--cloud", is_flag=True, help="Ask the cloud's metadata service which instance this is, and record it."
 )
 
 
@@ -126,6 +132,17 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
                 found=repr(text),
             )
     return prices
+
+
+def read_cloud(asked: bool, tell: Callable[[str], None]) -> Cloud | None:
+    """What --cloud brings to light; ``tell`` hears of it in a sentence."""
+    if not asked:
+        return None
+    from trainmark.measure import cloud
+
+    heard = cloud.ask()
+    tell(f"note: {heard.said}")
+    return heard.cloud
 
 
 def environment_dir() -> Path | None:

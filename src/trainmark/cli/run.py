@@ -13,6 +13,7 @@ import click
 
 from trainmark.cli.options import (
     cache_dir,
+    cloud_option,
     data_dir_option,
     dataset_option,
     environment_dir,
@@ -20,6 +21,7 @@ from trainmark.cli.options import (
     out_option,
     precision_option,
     python_option,
+    read_cloud,
     read_interpreters,
     read_prices,
     read_target,
@@ -104,6 +106,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
 )
+@cloud_option
 @timeout_option
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
 @data_dir_option
@@ -128,13 +131,20 @@ def command(**options: Any) -> int:
         console(to_stderr=True),
         resume=options["resume"],
         until_stable=options["until_stable"],
+        cloud=options["cloud"],
     )
     show_records(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
 
 
 def train(
-    request: Request, store: Store, screen: Console, *, resume: bool = False, until_stable: float | None = None
+    request: Request,
+    store: Store,
+    screen: Console,
+    *,
+    resume: bool = False,
+    until_stable: float | None = None,
+    cloud: bool = False,
 ) -> tuple[list[Record], list[Record]]:
     """Carry out ``request``, and show how it goes.
 
@@ -143,13 +153,16 @@ def train(
         screen: where the progress is drawn.
         resume: do only what has no record there.
         until_stable: percent; more rounds until the intervals are within it.
+        cloud: ask which instance this is.
 
     Returns:
         The new records, and with ``resume`` those that were there.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
     from trainmark.execute import request as requests
+    from trainmark.execute.here import look_around
     from trainmark.execute.scheduler import execute
+    from trainmark.measure.machine import made_here
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
@@ -159,8 +172,10 @@ def train(
         _require_rounds(prepared)
     for notice in prepared.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
+    told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+    here = partial(look_around, read_cloud(cloud, told))
     with store.locked():
-        earlier = store.read_all() if resume else []
+        earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)
         if resume:
             prepared = requests.without_done(prepared, earlier)
@@ -173,14 +188,13 @@ def train(
         def carry_out(tasks: list[Task]) -> list[Record]:
             with RunProgress(screen, tasks, log=request.settings.log_every is not None) as progress:
                 try:
-                    return execute(tasks, prepared.seen, store, progress, sampler=sampler, peaks=peaks)
+                    return execute(tasks, prepared.seen, store, progress, here, sampler, peaks)
                 except KeyboardInterrupt:
                     progress.interrupted(store.folder)
                     raise
 
         if until_stable is None:
             return carry_out(prepared.tasks), earlier
-        told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
         return rounds_until_stable(prepared.tasks, carry_out, until_stable, told=told), earlier
 
 

@@ -17,12 +17,14 @@ from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     DEFAULT_OUT,
     cache_dir,
+    cloud_option,
     data_dir_option,
     dataset_option,
     environment_dir,
     names_option,
     precision_option,
     python_option,
+    read_cloud,
     read_interpreters,
     threads_option,
     timeout_option,
@@ -120,6 +122,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @threads_option
 @python_option
 @dataset_option
+@cloud_option
 @timeout_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
 @click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
@@ -171,8 +174,9 @@ def command(**options: Any) -> int:
             records = []
         else:
             tell(_announcement(plan))
+            cloud = read_cloud(options["cloud"], tell)
             with RunProgress(screen, plan.tasks) as progress:
-                records = scale.measure(plan, store, progress, resume=options["resume"])
+                records = scale.measure(plan, store, progress, resume=options["resume"], cloud=cloud)
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:

@@ -9,7 +9,7 @@ from trainmark.measure.machine import cpu_load, describe
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
 from trainmark.record.caveats import BUSY_SHARE
-from trainmark.record.record import Machine
+from trainmark.record.record import Cloud, Machine
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,12 @@ class Here:
         return next((each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None)
 
 
-def look_around() -> Here:
-    """Read the machine; takes a moment, to see how busy it is."""
+def look_around(cloud: Cloud | None = None) -> Here:
+    """Read the machine; takes a moment, to see how busy it is.
+
+    Args:
+        cloud: what its provider says of it, which does not change.
+    """
     load = cpu_load()
     driver = read_driver()
-    return Here(describe(load, driver), driver)
+    return Here(describe(load, driver, cloud=cloud), driver)

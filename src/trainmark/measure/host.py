@@ -3,10 +3,12 @@ passed in, so that tests need no such machine. What can't be read is None."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import platform
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -53,6 +55,9 @@ class Host:
         energy_problem: why the CPU's energy can't be read; None where it can.
         nvidia_device_files: such as ``/dev/nvidia0``.
         wsl_gpu: under WSL, whether a GPU of any maker is passed through.
+        wsl_drivers: under WSL, where CUDA libraries of a Linux driver lie, which Windows' own is not.
+        translated: whether a Mac translates this program, which was made for Intel's processors; None elsewhere.
+        infiniband: names of the adapters.
         nvidia_smi: path of the command.
         nvidia_module: version of the driver's kernel module that is loaded.
         environment: those of :data:`STEERING` that are set.
@@ -73,6 +78,9 @@ class Host:
     energy_problem: str | None = "it was not looked at"
     nvidia_device_files: tuple[str, ...] = ()
     wsl_gpu: bool = False
+    wsl_drivers: tuple[str, ...] = ()
+    translated: bool | None = None
+    infiniband: tuple[str, ...] = ()
     nvidia_smi: str | None = None
     nvidia_module: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
@@ -102,6 +110,9 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         energy_problem=Rapl.of(root).problem,
         nvidia_device_files=_device_files(root),
         wsl_gpu=(root / "dev/dxg").exists(),
+        wsl_drivers=_linux_drivers(root),
+        translated=is_translated(),
+        infiniband=_names_in(root / "sys/class/infiniband"),
         nvidia_smi=shutil.which("nvidia-smi", path=environment.get("PATH")),
         nvidia_module=read_text(root / "sys/module/nvidia/version"),
         environment={name: environment[name] for name in STEERING if name in environment},
@@ -252,6 +263,28 @@ def _quota_v1(folder: Path) -> float | None:
 
 def _device_files(root: Path) -> tuple[str, ...]:
     return tuple(sorted(f"/dev/{path.name}" for path in (root / "dev").glob("nvidia[0-9]*")))
+
+
+def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
+    """Whether Rosetta translates this process; None outside macOS."""
+    if sys.platform != "darwin":
+        return None
+    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    library = ctypes.CDLL(None)
+    failed = library.sysctlbyname(name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return failed == 0 and value.value == 1
+
+
+def _linux_drivers(root: Path) -> tuple[str, ...]:
+    """CUDA libraries where Linux distributions put those of a driver, unless they are links to Windows' own."""
+    folders = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
+    files = [root / folder / "libcuda.so.1" for folder in folders]
+    foreign = [file for file in files if file.exists() and root / "usr/lib/wsl" not in file.resolve().parents]
+    return tuple(f"/{file.relative_to(root)}" for file in foreign)
+
+
+def _names_in(folder: Path) -> tuple[str, ...]:
+    return tuple(sorted(path.name for path in _try(lambda: list(folder.iterdir())) or ()))
 
 
 def _try(read: Callable[[], Any]) -> Any:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import platform
 import re
 from pathlib import Path
 
+from trainmark.measure.files import read_text
 from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.record.record import Machine
+from trainmark.record.record import Cloud, Machine
 
 
-def describe(load: float | None = None, driver: Driver | None = None, host: Path = Path("/")) -> Machine:
+def describe(
+    load: float | None = None, driver: Driver | None = None, host: Path = Path("/"), cloud: Cloud | None = None
+) -> Machine:
     """This machine.
 
     Args:
         load: share of all cores busy before the run, 0 to 1.
         driver: of its GPUs; asked when not given.
         host: root of the file system.
+        cloud: what its provider says of it, where that was asked.
     """
     import psutil
 
@@ -38,7 +44,24 @@ def describe(load: float | None = None, driver: Driver | None = None, host: Path
         cpu_governors=list(governors(host)),
         cpu_turbo=turbo(host),
         cuda=None if driver.cuda is None else f"{driver.cuda[0]}.{driver.cuda[1]}",
+        cloud=cloud,
+        identity=identity(host),
     )
+
+
+def identity(host: Path = Path("/")) -> str | None:
+    """A hash of the system's own number for the machine, which as such is nobody's business (machine-id(5) asks for a
+    keyed one); None where there is none, as in most containers and outside Linux."""
+    number = read_text(host / "etc/machine-id") or ""
+    if not re.fullmatch("[0-9a-f]{32}", number):
+        return None
+    return hmac.new(bytes.fromhex(number), b"trainmark", hashlib.sha256).hexdigest()[:16]
+
+
+def made_here(machine: Machine, host: Path = Path("/")) -> bool:
+    """Whether a record's machine is this one, as far as both tell: another may have its name, and write to its disk."""
+    pairs = ((machine.name, platform.node()), (machine.cpu, cpu_name()), (machine.identity, identity(host)))
+    return all(theirs == ours or None in (theirs, ours) for theirs, ours in pairs)
 
 
 def cpu_load(seconds: float = 0.2) -> float:

@@ -58,4 +58,5 @@ class Caveat(str, Enum):
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"
     DIFFERENT_MACHINES = "different-machines", "not the same machine"
+    DIFFERENT_VERSIONS = "different-versions", "not the same version of the framework"
     DIFFERENT_WEIGHTS = "different-weights", "not the same initial weights"

@@ -1,7 +1,7 @@
 """The record of one run, as frozen data.
 
 History of the format
-    1   2026-11: the first.
+    1   2026-11: the first. Later, without a new number: ``machine.cloud`` and ``machine.identity``.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
 ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
@@ -79,6 +79,25 @@ class DeviceRef(Struct, frozen=True):
     gpu: int | None = None
 
 
+class Cloud(Struct, frozen=True):
+    """What a rented machine is, as its provider's metadata service says.
+
+    Args:
+        provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
+        instance_type: in the provider's words, such as ``g4dn.xlarge``.
+        region: null where it was not told in time.
+    """
+
+    provider: str
+    instance_type: str
+    region: str | None = None
+
+    @property
+    def title(self) -> str:
+        """``aws g4dn.xlarge, eu-west-1``."""
+        return f"{self.provider} {self.instance_type}" + (f", {self.region}" if self.region else "")
+
+
 class Machine(Struct, frozen=True):
     """Where.
 
@@ -89,6 +108,9 @@ class Machine(Struct, frozen=True):
         cpu_governors: of the frequency; empty where that is not told, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
         cuda: the newest that the driver serves.
+        cloud: null where nobody asked (``--cloud``), or nobody answered.
+        identity: tells it from others of its name, and tells nobody else anything: a keyed hash of the system's own
+            number for it. Null where that has none.
     """
 
     name: str
@@ -106,6 +128,8 @@ class Machine(Struct, frozen=True):
     cpu_governors: list[str] = field(default_factory=list)
     cpu_turbo: bool | None = None
     cuda: str | None = None
+    cloud: Cloud | None = None
+    identity: str | None = None
 
 
 class Python(Struct, frozen=True):

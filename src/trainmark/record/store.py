@@ -55,7 +55,7 @@ class Store:
         """Hold the folder, so that no second run writes into it and disturbs the first one's clock.
 
         Raises:
-            OutputError: another process holds it, or the folder can't be written.
+            OutputError: another process holds it, or the folder can't be written or locked.
         """
         import fcntl
 
@@ -74,6 +74,13 @@ class Store:
                     found=f"process {(lock.read(20) or b'').decode(errors='replace').strip() or 'unknown'}",
                     fix="Wait for it: two runs at once disturb each other's clock. Or give another folder with --out.",
                 ) from None
+            except OSError as error:  # some shared file systems know no locks, or are mounted without them
+                raise OutputError(
+                    f"{self.folder} can't be locked",
+                    expected="a file system with locks",
+                    found=error.strerror or str(error),
+                    fix="Give a folder on this machine's own disk with --out, and copy the records from there.",
+                ) from error
             try:
                 lock.truncate(0)
                 lock.write(str(os.getpid()).encode())

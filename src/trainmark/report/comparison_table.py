@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.groups import Key
 from trainmark.analysis.results import Comparison, GroupResult, Spread
 from trainmark.record.caveats import Caveat
-from trainmark.report.conditions import Fact, split, threads, when_measured
+from trainmark.report.conditions import split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.table import Cell, Column, Row, Table, Tone, span
+from trainmark.report.who import HARDWARE, Shown, same_side, who, who_by_machine
 
 _SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
 _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear": "doubtful"}
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """A column and what it shows of a group; the flag is whether the group is a reference."""
-
-    column: Column
-    cell: Callable[[GroupResult, bool], Cell]
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
@@ -39,13 +31,14 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
         families.setdefault(comparison.groups[position].reference, []).append(position)
     ordered = [position for members in families.values() for position in members]
     groups = [comparison.groups[position] for position in ordered]
-    conditions, facts = split(groups)
+    by_machine = comparison.by == "machine"
+    conditions, facts = split(groups, HARDWARE if by_machine else ())
     marks = _marks(groups)
-    shown = _columns(groups, facts, marks)
+    shown = _columns(groups, who_by_machine(groups, facts) if by_machine else who(facts), marks, whole=by_machine)
     starts = {members[0] for members in families.values()}
     return Table(
         title=title_of(groups),
-        conditions=conditions,
+        conditions=(*filter(None, [same_side(groups)] if by_machine else []), *conditions),
         columns=tuple(one.column for one in shown),
         rows=tuple(
             Row(
@@ -74,42 +67,42 @@ def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
     return {caveat: str(number) for number, caveat in enumerate(met, 1)}
 
 
-def _columns(groups: Sequence[GroupResult], facts: Sequence[Fact], marks: dict[Caveat, str]) -> list[_Shown]:
-    """The columns worth showing, the most important first; the optional ones give way on a narrow terminal."""
+def _columns(
+    groups: Sequence[GroupResult], who: Sequence[Shown], marks: dict[Caveat, str], *, whole: bool
+) -> list[Shown]:
+    """The columns worth showing, the most important first; the optional ones give way on a narrow terminal.
+
+    Args:
+        whole: pace and accuracy don't give way.
+    """
     tested = any(group.test_accuracy is not None for group in groups)
     shown = [
-        _Shown(Column("backend"), lambda group, _: Cell(group.key.backend, tone="strong")),
-        _Shown(Column("style"), lambda group, _: Cell(group.key.style)),
-        _Shown(Column("device"), lambda group, _: Cell(group.key.device)),
-        *(_fact_column(fact) for fact in facts),
-        _Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group), value=group.runs)),
-        _Shown(Column("epoch", "right"), lambda group, _: _timed(group.epoch_seconds)),
-        _Shown(Column("process", "right"), lambda group, _: _timed(group.process_seconds)),
-        _Shown(Column("samples\nper s", "right", optional=True), lambda group, _: _rate(group.samples_per_second)),
-        _Shown(Column("speed-up", "right"), _speedup),
-        _Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
-        _Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
-        _Shown(Column("energy", "right", optional=True), lambda group, _: _number(group.cost.joules, units.joules)),
-        _Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, _money)),
-        _Shown(
-            Column("test\nacc.", "right", optional=True), lambda group, _: _number(group.test_accuracy, units.percent)
+        *who,
+        Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group), value=group.runs)),
+        Shown(Column("epoch", "right"), lambda group, _: _timed(group.epoch_seconds)),
+        Shown(Column("process", "right"), lambda group, _: _timed(group.process_seconds)),
+        Shown(Column("samples\nper s", "right", optional=not whole), lambda group, _: _rate(group.samples_per_second)),
+        Shown(Column("speed-up", "right"), _speedup),
+        Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
+        Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
+        Shown(Column("energy", "right", optional=True), lambda group, _: _number(group.cost.joules, units.joules)),
+        Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, _money)),
+        Shown(
+            Column("test\nacc.", "right", optional=not whole),
+            lambda group, _: _number(group.test_accuracy, units.percent),
         ),
-        _Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: _number(g.train_accuracy, units.percent)),
-        _Shown(Column("learns", "right"), _learning),
-        _Shown(Column("notes"), lambda group, _: Cell(" ".join(marks[c] for c in group.caveats), tone="doubtful")),
-        _Shown(
+        Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: _number(g.train_accuracy, units.percent)),
+        Shown(Column("learns", "right"), _learning),
+        Shown(Column("notes"), lambda group, _: Cell(" ".join(marks[c] for c in group.caveats), tone="doubtful")),
+        Shown(
             Column("training", "right", optional=True), lambda group, _: _number(group.training_seconds, units.seconds)
         ),
-        _Shown(
+        Shown(
             Column("compile", "right", optional=True), lambda group, _: _number(group.compile_seconds, units.seconds)
         ),
-        _Shown(Column("train\nloss", "right", optional=True), lambda group, _: _number(group.train_loss, units.loss)),
+        Shown(Column("train\nloss", "right", optional=True), lambda group, _: _number(group.train_loss, units.loss)),
     ]
     return [one for one in shown if any(one.cell(group, False).text not in ("", units.MISSING) for group in groups)]
-
-
-def _fact_column(fact: Fact) -> _Shown:
-    return _Shown(Column(fact.title), lambda group, _: Cell(fact.of(group.key) or units.MISSING))
 
 
 def _runs(group: GroupResult) -> str:
@@ -203,13 +196,14 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
-            f"speed-up: reference / this{_of_what(groups)}, round by round (so not the quotient of the medians), "
-            "with its 95 % interval.",
+            f"speed-up: reference / this{_of_what(groups)}, {_how_matched(groups)}",
             f"same: within ±{margin} %; unclear: the interval allows both; too few: 3 rounds are needed for a verdict.",
             f"learns: final accuracy less the reference's, 95 % interval in points; same: within ±{points}.",
         ]
     elif comparison.by is not None and len(groups) > 1:
         lines.append(f"No two of these differ in {comparison.by} alone, so nothing is compared.")
+    if comparison.by == "machine" and len({bool(group.key.device_name) for group in groups}) > 1:
+        lines.append("CPUs are held against CPUs, accelerators against accelerators; without --by all against one.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have none with {'='.join(comparison.baseline)} to start from.")
     lines += _of_targets(groups)
@@ -231,6 +225,16 @@ def _of_what(groups: Sequence[GroupResult]) -> str:
     if of == {"process"}:
         return " of whole processes"
     return " of steady epochs" + (", of whole processes where one side has none" if "process" in of else "")
+
+
+def _how_matched(groups: Sequence[GroupResult]) -> str:
+    """What the interval covers, which is less where the two sides never ran in one round."""
+    if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
+        return "round by round (so not the quotient of the medians), with its 95 % interval."
+    return (
+        "of the means of their logarithms (so not the quotient of the medians), with Welch's 95 % interval. It holds "
+        "what differs from run to run, and nothing of what differs from day to day or among machines of one kind."
+    )
 
 
 _NOTHING_FINISHED = "A row without figures has no run that was finished; trainmark show RECORD tells why."

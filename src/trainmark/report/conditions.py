@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
@@ -85,13 +85,19 @@ def when_measured(at: str | None, others_share: float | None) -> str:
     return words
 
 
-def split(groups: Sequence[GroupResult]) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
-    """The lines above a table of ``groups``, and the facts that need a column in it."""
+def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
+    """The lines above a table of ``groups``, and the facts that need a column in it.
+
+    Args:
+        told: titles of facts that the table tells anyway.
+    """
     keys = [group.key for group in groups]
     lines, columns = [], []
     for facts in _LINES:
         said = []
         for fact in facts:
+            if fact.title in told:
+                continue
             words = _in_common(fact, keys)
             if words is None:
                 columns.append(fact)
@@ -99,7 +105,7 @@ def split(groups: Sequence[GroupResult]) -> tuple[tuple[str, ...], tuple[Fact, .
                 said.append(words)
         if said:
             lines.append(" · ".join(said))
-    lines[0] = f"{lines[0]} · {_runs(groups)}" if lines else _runs(groups)
+    lines[:1] = [" · ".join([*lines[:1], _runs(groups)])]
     return tuple(lines), tuple(columns)
 
 

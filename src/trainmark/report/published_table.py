@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
+from trainmark.analysis.groups import Key
 from trainmark.report.flat import flat_timing, flat_value
 from trainmark.report.table import Cell, Column, Row, Table, Tone, span
 
@@ -23,12 +24,14 @@ _NAMES = {
 def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     """Two tables a published run and group, its figures and its timings; one line for what nobody measured."""
     results = list(results)
+    several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables = []
     for result in results:
         if result.key is not None:
-            tables.append(_values_table(result))
+            heading = _heading(result, result.key, several=several)
+            tables.append(_values_table(result, heading))
             if result.timings:
-                tables.append(_timings_table(result))
+                tables.append(_timings_table(result, heading))
     unmeasured: dict[str, list[PublishedResult]] = {}
     for result in results:
         if result.key is None:
@@ -36,9 +39,9 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
 
 
-def _values_table(result: PublishedResult) -> Table:
+def _values_table(result: PublishedResult, heading: str) -> Table:
     return Table(
-        title=f"{_heading(result)}: as published?",
+        title=f"{heading}: as published?",
         conditions=tuple(filter(None, (result.source, result.note and f"Mind: {result.note}."))),
         columns=(
             Column("figure"),
@@ -78,9 +81,9 @@ def _as_printed(value: float | None) -> str:
     return "NaN" if math.isnan(value) else f"{value:g}"
 
 
-def _timings_table(result: PublishedResult) -> Table:
+def _timings_table(result: PublishedResult, heading: str) -> Table:
     return Table(
-        title=f"{_heading(result)}: how long it took",
+        title=f"{heading}: how long it took",
         conditions=("Never judged: other hardware, and the published seconds hold what is said beside them.",),
         columns=(
             Column("timing"),
@@ -119,10 +122,10 @@ def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Tabl
     )
 
 
-def _heading(result: PublishedResult) -> str:
-    key = result.key
-    where = f", {key.backend} {key.style} on {key.device}" if key else ""
-    return f"{result.workload}, {result.run}{where}"
+def _heading(result: PublishedResult, key: Key, *, several: bool) -> str:
+    """``several`` machines have to be told apart."""
+    machine = f" of {key.machine}" if several else ""
+    return f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
 
 
 def _name(quantity: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark import units
+from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.summary import summarize
 from trainmark.record.record import Record
 from trainmark.report.table import Cell, Column, Row, Table, Tone
@@ -14,6 +15,7 @@ _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
 def runs_table(records: Sequence[Record]) -> Table:
     """In the order measured."""
+    machine_of = tell_apart(records)
     return Table(
         title="Every run",
         conditions=(),
@@ -34,7 +36,7 @@ def runs_table(records: Sequence[Record]) -> Table:
             Column("test\nacc.", "right"),
             Column("caveats"),
         ),
-        rows=tuple(_row(record) for record in records),
+        rows=tuple(_row(record, machine_of(record).title) for record in records),
     )
 
 
@@ -50,7 +52,7 @@ def _part(record: Record) -> str:
     return ", ".join(words)
 
 
-def _row(record: Record) -> Row:
+def _row(record: Record, machine: str) -> Row:
     run, outcome = summarize(record), record.outcome
     caveats = " ".join(caveat.value for caveat in record.caveats)
     cells = (
@@ -80,7 +82,7 @@ def _row(record: Record) -> Row:
             "version": record.backend.version,
             "style": record.backend.style,
             "device": record.device.id,
-            "machine": record.machine.name,
+            "machine": machine,
             "round": record.round,
             "seed": record.seed,
             "outcome": outcome.status,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,28 @@ def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
     )
     assert found.wsl
     assert (found.nvidia_smi, found.cpu_quota, found.shared_memory_bytes, found.gpus_on_bus) == (None,) * 4
+
+
+def test_a_linux_driver_inside_wsl_and_a_link_to_windows_own(tmp_path: Path) -> None:
+    assert host.read_host(tree(tmp_path, usr__lib64__x="")).wsl_drivers == ()
+    windows, linux = tmp_path / "usr/lib/wsl/lib", tmp_path / "usr/lib64/libcuda.so.1"
+    windows.mkdir(parents=True)
+    (windows / "libcuda.so.1").touch()
+    linux.symlink_to(windows / "libcuda.so.1")
+    assert host.read_host(tmp_path).wsl_drivers == ()
+    linux.unlink()
+    linux.touch()
+    assert host.read_host(tmp_path).wsl_drivers == ("/usr/lib64/libcuda.so.1",)
+
+
+def test_infiniband(tmp_path: Path) -> None:
+    (tmp_path / "sys/class/infiniband/mlx5_0").mkdir(parents=True)
+    assert host.read_host(tmp_path).infiniband == ("mlx5_0",)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="there it is known")
+def test_whether_it_is_translated_is_not_known_here() -> None:
+    assert host.is_translated() is None
 
 
 def test_this_machine() -> None:

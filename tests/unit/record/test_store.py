@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -254,3 +256,13 @@ def test_every_stray_file_is_named_at_once(tmp_path: Path) -> None:
         (tmp_path / name).write_text("{}")
     with pytest.raises(ForeignRecord, match=r"(?s)2 files are not trainmark records.*notes\.json.*package\.json"):
         load([tmp_path])
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: object, how: int) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    unlocked = r"can't be locked(.|\n)*found Function not implemented(.|\n)*own disk"
+    with pytest.raises(OutputError, match=unlocked), Store(tmp_path).locked():
+        pass

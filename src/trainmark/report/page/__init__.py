@@ -14,6 +14,7 @@ from typing import Any
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult
+from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import Sweep, is_trial, sweeps
 from trainmark.record.record import Record
@@ -165,7 +166,8 @@ def _loads(side: Side) -> tuple[Chart, ...]:
 
 
 def _about(records: Sequence[Record]) -> str:
-    machines = list(dict.fromkeys(record.machine.name for record in records))
+    machine_of = tell_apart(records)
+    machines = list(dict.fromkeys(machine_of(record).title for record in records))
     first, last = min(record.created for record in records), max(record.created for record in records)
     when = units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"
     where = machines[0] if len(machines) == 1 else f"{len(machines)} machines"

@@ -79,6 +79,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.shared_memory(facts.host)
     yield host.energy(facts.host)
     yield host.wsl(facts.host)
+    yield host.rosetta(facts.host)
     yield gpu.driver(facts.host, facts.driver)
     yield gpu.visible(facts.host, facts.driver)
     yield from gpu.lost(facts.driver)

@@ -104,14 +104,14 @@ def memory(host: Host) -> Check:
 def memlock(host: Host, driver: Driver) -> Check:
     """Whether enough memory can be locked for copies between GPUs and machines."""
     id_ = "host.memlock"
-    if len(driver.gpus) < 2:
-        return skipped(id_, "there are no several GPUs that would need locked memory")
+    if len(driver.gpus) < 2 and not host.infiniband:
+        return skipped(id_, "there are neither several GPUs nor InfiniBand, which would need locked memory")
     return _limit(
         id_,
         host.limits.memlock_bytes,
         _SMALL_MEMLOCK,
         "may be locked, little for copies between GPUs and machines",
-        "ulimit -l unlimited, or docker run --ulimit memlock=-1",
+        "ulimit -l unlimited (in Slurm before you submit: limits are passed on), or docker run --ulimit memlock=-1",
     )
 
 
@@ -154,6 +154,13 @@ def wsl(host: Host) -> Check:
     id_ = "host.wsl"
     if not host.wsl:
         return skipped(id_, "not under WSL")
+    if host.wsl_drivers and not host.container:  # there it is Windows' own, passed in
+        return warned(
+            id_,
+            f"a Linux driver is installed inside WSL ({', '.join(host.wsl_drivers)}), which can't drive Windows' GPU "
+            "and may be taken for the one in /usr/lib/wsl/lib",
+            "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl --shutdown",
+        )
     if host.wsl_gpu:
         return passed(id_, "a GPU is passed through (/dev/dxg)")
     return warned(
@@ -161,6 +168,20 @@ def wsl(host: Host) -> Check:
         "under WSL without /dev/dxg, so no GPU can be seen",
         "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
     )
+
+
+def rosetta(host: Host) -> Check:
+    """On Apple machines, whether this Python was made for their processors."""
+    id_ = "host.rosetta"
+    if host.translated is None:
+        return skipped(id_, "not macOS")
+    if host.translated:
+        return failed(
+            id_,
+            "this Python was made for Intel's processors, so Rosetta translates it: slow, and without the GPU",
+            "Make the environment anew with an arm64 Python: file $(which python3) says arm64",
+        )
+    return passed(id_, "this Python was made for this processor")
 
 
 def _limit(id_: str, limit: float | None, least: int, what: str, fix: str) -> Check:

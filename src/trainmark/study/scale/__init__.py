@@ -11,6 +11,7 @@ import datetime
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from trainmark.analysis.layouts import LayoutKey, results
@@ -27,8 +28,9 @@ from trainmark.execute.probe import Seen
 from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
+from trainmark.measure.machine import made_here
 from trainmark.record.codec import to_plain
-from trainmark.record.record import Record
+from trainmark.record.record import Cloud, Record
 from trainmark.record.store import Store, write_atomically
 from trainmark.study.layouts import require_able
 from trainmark.study.parity import rounding_of
@@ -172,18 +174,23 @@ def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
     return path
 
 
-def measure(plan: Plan, store: Store, observer: Observer, *, resume: bool = False) -> list[Record]:
+def measure(
+    plan: Plan, store: Store, observer: Observer, *, resume: bool = False, cloud: Cloud | None = None
+) -> list[Record]:
     """Run what is planned; with ``resume`` only what has no record in ``store``, and all of it is returned.
 
     With several machines the first failure ends it: the others may be at another run by now.
+
+    Args:
+        cloud: what the provider says of this machine.
     """
-    earlier = store.read_all() if resume else []
+    earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
     left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
     known = _newest(earlier, {task.first.identity for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
     found: list[Record] = []
     for some in together:
-        found += execute(some, plan.seen, store, observer, look_around)
+        found += execute(some, plan.seen, store, observer, partial(look_around, cloud))
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found

@@ -342,6 +342,21 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "/dev/dxg",
         "wsl --update",
     ),
+    "WSL with a Linux driver": (
+        on(host={"wsl": True, "wsl_gpu": True, "wsl_drivers": ("/usr/lib64/libcuda.so.1",)}),
+        "host.wsl",
+        "WARN",
+        "a Linux driver is installed inside WSL (/usr/lib64/libcuda.so.1)",
+        "apt-get purge",
+    ),
+    "a Python for Intel on a Mac": (on(host={"translated": True}), "host.rosetta", "FAIL", "Rosetta", "arm64"),
+    "locked memory for InfiniBand": (
+        on(host={"infiniband": ("mlx5_0",), "limits": Limits(65536.0, 8.0 * 2**20)}),
+        "host.memlock",
+        "WARN",
+        "64.0 KiB",
+        "in Slurm before you submit",
+    ),
     "a coarse clock": (on(host={"clock_resolution_seconds": 0.0156}), "host.clock", "WARN", "15.6 ms", "clocksource"),
     "a clock that goes back": (
         on(host={"clock_resolution_seconds": -0.2}),

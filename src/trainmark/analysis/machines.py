@@ -1,0 +1,104 @@
+"""Which records were made on the same machine. A host's name does not tell: virtual machines and containers share
+theirs, and a machine keeps its name when it gets another processor."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from trainmark.record.record import Cloud, Machine, Record
+
+MEMORY_STEP = 1.1
+"""Machines with so many times the memory are others; less may be another kernel's or firmware's share of it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A machine as one of several.
+
+    Args:
+        title: its host's name, with a number behind it where others share that.
+        cloud: which instance it is, if any of its records tells.
+    """
+
+    title: str
+    cloud: Cloud | None
+
+
+def tell_apart(records: Iterable[Record]) -> Callable[[Record], Told]:
+    """What to call the machine of each of ``records``; numbers follow the order of their first runs.
+
+    Two records are of one machine if all that both know of it is equal. One that knows less (nobody asked for the
+    instance, say) belongs to the others of its name where all of those agree, and stands alone where they don't.
+    """
+    ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
+    every = {_Seen.of(record.machine): record.machine for record in ordered}  # each once, in that order
+    apart = [list(every.values())] if every else []
+    for split in (_by_hardware, _by_memory, _by_identity, _by_instance, _by_region):
+        apart = [part for machines in apart for part in split(machines)]
+    first = {seen: number for number, seen in enumerate(every)}
+    apart.sort(key=lambda machines: first[_Seen.of(machines[0])])
+    told: dict[_Seen, Told] = {}
+    names = [machines[0].name for machines in apart]
+    for number, machines in enumerate(apart):
+        name = names[number]
+        title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
+        clouds = [machine.cloud for machine in machines if machine.cloud is not None]
+        best = max(clouds, key=lambda cloud: cloud.region is not None, default=None)
+        told.update((_Seen.of(machine), Told(title, best)) for machine in machines)
+    return lambda record: told[_Seen.of(record.machine)]
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """All of a machine that tells it from others; what changes between two runs is left out."""
+
+    hardware: Hashable
+    memory_bytes: int | None
+    identity: str | None
+    cloud: Cloud | None
+
+    @staticmethod
+    def of(machine: Machine) -> _Seen:
+        return _Seen(_hardware(machine), machine.memory_bytes, machine.identity, machine.cloud)
+
+
+def _hardware(machine: Machine) -> Hashable:
+    return (machine.name, machine.cpu, machine.architecture, machine.usable_cores, machine.cpu_quota)
+
+
+def _by_hardware(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return _split(machines, _hardware)
+
+
+def _by_memory(machines: Sequence[Machine]) -> list[list[Machine]]:
+    sizes = sorted({machine.memory_bytes for machine in machines if machine.memory_bytes})
+    steps = [above for below, above in itertools.pairwise(sizes) if above > MEMORY_STEP * below]
+    return _split(
+        machines,
+        lambda machine: sum(machine.memory_bytes >= step for step in steps) if machine.memory_bytes else None,
+    )
+
+
+def _by_identity(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return _split(machines, lambda machine: machine.identity)
+
+
+def _by_instance(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return _split(machines, lambda machine: machine.cloud and (machine.cloud.provider, machine.cloud.instance_type))
+
+
+def _by_region(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return _split(machines, lambda machine: machine.cloud and machine.cloud.region)
+
+
+def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> list[list[Machine]]:
+    """Those with equal values together; those of which it is unknown with the others, where these all agree."""
+    known = {value for machine in machines if (value := of(machine)) is not None}
+    if len(known) <= 1:
+        return [list(machines)]
+    parts: dict[Hashable, list[Machine]] = {}
+    for machine in machines:
+        parts.setdefault(of(machine), []).append(machine)
+    return list(parts.values())

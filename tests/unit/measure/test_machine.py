@@ -1,0 +1,46 @@
+"""What a record keeps of a machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from trainmark.measure.machine import describe, identity, made_here
+from trainmark.measure.nvidia import Driver
+from trainmark.record.record import Cloud
+
+NUMBER = "0123456789abcdef0123456789abcdef"
+
+
+def with_number(root: Path, number: str) -> Path:
+    (root / "etc").mkdir()
+    (root / "etc/machine-id").write_text(f"{number}\n")
+    return root
+
+
+def test_the_identity_tells_machines_apart_and_does_not_tell_the_number(tmp_path: Path) -> None:
+    found = identity(with_number(tmp_path, NUMBER))
+    assert found == "2b074117b51184dd"
+    (tmp_path / "etc/machine-id").write_text("f" * 32)
+    assert identity(tmp_path) not in (found, None)
+
+
+@pytest.mark.parametrize("number", ["", "uninitialized", NUMBER[:-1]])
+def test_a_machine_without_a_number_has_none(number: str, tmp_path: Path) -> None:
+    assert identity(with_number(tmp_path, number)) is None
+    assert identity(tmp_path / "nowhere") is None
+
+
+def test_a_cloud_that_was_asked_is_described(tmp_path: Path) -> None:
+    rented = Cloud("aws", "g4dn.xlarge")
+    assert describe(0.0, Driver(), tmp_path, rented).cloud == rented
+
+
+def test_what_was_made_here_is_told_from_what_another_of_this_name_made(tmp_path: Path) -> None:
+    here = describe(0.0, Driver(), with_number(tmp_path, NUMBER))
+    assert made_here(here, tmp_path)
+    assert made_here(structs.replace(here, identity=None, cpu=None), tmp_path)  # a record from before it was told
+    for other in ({"name": "elsewhere"}, {"cpu": "EPYC"}, {"identity": "0" * 16}):
+        assert not made_here(structs.replace(here, **other), tmp_path)
