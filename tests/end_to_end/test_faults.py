@@ -74,6 +74,7 @@ def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     wait_until(lambda: (command.out / ".trainmark.lock").exists())  # whoever was asked beforehand is gone
     wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
     (child,) = [child for child in measured_processes() if child.ppid() == process.pid]
+    wait_until(lambda: child.memory_info().rss > 75e6)  # it has the data, so it has begun
     process.kill()
     process.communicate()
     wait_until(lambda: not child.is_running() or child.status() == "zombie", seconds=10)
