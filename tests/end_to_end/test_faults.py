@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.end_to_end.command import CommandLine, measured_processes, wait_until
@@ -69,12 +70,18 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     assert finished[0].id == first
 
 
+def sleeps(process: psutil.Process) -> bool:
+    before = process.cpu_times()
+    time.sleep(0.5)
+    return bool(process.memory_info().rss > 75e6 and process.cpu_times() == before)
+
+
 def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0})
     wait_until(lambda: (command.out / ".trainmark.lock").exists())  # whoever was asked beforehand is gone
     wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
     (child,) = [child for child in measured_processes() if child.ppid() == process.pid]
-    wait_until(lambda: child.memory_info().rss > 75e6)  # it has the data, so it has begun
+    wait_until(lambda: sleeps(child))  # as the fake does while it 'trains'; else it would say something and notice
     process.kill()
     process.communicate()
     wait_until(lambda: not child.is_running() or child.status() == "zombie", seconds=10)
