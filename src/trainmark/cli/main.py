@@ -7,7 +7,6 @@ import sys
 
 import click
 
-from trainmark import __version__
 from trainmark.errors import TrainmarkError, UsageError
 
 OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
@@ -72,8 +71,18 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
 
+def _say_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from trainmark.version import version
+
+        click.echo(f"trainmark {version()}")
+        context.exit()
+
+
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="trainmark %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Which trainmark."
+)
 def command() -> None:
     """Is the GPU worth it, does it learn the same thing, and if it is slow, why?
 

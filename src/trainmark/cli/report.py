@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from trainmark import __version__
 from trainmark.cli.main import OK
 from trainmark.cli.options import baseline_option, cache_dir, data_dir_option
 from trainmark.cli.output import json_option, print_json, write_file
@@ -71,6 +70,7 @@ def command(
     from trainmark.report.extras import require_extras
     from trainmark.report.page import page
     from trainmark.study.gallery import galleries
+    from trainmark.version import version
 
     require_extras("report")
     found = load_with_files(paths)
@@ -96,7 +96,7 @@ def command(
         ),
         title=title,
         cache=cache_dir(),
-        made_with=f"trainmark {__version__}: {typed()}",
+        made_with=f"trainmark {version()}: {typed()}",
     ).encode(errors="replace")  # a command line need not be Unicode
     write_file(output, text)
     if as_json:
