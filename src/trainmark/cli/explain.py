@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import cache_dir, conditions_options, data_dir_option, names_option, seed_option
 from trainmark.cli.output import console, json_option, print_json
@@ -45,8 +46,8 @@ Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 i
 
 
 @click.command("explain", epilog=EPILOG)
-@click.argument("target", metavar="WORKLOAD|RECORD")
-@click.argument("other", metavar="[RECORD]", required=False)
+@click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
+@click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
 @names_option("--backend", "One backend; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a")
 @names_option("--style", "idiomatic or fast; idiomatic if not given.", "a")
 @names_option("--device", "cpu, cuda:0, ...; an accelerator if there is one.", "a")

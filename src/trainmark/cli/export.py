@@ -18,11 +18,11 @@ Examples:
   trainmark export trainmark-results/ --to csv -o runs.csv
   trainmark export trainmark-results/ --to markdown -o comment.md     for a pull request
   trainmark export trainmark-results/ --to tensorboard -o logs/       then: tensorboard --logdir logs
-  trainmark export trainmark-results/ --to mlflow -o sqlite:///mlflow.db
+  trainmark export trainmark-results/ --to mlflow -o http://localhost:5000
 
 \b
 Records are read and never changed. TensorBoard needs `pip install 'trainmark[tensorboard]'`,
-MLflow `pip install 'trainmark[mlflow]'`.
+MLflow `pip install 'trainmark[mlflow]'`, which talks to a server; for sqlite:///mlflow.db install all of mlflow.
 """
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from trainmark.cli import complete
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +29,18 @@ data_dir_option: Decorator = click.option(
     help="Folder with the datasets; before TRAINMARK_DATA, the cache and the mirrors.",
 )
 dataset_option: Decorator = click.option(
-    "--dataset", metavar="NAME", help="Another dataset of the same shape, such as synthetic-digits."
+    "--dataset",
+    metavar="NAME",
+    shell_complete=complete.one_of(complete.datasets),
+    help="Another dataset of the same shape, such as synthetic-digits.",
 )
 precision_option: Decorator = click.option(
-    "--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64."
+    "--precision",
+    default="fp32",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=complete.one_of(complete.precisions),
+    help="fp32, tf32, bf16, fp16 or fp64.",
 )
 threads_option: Decorator = click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
@@ -93,7 +102,22 @@ def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
     """An option that takes a list of names."""
-    made: Decorator = click.option(flag, multiple=True, callback=split_names, metavar=metavar, help=text)
+    made: Decorator = click.option(
+        flag,
+        multiple=True,
+        callback=split_names,
+        metavar=metavar,
+        shell_complete=complete.some_of(complete.NAMES[flag]),
+        help=text,
+    )
+    return made
+
+
+def name_option(flag: str, text: str) -> Decorator:
+    """An option that takes one name."""
+    made: Decorator = click.option(
+        flag, metavar="NAME", shell_complete=complete.one_of(complete.NAMES[flag]), help=text
+    )
     return made
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     cache_dir,
@@ -43,7 +44,7 @@ Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 i
 
 
 @click.command("parity", epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )

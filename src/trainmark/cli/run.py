@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.options import (
     cache_dir,
     count_option,
@@ -53,7 +54,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 
 @click.command("run", epilog=EPILOG)
-@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )

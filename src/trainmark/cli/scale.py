@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     cache_dir,
@@ -66,7 +67,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 
 
 @click.command("scale", epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option(
     "--data-parallel", default="1,2", show_default=True, metavar="N,N", callback=_numbers, help="Copies of the network."
 )

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     cache_dir,
     count_option,
     data_dir_option,
     dataset_option,
+    name_option,
     out_option,
     precision_option,
     python_option,
@@ -69,7 +71,7 @@ class _GridWords(click.Command):
 
 
 @click.command("sweep", cls=_GridWords, epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option(
     "--grid",
     "grids",
@@ -92,11 +94,9 @@ class _GridWords(click.Command):
     help="GPUs set aside for a trial, a fraction to share one; 1 on a GPU, if not given.",
 )
 @count_option("--retries", "For a trial whose worker died.", default=1, least=0)
-@click.option(
-    "--backend", metavar="NAME", help="The best installed one if not given. NAME@LABEL runs in --python LABEL."
-)
-@click.option("--style", metavar="NAME", help="idiomatic or fast; fast where the backend has it, if not given.")
-@click.option("--device", metavar="NAME", help="cpu, cuda:0, ...; an accelerator where there is one, if not given.")
+@name_option("--backend", "The best installed one if not given. NAME@LABEL runs in --python LABEL.")
+@name_option("--style", "idiomatic or fast; fast where the backend has it, if not given.")
+@name_option("--device", "cpu, cuda:0, ...; an accelerator where there is one, if not given.")
 @count_option("--data-parallel", "Copies of a trial's network, a rank each.")
 @count_option("--pipeline", "Stages of each copy, a rank each.")
 @count_option("--epochs", "Epochs a trial, instead of the workload's own.")
