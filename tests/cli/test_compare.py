@@ -73,7 +73,7 @@ def test_a_bar_without_an_interval_is_said_and_passes(tmp_path: Path, capsys: py
 
 def test_a_bar_with_nothing_to_hold_against_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_all(tmp_path, rounds([1.0]))
-    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 0
+    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 2
     assert "nothing was held against the bar" in capsys.readouterr().err
 
 

@@ -90,7 +90,7 @@ def _above_zero(context: click.Context, param: click.Parameter, number: float | 
     metavar="RATIO",
     type=float,
     callback=_above_zero,
-    help="Exit with 3 when a speed-up is surely below this.",
+    help="Exit with 3 when a speed-up is surely below this, with 2 when there is none.",
 )
 @json_option
 def command(
@@ -181,9 +181,15 @@ def _show(comparison: Comparison, form: Format) -> None:
 
 
 def _hold_against(comparison: Comparison, ratio: float) -> int:
-    """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr."""
+    """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr.
+
+    Raises:
+        UsageError: nothing was compared, so that nothing can miss the bar.
+    """
     from trainmark.analysis.bar import fail_below
+    from trainmark.errors import UsageError
     from trainmark.record.caveats import Caveat
+    from trainmark.units import many
     from trainmark.units import ratio as written
 
     bar = fail_below(comparison, ratio)
@@ -201,7 +207,12 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
             err=True,
         )
     if not (bar.cleared or bar.missed or bar.unjudged):
-        click.echo(f"trainmark: nothing was held against the bar of {written(ratio)}", err=True)
+        raise UsageError(
+            f"nothing was held against the bar of {written(ratio)}",
+            expected="records of two sides that trained the same, one of them the reference",
+            found=f"{many(len(comparison.groups), 'group')}, and no speed-up among them",
+            fix="A gate that holds nothing would be green for ever: give both folders, or another --by or --baseline.",
+        )
     return MISSED_BAR if bar.missed else OK
 
 
