@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
-from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.output import comparable, console, json_option, print_json, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +117,7 @@ def command(
     from trainmark.record.store import load
 
     _require_plot(plot, charts)
-    records = load(paths)
+    records = comparable(load(paths))
     comparison = compare(records, by, baseline, margin / 100)
     if published:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))

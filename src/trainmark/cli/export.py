@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.output import comparable, json_option, print_json, write_file
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
 
@@ -56,7 +56,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
     if form == "csv":
         write_file(Path(output), to_csv([runs_table(records)]).encode())
     elif form == "markdown":
-        write_file(Path(output), comparison_markdown(compare(records)).encode())
+        write_file(Path(output), comparison_markdown(compare(comparable(records))).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
         with _told(output, OSError):

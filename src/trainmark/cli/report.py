@@ -63,7 +63,7 @@ def command(
     """
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
-    from trainmark.analysis.sweep import is_trial
+    from trainmark.analysis.sweep import without_trials
     from trainmark.errors import RecordError
     from trainmark.record.store import load_with_files
     from trainmark.report.explained import read_explained
@@ -75,7 +75,7 @@ def command(
     require_extras("report")
     found = load_with_files(paths)
     records, files = [record for record, _ in found], {record.id: file for record, file in found}
-    compared = [record for record in records if not is_trial(record)]  # trials differ in what is trained
+    compared = without_trials(records)
     comparison = compare(compared, baseline=baseline)
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
