@@ -4,13 +4,14 @@ This file imports nothing: the measured process shares it, and there only the st
 framework may be loaded. ``run``, ``load_records`` and ``compare`` come from :mod:`trainmark.api` on use.
 """
 
-__version__ = "0.1.0"
-__all__ = ["compare", "load_records", "run"]
+__all__ = ["__version__", "compare", "load_records", "run"]
 
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
-    if name not in __all__:
-        raise AttributeError(f"module 'trainmark' has no attribute {name!r}")
     import importlib  # not the statement: nothing below may come to depend on what stands on top of it all
 
+    if name == "__version__":
+        return importlib.import_module("trainmark.version").version()
+    if name not in __all__:
+        raise AttributeError(f"module 'trainmark' has no attribute {name!r}")
     return getattr(importlib.import_module("trainmark.api"), name)

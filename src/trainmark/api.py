@@ -15,7 +15,7 @@ from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.groups import Dimension
 from trainmark.analysis.results import Comparison
-from trainmark.analysis.sweep import is_trial
+from trainmark.analysis.sweep import without_trials
 from trainmark.errors import UsageError
 from trainmark.record import store
 from trainmark.record.record import Record
@@ -114,8 +114,8 @@ class Compared:
         from trainmark.report.page import page
 
         require_extras("report")
-        compared, comparison = [record for record in self.records if not is_trial(record)], self.comparison
-        if len(compared) < len(self.records):  # trials differ in what is trained
+        compared, comparison = without_trials(self.records), self.comparison
+        if len(compared) < len(self.records):
             comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
         published = [result for result in agree(trainings(compared)) if result.key is not None]
         text = page(self.records, comparison, published, title=title)

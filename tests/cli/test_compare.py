@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.records import a_record, rounds, write_all
+from tests.records import a_record, a_trial, rounds, write_all
 from trainmark.cli.main import run
 
 
@@ -73,8 +73,21 @@ def test_a_bar_without_an_interval_is_said_and_passes(tmp_path: Path, capsys: py
 
 def test_a_bar_with_nothing_to_hold_against_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_all(tmp_path, rounds([1.0]))
-    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 0
+    assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 2
     assert "nothing was held against the bar" in capsys.readouterr().err
+
+
+def test_trials_of_a_sweep_are_left_out_and_that_is_said(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--json"]) == 0
+    alone = capsys.readouterr().out
+    write_all(folder, [a_trial(1), a_trial(2)])
+    assert run(["compare", str(folder), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert out == alone
+    assert "left out 2 trials of a sweep" in err
+    page = folder / "comment.md"
+    assert run(["export", str(folder), "--to", "markdown", "-o", str(page)]) == 0
+    assert "left out 2 trials" in capsys.readouterr().err
 
 
 def test_published(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

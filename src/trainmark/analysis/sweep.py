@@ -61,6 +61,11 @@ def is_trial(record: Record) -> bool:
     return record.group.kind == "sweep" and record.group.trial is not None
 
 
+def without_trials(records: Iterable[Record]) -> list[Record]:
+    """Those whose speeds can be compared: trials of a sweep differ in what is trained, and train side by side."""
+    return [record for record in records if not is_trial(record)]
+
+
 def sweeps(records: Iterable[Record]) -> list[Sweep]:
     """Every sweep among ``records``, in the order measured.
 

@@ -10,10 +10,12 @@ import importlib
 import importlib.util
 from dataclasses import dataclass
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from trainmark.backends.base import Backend
 from trainmark.errors import NotInstalled, UnknownName
+
+if TYPE_CHECKING:
+    from trainmark.backends.base import Backend
 
 ENTRY_POINT_GROUP = "trainmark.backends"
 
@@ -117,4 +119,4 @@ def load(name: str) -> Backend:
     if not entry.installed:
         raise NotInstalled(f"the backend {name!r} needs {entry.needs}, which is not installed", fix=entry.install)
     module, _, attribute = entry.target.partition(":")
-    return cast(Backend, getattr(importlib.import_module(module), attribute)())
+    return cast("Backend", getattr(importlib.import_module(module), attribute)())

@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
-from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.output import comparable, console, json_option, print_json, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +90,7 @@ def _above_zero(context: click.Context, param: click.Parameter, number: float | 
     metavar="RATIO",
     type=float,
     callback=_above_zero,
-    help="Exit with 3 when a speed-up is surely below this.",
+    help="Exit with 3 when a speed-up is surely below this, with 2 when there is none.",
 )
 @json_option
 def command(
@@ -117,7 +117,7 @@ def command(
     from trainmark.record.store import load
 
     _require_plot(plot, charts)
-    records = load(paths)
+    records = comparable(load(paths))
     comparison = compare(records, by, baseline, margin / 100)
     if published:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
@@ -181,9 +181,15 @@ def _show(comparison: Comparison, form: Format) -> None:
 
 
 def _hold_against(comparison: Comparison, ratio: float) -> int:
-    """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr."""
+    """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr.
+
+    Raises:
+        UsageError: nothing was compared, so that nothing can miss the bar.
+    """
     from trainmark.analysis.bar import fail_below
+    from trainmark.errors import UsageError
     from trainmark.record.caveats import Caveat
+    from trainmark.units import many
     from trainmark.units import ratio as written
 
     bar = fail_below(comparison, ratio)
@@ -201,7 +207,12 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
             err=True,
         )
     if not (bar.cleared or bar.missed or bar.unjudged):
-        click.echo(f"trainmark: nothing was held against the bar of {written(ratio)}", err=True)
+        raise UsageError(
+            f"nothing was held against the bar of {written(ratio)}",
+            expected="records of two sides that trained the same, one of them the reference",
+            found=f"{many(len(comparison.groups), 'group')}, and no speed-up among them",
+            fix="A gate that holds nothing would be green for ever: give both folders, or another --by or --baseline.",
+        )
     return MISSED_BAR if bar.missed else OK
 
 

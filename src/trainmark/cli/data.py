@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli import complete
 from trainmark.cli.list import datasets
 from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
 from trainmark.cli.output import console, json_option, print_json
@@ -34,7 +35,7 @@ _SOURCES = {
 
 @click.command("data", epilog=EPILOG)
 @click.argument("action", type=click.Choice(("list", "fetch", "verify", "show")))
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
 @click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="For show.")
 @click.option(
     "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="For show: which, from 0."

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
 import signal
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,20 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import (
-    cache_dir,
-    data_dir_option,
-    dataset_option,
-    environment_dir,
-    names_option,
-    precision_option,
-    python_option,
-    read_interpreters,
-    threads_option,
-    timeout_option,
-)
+from trainmark.cli.options import cache_dir, conditions_options, data_dir_option, names_option, seed_option
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,12 +46,12 @@ Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 i
 
 
 @click.command("explain", epilog=EPILOG)
-@click.argument("target", metavar="WORKLOAD|RECORD")
-@click.argument("other", metavar="[RECORD]", required=False)
+@click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
+@click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
 @names_option("--backend", "One backend; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a")
 @names_option("--style", "idiomatic or fast; idiomatic if not given.", "a")
 @names_option("--device", "cpu, cuda:0, ...; an accelerator if there is one.", "a")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the weights.")
+@seed_option("Of the weights.")
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
@@ -71,11 +60,7 @@ Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 i
     metavar="S",
     help="Of measuring; more makes the intervals narrower.",
 )
-@precision_option
-@threads_option
-@python_option
-@dataset_option
-@timeout_option
+@conditions_options
 @data_dir_option
 @json_option
 def command(target: str, other: str | None, **options: Any) -> int:
@@ -92,7 +77,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
-    request = _request(options)
+    request = request_of(options)
     with DataProgress(screen) as progress:
         if target.endswith(".json") or (Path(target).is_file() and not target.endswith(".toml")):
             _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
@@ -280,28 +265,6 @@ def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict
     screen.print(f"note: {why_not}; so this is what the record alone tells", soft_wrap=True, markup=False)
     draw(console(), explanation_table(record.id, (), attribution, rest="what was not measured"))
     return OK
-
-
-def _request(options: dict[str, Any]) -> Request:
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
-
-    return Request(
-        backends=options["backend"],
-        styles=options["style"],
-        devices=options["device"],
-        interpreters=read_interpreters(options["pythons"]),
-        dataset=options["dataset"],
-        precision=options["precision"],
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(
-            seed=options["seed"],
-            threads=options["threads"],
-            timeout=options["timeout"],
-            command=shlex.join(["trainmark", *sys.argv[1:]]),
-        ),
-    )
 
 
 def _data(found: Explanation) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.output import comparable, json_option, print_json, write_file
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
 
@@ -18,11 +18,11 @@ Examples:
   trainmark export trainmark-results/ --to csv -o runs.csv
   trainmark export trainmark-results/ --to markdown -o comment.md     for a pull request
   trainmark export trainmark-results/ --to tensorboard -o logs/       then: tensorboard --logdir logs
-  trainmark export trainmark-results/ --to mlflow -o sqlite:///mlflow.db
+  trainmark export trainmark-results/ --to mlflow -o http://localhost:5000
 
 \b
 Records are read and never changed. TensorBoard needs `pip install 'trainmark[tensorboard]'`,
-MLflow `pip install 'trainmark[mlflow]'`.
+MLflow `pip install 'trainmark[mlflow]'`, which talks to a server; for sqlite:///mlflow.db install all of mlflow.
 """
 
 
@@ -56,7 +56,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
     if form == "csv":
         write_file(Path(output), to_csv([runs_table(records)]).encode())
     elif form == "markdown":
-        write_file(Path(output), comparison_markdown(compare(records)).encode())
+        write_file(Path(output), comparison_markdown(compare(comparable(records))).encode())
     elif form == "tensorboard":
         require_extras("tensorboard")
         with _told(output, OSError):

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from trainmark import __version__
 from trainmark.errors import TrainmarkError, UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -28,6 +31,7 @@ VERBS = {
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
     "schema": "Print the JSON Schema of a record.",
+    "completion": "Print the script that lets a shell complete these command lines.",
 }
 
 EPILOG = """\b
@@ -60,7 +64,7 @@ class Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest verbs suggested."""
-        if args and args[0] not in VERBS:
+        if args and args[0] not in VERBS and not ctx.resilient_parsing:
             from trainmark.errors import UnknownName
 
             raise UnknownName("command", args[0], VERBS)
@@ -71,9 +75,26 @@ class Verbs(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Verbs and options, without importing a verb."""
+        from click.shell_completion import CompletionItem
+
+        verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
+        return verbs + click.Command.shell_complete(self, ctx, incomplete)
+
+
+def _say_version(context: click.Context, _parameter: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from trainmark.version import version
+
+        click.echo(f"trainmark {version()}")
+        context.exit()
+
 
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="trainmark %(version)s")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Which trainmark."
+)
 def command() -> None:
     """Is the GPU worth it, does it learn the same thing, and if it is slow, why?
 

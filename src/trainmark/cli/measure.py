@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -13,8 +11,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import cloud_option, names_option, out_option, read_cloud, read_prices, timeout_option
+from trainmark.cli.options import (
+    cloud_option,
+    count_option,
+    names_option,
+    out_option,
+    price_option,
+    read_cloud,
+    read_prices,
+    resume_option,
+    seed_option,
+    timeout_option,
+    until_stable_option,
+)
 from trainmark.cli.output import console, json_option
+from trainmark.cli.request import typed
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -52,22 +63,15 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for; one word each, without commas."
 )
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Rounds.")
-@click.option(
-    "--until-stable",
-    type=click.FloatRange(0, 100, min_open=True),
-    metavar="PERCENT",
-    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
-)
+@count_option("--repeats", "Rounds.", default=5)
+@until_stable_option
 @click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
-@click.option(
-    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
-)
+@seed_option("Of the first round.")
+@price_option
 @cloud_option
 @timeout_option
-@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
-@out_option
+@resume_option
+@out_option()
 @json_option
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, watch it from outside, keep a record of each run, compare them.
@@ -90,7 +94,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
         seed=options["seed"],
         timeout=options["timeout"],
         prices=read_prices(options["prices"]),
-        command=shlex.join(["trainmark", *sys.argv[1:]]),
+        command=typed(),
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder, store.locked():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from trainmark.cli import complete
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,10 +30,18 @@ data_dir_option: Decorator = click.option(
     help="Folder with the datasets; before TRAINMARK_DATA, the cache and the mirrors.",
 )
 dataset_option: Decorator = click.option(
-    "--dataset", metavar="NAME", help="Another dataset of the same shape, such as synthetic-digits."
+    "--dataset",
+    metavar="NAME",
+    shell_complete=complete.one_of(complete.datasets),
+    help="Another dataset of the same shape, such as synthetic-digits.",
 )
 precision_option: Decorator = click.option(
-    "--precision", default="fp32", show_default=True, metavar="NAME", help="fp32, tf32, bf16, fp16 or fp64."
+    "--precision",
+    default="fp32",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=complete.one_of(complete.precisions),
+    help="fp32, tf32, bf16, fp16 or fp64.",
 )
 threads_option: Decorator = click.option(
     "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
@@ -46,14 +55,45 @@ timeout_option: Decorator = click.option(
     metavar="S",
     help="Seconds a process may take; no limit if not given.",
 )
-out_option: Decorator = click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the records.",
+resume_option: Decorator = click.option(
+    "--resume", is_flag=True, help="Do what is missing in --out, and nothing twice."
 )
+price_option: Decorator = click.option(
+    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
+)
+until_stable_option: Decorator = click.option(
+    "--until-stable",
+    type=click.FloatRange(0, 100, min_open=True),
+    metavar="PERCENT",
+    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
+)
+
+
+def conditions_options(command: Any) -> Any:
+    """How and with what a study trains: --precision, --threads, --python, --dataset, --timeout."""
+    for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
+        command = option(command)
+    return command
+
+
+def count_option(flag: str, text: str, default: int | None = None, least: int = 1) -> Decorator:
+    """An option that takes a number of things."""
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    made: Decorator = click.option(flag, type=click.IntRange(least), metavar="N", help=text, **shown)
+    return made
+
+
+def seed_option(of: str) -> Decorator:
+    """``--seed``, and what it is the seed of."""
+    return count_option("--seed", of, default=1, least=0)
+
+
+def out_option(text: str = "Folder for the records.") -> Decorator:
+    """``--out``, with its help."""
+    made: Decorator = click.option(
+        "--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text
+    )
+    return made
 
 
 cloud_option: Decorator = click.option(
@@ -68,7 +108,22 @@ def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
     """An option that takes a list of names."""
-    made: Decorator = click.option(flag, multiple=True, callback=split_names, metavar=metavar, help=text)
+    made: Decorator = click.option(
+        flag,
+        multiple=True,
+        callback=split_names,
+        metavar=metavar,
+        shell_complete=complete.some_of(complete.NAMES[flag]),
+        help=text,
+    )
+    return made
+
+
+def name_option(flag: str, text: str) -> Decorator:
+    """An option that takes one name."""
+    made: Decorator = click.option(
+        flag, metavar="NAME", shell_complete=complete.one_of(complete.NAMES[flag]), help=text
+    )
     return made
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from trainmark.record.record import Record
+
 json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
 )
@@ -26,6 +28,19 @@ def console(*, to_stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = 200
     return made
+
+
+def comparable(records: list[Record]) -> list[Record]:
+    """What can be compared of ``records``; that trials of a sweep are left out is said. Trials alone stay."""
+    from trainmark.analysis.sweep import without_trials
+    from trainmark.units import many
+
+    kept = without_trials(records)
+    if not kept or len(kept) == len(records):
+        return records
+    left_out = many(len(records) - len(kept), "trial")
+    click.echo(f"trainmark: left out {left_out} of a sweep; `trainmark report` shows them", err=True)
+    return kept
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
-    DEFAULT_OUT,
     cache_dir,
+    conditions_options,
+    count_option,
     data_dir_option,
-    dataset_option,
-    environment_dir,
     names_option,
-    precision_option,
-    python_option,
-    read_interpreters,
-    threads_option,
-    timeout_option,
+    out_option,
+    seed_option,
 )
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
     from trainmark.analysis.parity import Parity
-    from trainmark.execute.request import Request
     from trainmark.study.parity import Plan
 
 FOLDER = "parity"
@@ -50,30 +44,17 @@ Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 i
 
 
 @click.command("parity", epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
 @names_option("--style", "idiomatic, fast; the best that each backend has if not given.", "a,b")
 @names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
-@click.option(
-    "--steps", type=click.IntRange(1), metavar="N", default=100, show_default=True, help="Steps each side makes."
-)
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the weights.")
-@precision_option
-@threads_option
-@python_option
-@dataset_option
-@timeout_option
+@count_option("--steps", "Steps each side makes.", default=100)
+@seed_option("Of the weights.")
+@conditions_options
 @data_dir_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help=f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.",
-)
+@out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.")
 @json_option
 def command(**options: Any) -> int:
     """Same weights, same batches, no dropout: do the losses agree?
@@ -88,7 +69,7 @@ def command(**options: Any) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     with DataProgress(screen) as data_progress:
-        plan = parity.prepare(_request(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
+        plan = parity.prepare(request_of(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
     for notice in plan.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     store = Store(options["out"] / FOLDER)
@@ -99,30 +80,6 @@ def command(**options: Any) -> int:
     _show(found, as_json=options["as_json"])
     screen.print(f"Records: {store.folder}", soft_wrap=True, markup=False, highlight=False)
     return OK if found.passed else FAILED
-
-
-def _request(options: dict[str, Any]) -> Request:
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
-
-    return Request(
-        workloads=(options["workload"],),
-        backends=options["backend"],
-        styles=options["style"],
-        devices=options["device"],
-        interpreters=read_interpreters(options["pythons"]),
-        steps=options["steps"],
-        dataset=options["dataset"],
-        precision=options["precision"],
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(
-            seed=options["seed"],
-            threads=options["threads"],
-            timeout=options["timeout"],
-            command=shlex.join(["trainmark", *sys.argv[1:]]),
-        ),
-    )
 
 
 def _announcement(plan: Plan) -> str:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.options import (
-    cache_dir,
-    data_dir_option,
-    environment_dir,
-    python_option,
-    read_interpreters,
-    timeout_option,
-)
+from trainmark.cli.options import cache_dir, data_dir_option, python_option, timeout_option
 from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
     from trainmark.analysis.predictions import Predictions
@@ -61,8 +53,6 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     from trainmark.cli.progress import DataProgress, StudyProgress
     from trainmark.data.load import load
     from trainmark.errors import UsageError
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
     from trainmark.record.store import read
     from trainmark.study import predict
 
@@ -71,14 +61,8 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         raise UsageError(f"there is no record {str(path)!r}", expected="the file of one record")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     record, screen = read(path), console(to_stderr=True)
-    asked = Request(
-        interpreters=read_interpreters(options["pythons"]),
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(timeout=options["timeout"], command=shlex.join(["trainmark", *sys.argv[1:]])),
-    )
     with DataProgress(screen) as progress:
-        subject = predict.prepare(record, path, asked, cache_dir(), progress)
+        subject = predict.prepare(record, path, request_of(options), cache_dir(), progress)
     if index is not None and index >= subject.data.test_examples:
         raise UsageError(
             f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 
 import click
 
-from trainmark import __version__
 from trainmark.cli.main import OK
-from trainmark.cli.options import baseline_option, cache_dir, data_dir_option, environment_dir
+from trainmark.cli.options import baseline_option, cache_dir, data_dir_option
 from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.request import request_of, typed
 
 EPILOG = """\b
 Examples:
@@ -65,19 +63,19 @@ def command(
     """
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
-    from trainmark.analysis.sweep import is_trial
+    from trainmark.analysis.sweep import without_trials
     from trainmark.errors import RecordError
-    from trainmark.execute.request import Request
     from trainmark.record.store import load_with_files
     from trainmark.report.explained import read_explained
     from trainmark.report.extras import require_extras
     from trainmark.report.page import page
     from trainmark.study.gallery import galleries
+    from trainmark.version import version
 
     require_extras("report")
     found = load_with_files(paths)
     records, files = [record for record, _ in found], {record.id: file for record, file in found}
-    compared = [record for record in records if not is_trial(record)]  # trials differ in what is trained
+    compared = without_trials(records)
     comparison = compare(compared, baseline=baseline)
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
@@ -92,13 +90,13 @@ def command(
         galleries(
             records,
             files,
-            Request(data_dir=data_dir, environment=environment_dir()),
+            request_of({"data_dir": data_dir}),
             cache_dir(),
             told=lambda name: click.echo(f"trainmark: what the weights of {name} see ...", err=True),
         ),
         title=title,
         cache=cache_dir(),
-        made_with=f"trainmark {__version__}: {shlex.join(['trainmark', *sys.argv[1:]])}",
+        made_with=f"trainmark {version()}: {typed()}",
     ).encode(errors="replace")  # a command line need not be Unicode
     write_file(output, text)
     if as_json:

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import shlex
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.options import (
     cache_dir,
     cloud_option,
+    count_option,
     data_dir_option,
     dataset_option,
-    environment_dir,
     names_option,
     out_option,
     precision_option,
+    price_option,
     python_option,
     read_cloud,
-    read_interpreters,
-    read_prices,
-    read_target,
+    resume_option,
+    seed_option,
     threads_option,
     timeout_option,
+    until_stable_option,
 )
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.request import request_of
 from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 
 @click.command("run", epilog=EPILOG)
-@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...")
+@click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
@@ -64,21 +66,16 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "a,b",
 )
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
-@click.option("--repeats", type=click.IntRange(1), metavar="N", help="Rounds.  [default: 5; 1 with --published]")
-@click.option(
-    "--until-stable",
-    type=click.FloatRange(0, 100, min_open=True),
-    metavar="PERCENT",
-    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
-)
-@click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a run, instead of the workload's own.")
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a run, instead of epochs.")
+@count_option("--repeats", "Rounds.  [default: 5; 1 with --published]")
+@until_stable_option
+@count_option("--epochs", "Epochs a run, instead of the workload's own.")
+@count_option("--steps", "Steps a run, instead of epochs.")
 @click.option(
     "--until",
     metavar="TARGET",
     help="Stop after the first epoch with, say, 'test_accuracy>=0.98'; --epochs is then the most.  [default: 100]",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
+@seed_option("Of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
     "--protocol",
@@ -95,7 +92,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @python_option
 @dataset_option
-@click.option("--dataset-repeats", type=click.IntRange(1), metavar="N", help="Passes over the dataset an epoch.")
+@count_option("--dataset-repeats", "Passes over the dataset an epoch.")
 @click.option(
     "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
 )
@@ -103,14 +100,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
-@click.option(
-    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
-)
+@price_option
 @cloud_option
 @timeout_option
-@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@resume_option
 @data_dir_option
-@out_option
+@out_option()
 @json_option
 def command(**options: Any) -> int:
     """Train workloads on backends and devices, keep a record of each run, compare them.
@@ -126,7 +121,7 @@ def command(**options: Any) -> int:
         if options["until_stable"] is not None and options[other]:
             raise UsageError(f"--until-stable does not go with --{other}", fix="Leave one of them out.")
     records, earlier = train(
-        _request(options),
+        request_of(options),
         store,
         console(to_stderr=True),
         resume=options["resume"],
@@ -219,41 +214,6 @@ def _measure_limits(prepared: Prepared, screen: Console) -> dict[Key, Peaks]:
         keep = Keep(cache_dir() / "limits")
         places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
         return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
-
-
-def _request(options: dict[str, Any]) -> Request:
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
-
-    return Request(
-        workloads=options["workloads"],
-        backends=options["backend"],
-        styles=options["style"],
-        devices=options["device"],
-        interpreters=read_interpreters(options["pythons"]),
-        repeats=options["repeats"],
-        epochs=options["epochs"],
-        steps=options["steps"],
-        dataset=options["dataset"],
-        dataset_repeats=options["dataset_repeats"],
-        protocol=options["protocol"],
-        published=options["published"],
-        until=read_target(options["until"]),
-        precision=options["precision"],
-        weights_from=options["weights_from"],
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(
-            seed=options["seed"],
-            threads=options["threads"],
-            memory_fraction=options["memory_fraction"],
-            log_every=options["log_every"],
-            save_weights=options["save_weights"],
-            timeout=options["timeout"],
-            prices=read_prices(options["prices"]),
-            command=shlex.join(["trainmark", *sys.argv[1:]]),
-        ),
-    )
 
 
 def _plan(tasks: list[Task], resumed: int) -> str:

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import signal
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
-    DEFAULT_OUT,
     cache_dir,
     cloud_option,
+    conditions_options,
+    count_option,
     data_dir_option,
-    dataset_option,
-    environment_dir,
     names_option,
-    precision_option,
-    python_option,
+    out_option,
     read_cloud,
-    read_interpreters,
-    threads_option,
-    timeout_option,
+    resume_option,
+    seed_option,
 )
 from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.request import request_of
 from trainmark.errors import ScalingFailed, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +36,6 @@ if TYPE_CHECKING:
 
     from trainmark.analysis.scale import Prediction, Scaling
     from trainmark.analysis.scaling_model import Link
-    from trainmark.execute.request import Request
     from trainmark.study.scale import Plan
     from trainmark.study.scale.layouts import Question
 
@@ -73,20 +69,20 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 
 
 @click.command("scale", epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option(
     "--data-parallel", default="1,2", show_default=True, metavar="N,N", callback=_numbers, help="Copies of the network."
 )
 @click.option(
     "--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages of each copy."
 )
-@click.option("--microbatches", type=click.IntRange(1), metavar="N", help="Pieces of a pipeline's batch.  [default: 4]")
+@count_option("--microbatches", "Pieces of a pipeline's batch.  [default: 4]")
 @click.option(
     "--strong/--weak", default=True, help="The copies share the batch, or each has a whole one.  [default: strong]"
 )
-@click.option("--batch-size", type=click.IntRange(1), metavar="N", help="Examples of a step on one device.")
+@count_option("--batch-size", "Examples of a step on one device.")
 @click.option("--oversubscribe", is_flag=True, help="More ranks than cores are fine.")
-@click.option("--nnodes", type=click.IntRange(1), metavar="N", help="Machines; the same command on each.  [default: 1]")
+@count_option("--nnodes", "Machines; the same command on each.  [default: 1]")
 @click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Where the machines meet: one of them.")
 @click.option(
     "--rdzv-timeout",
@@ -96,13 +92,8 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="S",
     help="Seconds to wait for the other machines.",
 )
-@click.option(
-    "--max-restarts",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Start all ranks again, from the beginning, so often when one fails.",
+@count_option(
+    "--max-restarts", "Start all ranks again, from the beginning, so often when one fails.", default=0, least=0
 )
 @click.option(
     "--prediction",
@@ -115,26 +106,15 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
 @names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
 @names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Rounds.")
-@click.option("--steps", type=click.IntRange(2), default=120, show_default=True, metavar="N", help="Steps a run.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of the first round.")
-@precision_option
-@threads_option
-@python_option
-@dataset_option
+@count_option("--repeats", "Rounds.", default=5)
+@count_option("--steps", "Steps a run.", default=120, least=2)
+@seed_option("Of the first round.")
+@conditions_options
 @cloud_option
-@timeout_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
-@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@resume_option
 @data_dir_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help=f"Folder for the records, which stand in its sub-folder {FOLDER}.",
-)
+@out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> int:
     """What do more devices give? One training on several processes, beside the same on one.
@@ -155,8 +135,9 @@ def command(**options: Any) -> int:
 
         require_drawable(options["plot"])
     with DataProgress(screen) as data_progress:
+        training = {name: value for name, value in options.items() if name not in ("repeats", "steps")}
         plan = scale.prepare(
-            _request(options), _question(options), cache_dir(), progress=data_progress, asking=data_progress.asking
+            request_of(training), _question(options), cache_dir(), progress=data_progress, asking=data_progress.asking
         )
     for notice in plan.notices:
         tell(f"note: {notice}")
@@ -234,29 +215,6 @@ def _require_meant(options: dict[str, Any]) -> None:
     ):
         if without:
             raise UsageError(f"{option} has no effect here", expected=f"{needs} beside it")
-
-
-def _request(options: dict[str, Any]) -> Request:
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
-
-    return Request(
-        workloads=(options["workload"],),
-        backends=options["backend"],
-        styles=options["style"],
-        devices=options["device"],
-        interpreters=read_interpreters(options["pythons"]),
-        dataset=options["dataset"],
-        precision=options["precision"],
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(
-            seed=options["seed"],
-            threads=options["threads"],
-            timeout=options["timeout"],
-            command=shlex.join(["trainmark", *sys.argv[1:]]),
-        ),
-    )
 
 
 def _read_link(text: str | None) -> Link | None:

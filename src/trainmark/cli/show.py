@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.output import console, json_option, print_json
 
 EPILOG = """\b
@@ -17,7 +18,7 @@ Examples:
 
 
 @click.command("show", epilog=EPILOG)
-@click.argument("what", metavar="WORKLOAD|RECORD")
+@click.argument("what", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
 @json_option
 def command(what: str, as_json: bool) -> None:
     """Show a workload's layers and cost, or one record.

@@ -6,30 +6,31 @@ import contextlib
 import math
 import shlex
 import signal
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
-    DEFAULT_OUT,
     cache_dir,
+    count_option,
     data_dir_option,
     dataset_option,
-    environment_dir,
+    name_option,
+    out_option,
     precision_option,
     python_option,
-    read_interpreters,
+    resume_option,
+    seed_option,
     timeout_option,
 )
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from trainmark.execute.request import Request
     from trainmark.record.store import Store
     from trainmark.study.sweep.cluster import Cluster, Resources
     from trainmark.study.sweep.plan import Plan
@@ -70,7 +71,7 @@ class _GridWords(click.Command):
 
 
 @click.command("sweep", cls=_GridWords, epilog=EPILOG)
-@click.argument("workload", metavar="WORKLOAD")
+@click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option(
     "--grid",
     "grids",
@@ -78,12 +79,7 @@ class _GridWords(click.Command):
     metavar="KEY=A,B...",
     help="What is varied; every combination is a trial. May be given several times.",
 )
-@click.option(
-    "--parallel",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Most trials at a time; as many as there are cores or GPUs for, if not given.",
-)
+@count_option("--parallel", "Most trials at a time; as many as there are cores or GPUs for, if not given.")
 @click.option("--address", metavar="RAY", help="A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; else this machine.")
 @click.option(
     "--cpus-per-trial",
@@ -97,41 +93,23 @@ class _GridWords(click.Command):
     metavar="F",
     help="GPUs set aside for a trial, a fraction to share one; 1 on a GPU, if not given.",
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    metavar="N",
-    default=1,
-    show_default=True,
-    help="For a trial whose worker died.",
-)
-@click.option(
-    "--backend", metavar="NAME", help="The best installed one if not given. NAME@LABEL runs in --python LABEL."
-)
-@click.option("--style", metavar="NAME", help="idiomatic or fast; fast where the backend has it, if not given.")
-@click.option("--device", metavar="NAME", help="cpu, cuda:0, ...; an accelerator where there is one, if not given.")
-@click.option("--data-parallel", type=click.IntRange(1), metavar="N", help="Copies of a trial's network, a rank each.")
-@click.option("--pipeline", type=click.IntRange(1), metavar="N", help="Stages of each copy, a rank each.")
-@click.option("--epochs", type=click.IntRange(1), metavar="N", help="Epochs a trial, instead of the workload's own.")
-@click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps a trial, instead of epochs.")
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Of every trial.")
+@count_option("--retries", "For a trial whose worker died.", default=1, least=0)
+@name_option("--backend", "The best installed one if not given. NAME@LABEL runs in --python LABEL.")
+@name_option("--style", "idiomatic or fast; fast where the backend has it, if not given.")
+@name_option("--device", "cpu, cuda:0, ...; an accelerator where there is one, if not given.")
+@count_option("--data-parallel", "Copies of a trial's network, a rank each.")
+@count_option("--pipeline", "Stages of each copy, a rank each.")
+@count_option("--epochs", "Epochs a trial, instead of the workload's own.")
+@count_option("--steps", "Steps a trial, instead of epochs.")
+@seed_option("Of every trial.")
 @precision_option
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="CPU threads of a trial; --cpus-per-trial or 1 if not given."
-)
+@count_option("--threads", "CPU threads of a trial; --cpus-per-trial or 1 if not given.")
 @python_option
 @dataset_option
 @timeout_option
-@click.option("--resume", is_flag=True, help="Do what is missing in --out, and nothing twice.")
+@resume_option
 @data_dir_option
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=DEFAULT_OUT,
-    show_default=True,
-    metavar="DIR",
-    help=f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.",
-)
+@out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.")
 @json_option
 def command(**options: Any) -> int:
     """Train every combination of hyper-parameters, several at a time, and say which is best.
@@ -146,7 +124,7 @@ def command(**options: Any) -> int:
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     cluster.require_ray()
-    request = _request(options)
+    request = request_of({**options, "threads": _threads(options)})
     points = plan.read(request, options["grids"])
     screen = console(to_stderr=True)
     store = Store(options["out"] / FOLDER)
@@ -216,34 +194,6 @@ def _resources(options: dict[str, Any], gpus: float) -> Resources:
     asked = options["gpus_per_trial"]
     cpus = options["cpus_per_trial"] or float(_threads(options) * _ranks(options))
     return Resources(cpus, gpus if asked is None else asked)
-
-
-def _request(options: dict[str, Any]) -> Request:
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
-
-    def one(name: str) -> tuple[str, ...]:
-        return (options[name],) if options[name] else ()
-
-    return Request(
-        workloads=(options["workload"],),
-        backends=one("backend"),
-        styles=one("style"),
-        devices=one("device"),
-        interpreters=read_interpreters(options["pythons"]),
-        epochs=options["epochs"],
-        steps=options["steps"],
-        dataset=options["dataset"],
-        precision=options["precision"],
-        data_dir=options["data_dir"],
-        environment=environment_dir(),
-        settings=Settings(
-            seed=options["seed"],
-            threads=_threads(options),
-            timeout=options["timeout"],
-            command=shlex.join(["trainmark", *sys.argv[1:]]),
-        ),
-    )
 
 
 def _announcement(planned: Plan, at_once: int, resources: Resources) -> str:

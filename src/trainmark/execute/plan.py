@@ -16,6 +16,7 @@ from trainmark.data.locate import Located
 from trainmark.execute.probe import Interpreter
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
+from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.spec import Workload
 
@@ -291,6 +292,7 @@ class Task:
             },
             "inject_order": run.side.style == "fast" or settings.kind == "parity" or run.spread is not None,
             "initial_weights": str(settings.weights_from[0]) if settings.weights_from else None,
+            "trainmark": version() if run.spread else None,  # machines that train one thing must agree
             "nudge": run.nudge,
             "log_every": settings.log_every,
             "repeats": [

@@ -22,7 +22,6 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark import __version__
 from trainmark.backends import collectives, limits, registry
 from trainmark.backends.base import Capabilities, Device, EpochPlan, Options, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
@@ -337,7 +336,7 @@ def _facts(request: Message, can: Capabilities, data_sha256: str, weights: Weigh
     told = {name: request[name] for name in ("workload", "options", "inject_order")}
     return {
         "host": ranks.host_name(),
-        "trainmark": __version__,
+        "trainmark": request["trainmark"],
         "Python": platform.python_version(),
         "NumPy": np.__version__,
         **{f"version of {name}": version for name, version in can.packages.items()},

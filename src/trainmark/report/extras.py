@@ -26,5 +26,5 @@ def require_extras(extra: Extra) -> None:
             f"{what} need more than the core of trainmark",
             expected=", ".join(packages.values()),
             found=f"no {', no '.join(absent)}",
-            fix=f"pip install {' '.join(packages.values())}",
+            fix=f"pip install 'trainmark[{extra}]', or in a clone: pip install '.[{extra}]'",
         )

@@ -16,7 +16,7 @@ from trainmark import units
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.results import Comparison
-from trainmark.analysis.sweep import Sweep, is_trial, sweeps
+from trainmark.analysis.sweep import Sweep, sweeps, without_trials
 from trainmark.record.record import Record
 from trainmark.record.store import write_atomically
 from trainmark.report.charts import of_work
@@ -96,7 +96,7 @@ def page(
     import jinja2
     import markupsafe
 
-    every = works([record for record in records if not is_trial(record)], comparison)
+    every = works(without_trials(records), comparison)
     sections = [_section(work, table) for work, table in zip(every, comparison_tables(comparison), strict=True)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),

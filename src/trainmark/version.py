@@ -1,0 +1,63 @@
+"""Which trainmark this is.
+
+A build takes its version from git (setuptools-scm) and writes it into ``_version.py``. In a clone git is asked now:
+what an editable install wrote down would be wrong from the next commit on.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+import subprocess
+from pathlib import Path
+
+UNKNOWN = "0+unknown"
+_UNTAGGED = "0.1.0.dev"
+_DESCRIBED = re.compile(r"(?:v(?P<tag>.+)-(?P<ahead>\d+)-g)?(?P<node>[0-9a-f]+)(?P<dirty>-dirty)?")
+
+
+@functools.cache
+def version() -> str:
+    """The version of this source, such as ``0.1.0`` or, two commits later, ``0.1.0.post1.dev2+g1b930a711``."""
+    root = Path(__file__).parents[2]
+    return version_of(root) if (root / ".git").exists() else _built()
+
+
+def version_of(clone: Path) -> str:
+    """What setuptools-scm would call the source in ``clone`` (``no-guess-dev``, ``node-and-date``)."""
+    described = _git(clone, "describe", "--tags", "--long", "--dirty", "--always", "--abbrev=9", "--match", "v[0-9]*")
+    found = _DESCRIBED.fullmatch(described)
+    if found is None:
+        return UNKNOWN  # no git here, or it refuses this folder: an older answer would be worse than none
+    tag, ahead, node, dirty = found.groups()
+    if tag and ahead == "0" and not dirty:
+        return tag
+    public = f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + _git(clone, "rev-list", "--count", "HEAD")
+    return f"{public}+g{node}" + (f".d{_today()}" if dirty else "")
+
+
+def _today() -> str:
+    import datetime
+
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%d}"
+
+
+def _built() -> str:
+    """What the build wrote down."""
+    try:
+        built: str = importlib.import_module("trainmark._version").VERSION
+    except ModuleNotFoundError:
+        return UNKNOWN  # a copy of the source that was never built
+    return built
+
+
+def _git(clone: Path, *words: str) -> str:
+    """What git says, empty where it says nothing."""
+    try:
+        said = subprocess.run(
+            ["git", "-C", str(clone), *words], capture_output=True, text=True, check=False, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return said.stdout.strip() if said.returncode == 0 else ""

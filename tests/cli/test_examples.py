@@ -1,0 +1,97 @@
+"""Every example of every ``--help`` and of the documents is a command line that trainmark takes; cheap ones are run."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from trainmark.backends import registry
+from trainmark.cli import main
+from trainmark.workload import catalog
+
+ROOT = Path(__file__).parents[2]
+CHEAP = {"list", "show", "schema", "compare", "export", "completion"}
+
+
+def command_of(verb: str) -> click.Command:
+    command = main.command.get_command(click.Context(main.command), verb)
+    assert command is not None, f"{verb} is no verb"
+    return command
+
+
+def help_of(verb: str) -> str:
+    return command_of(verb).get_help(click.Context(command_of(verb), info_name=verb))
+
+
+def examples_in(text: str) -> list[str]:
+    """Lines that begin with ``trainmark``, without the words that stand behind two spaces."""
+    found = re.findall(r"^(?: {2}| {4})?(trainmark [^\n]*)$", text, re.MULTILINE)
+    return [re.split(r" {2,}|(?<=\w) \.\.\.$", line.strip())[0] for line in found]
+
+
+def examples_of_help() -> Iterator[tuple[str, str]]:
+    yield from (("trainmark", line) for line in examples_in(main.EPILOG))
+    for verb in main.VERBS:
+        yield from ((verb, line) for line in examples_in(help_of(verb).partition("Examples:")[2]))
+
+
+def examples_of_documents() -> Iterator[tuple[str, str]]:
+    for file in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        blocks = re.findall(r"^```(?:\w*)\n(.*?)^```", file.read_text(), re.MULTILINE | re.DOTALL)
+        yield from ((file.name, line) for block in blocks for line in examples_in(block))
+
+
+def words_of(line: str) -> list[str]:
+    """What trainmark gets of it: no redirection, nothing behind a pipe or another command."""
+    words = shlex.split(line, comments=True)[1:]
+    ends = [index for index, word in enumerate(words) if word in (">", ">>", "|", "&&", ";")]
+    return words[: min(ends, default=len(words))]
+
+
+def parsed(line: str) -> click.Context:
+    """As click reads it, without doing it."""
+    verb, *words = words_of(line)
+    return command_of(verb).make_context(verb, words)
+
+
+@pytest.mark.parametrize("verb", main.VERBS)
+def test_every_verb_has_an_example(verb: str) -> None:
+    assert any(words_of(line)[0] == verb for where, line in examples_of_help() if where == verb)
+
+
+@pytest.mark.parametrize(("where", "line"), dict.fromkeys([*examples_of_help(), *examples_of_documents()]))
+def test_it_is_read_and_names_what_there_is(where: str, line: str) -> None:
+    given = parsed(line).params
+    for name in (*(given.get("workloads") or ()), *filter(None, [given.get("workload")])):
+        assert name.endswith(".toml") or name.partition(":")[0] in catalog.names(), f"{where}: {name}"
+    backends = given.get("backend") or ()
+    for name in [backends] if isinstance(backends, str) else backends:
+        assert name.partition("@")[0] in registry.entries(), f"{where}: {name}"
+    styles = given.get("style") or ()
+    assert set([styles] if isinstance(styles, str) else styles) <= {"idiomatic", "fast"}
+
+
+@pytest.mark.parametrize("line", sorted({line for _, line in examples_of_help() if words_of(line)[0] in CHEAP}))
+def test_it_works(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "--plot" in line or "mlflow" in line:
+        pytest.skip("drawing is slow, and a server of MLflow is not here; both have tests of their own")
+    results = ROOT / "docs" / "results" / "main-job"
+    for folder in ("trainmark-results", "old", "new"):
+        shutil.copytree(results, tmp_path / folder)
+    shutil.copy(catalog.__file__.replace("__init__.py", "mnist-cnn.toml"), tmp_path / "my-network.toml")
+    shutil.copy(next(results.glob("*.json")), tmp_path / "trainmark-results" / "<id>.json")
+    monkeypatch.chdir(tmp_path)
+    if "tensorboard" in line:
+        pytest.importorskip("tensorboardX")
+    assert main.run(words_of(line)) == main.OK
+
+
+def test_what_is_no_example_would_be_found() -> None:
+    with pytest.raises(click.ClickException, match="--repeat"):
+        parsed("trainmark run --repeat 3")
