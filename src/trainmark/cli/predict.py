@@ -19,7 +19,7 @@ from trainmark.cli.options import (
     read_interpreters,
     timeout_option,
 )
-from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.output import console, json_option, print_json, say, write_file
 
 if TYPE_CHECKING:
     from trainmark.analysis.predictions import Predictions
@@ -93,7 +93,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     if grid is not None:
         write_file(grid, _picture(grid, subject, found, data))
     for file in filter(None, (output, grid)):
-        click.echo(f"trainmark: wrote {file}", err=True)
+        say(f"wrote {file}")
     if options["as_json"]:
         print_json(_data(subject, found, index))
     else:

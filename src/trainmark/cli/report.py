@@ -11,7 +11,7 @@ import click
 from trainmark import __version__
 from trainmark.cli.main import OK
 from trainmark.cli.options import baseline_option, cache_dir, data_dir_option, environment_dir
-from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.output import json_option, print_json, say, write_file
 
 EPILOG = """\b
 Examples:
@@ -82,7 +82,7 @@ def command(
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        click.echo(f"trainmark: nothing is held against what was published: {error}", err=True)
+        say(f"nothing is held against what was published: {error}")
         published = []
     text = page(
         records,
@@ -94,7 +94,7 @@ def command(
             files,
             Request(data_dir=data_dir, environment=environment_dir()),
             cache_dir(),
-            told=lambda name: click.echo(f"trainmark: what the weights of {name} see ...", err=True),
+            told=lambda name: say(f"what the weights of {name} see ..."),
         ),
         title=title,
         cache=cache_dir(),
@@ -104,5 +104,5 @@ def command(
     if as_json:
         print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
-        click.echo(f"trainmark: wrote {output}", err=True)
+        say(f"wrote {output}")
     return OK

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import http.client
+import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from trainmark.data.progress import Progress
 
 _BLOCK = 1 << 16
 _PARTIAL_CONTENT = 206
 _RANGE_NOT_SATISFIABLE = 416
+_SLOWEST = 1 << 10
+_SLOW_SECONDS = 60.0
+"""For how long a server may send fewer bytes a second than that: one that drips never stalls, and never ends."""
 
 
 class DownloadFailed(Exception):
@@ -61,13 +67,47 @@ def _open(url: str, first: int, stall_seconds: float) -> http.client.HTTPRespons
     request = urllib.request.Request(url, headers=headers)
     try:
         with _network(stall_seconds):
-            response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=stall_seconds)
+            response: http.client.HTTPResponse = _opener().open(request, timeout=stall_seconds)
             return response
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE and first:
             raise _NothingLeft from error
         raise DownloadFailed(f"HTTP {error.code} {error.reason}") from error
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """HTTP with and without TLS, and no file, FTP or data, which urllib would follow a redirect to as well."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _NeverBackToPlain(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _NeverBackToPlain(urllib.request.HTTPRedirectHandler):
+    """Who asked with TLS is not sent on without."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urllib.parse.urlsplit(newurl).scheme.lower()
+        if scheme not in ("http", "https") or (req.type == "https" and scheme != "https"):
+            raise DownloadFailed(f"sent us on to {scheme}:, which is not as safe")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _receive(
@@ -91,6 +131,7 @@ def _receive(
     if total is not None and total > most:
         raise DownloadFailed(f"would send {total:,} bytes where at most {most:,} can be right")
 
+    first, start = done, time.monotonic()
     with part.open("ab" if resumes else "wb") as file:
         progress(done, total, name)
         for block in _blocks(response, stall_seconds):
@@ -102,6 +143,8 @@ def _receive(
                 raise DownloadFailed(f"sent more than the {most:,} bytes that can be right")
             file.write(block)
             progress(done, total, name)
+            if (took := time.monotonic() - start) > _SLOW_SECONDS and done - first < _SLOWEST * took:
+                raise DownloadFailed(f"sent {done - first:,} bytes in {took:.0f} s")
     if total is not None and done < total:
         raise DownloadFailed(f"hung up after {done:,} of {total:,} bytes")
 

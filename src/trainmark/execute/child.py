@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import trainmark
+from trainmark.execute.messages import require_sound
 from trainmark.execute.wire import POSITION_BYTES, SCRATCH, Channel, Message, position
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
@@ -65,7 +66,7 @@ def converse(
         inherited: descriptors of ours that the process has, too, by the same numbers.
 
     Raises:
-        ProtocolError: the process sent garbage; it has been ended.
+        ProtocolError: the process said what it should not; it has been ended.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
@@ -85,12 +86,13 @@ def converse(
         )
         stack.callback(end, process, ours)
         theirs.close()
-        channel = Channel(ours)
+        channel, asked = Channel(ours), request(origin)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
-            channel.send(request(origin))
+            channel.send(asked)
         counted = position(shared.fileno())
         born(process.pid)
-        return _listen(process, channel, hear, lambda: look(counted()), None if timeout is None else origin + timeout)
+        deadline = None if timeout is None else origin + timeout
+        return _listen(process, channel, asked["event"], hear, lambda: look(counted()), deadline)
 
 
 def _scratch() -> tempfile.TemporaryDirectory[str]:
@@ -119,6 +121,7 @@ def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
 def _listen(
     process: subprocess.Popen[bytes],
     channel: Channel,
+    asked: str,
     hear: Callable[[Message], None],
     look: Callable[[], None],
     deadline: float | None,
@@ -154,9 +157,11 @@ def _listen(
                         selector.unregister(channel)
                         continue
                     for message in messages:
+                        require_sound(asked, message)
                         if message["event"] == "done":
                             done_at = time.perf_counter()
-                        reason = message.get("reason", reason)
+                        elif message["event"] in ("failed", "diverged"):
+                            reason = message["reason"]
                         hear(message)
                 else:
                     printed = os.read(process.stdout.fileno(), 1 << 16)
