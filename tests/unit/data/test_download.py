@@ -91,6 +91,51 @@ def test_a_server_that_never_answers(site: Site, part: Path) -> None:
         get(site, part, stall_seconds=0.3)
 
 
+def sent_on(to: str) -> Page:
+    def page(handler: Handler) -> None:
+        handler.start(302, 0, Location=to)
+
+    return page
+
+
+def test_a_redirect_is_followed(site: Site, part: Path) -> None:
+    site.pages["/file"], site.pages["/other"] = sent_on("/other"), serving(CONTENT)
+    get(site, part)
+    assert part.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("to", ["ftp://127.0.0.1/file", "file:///etc/hostname", "data:,x"])
+def test_a_redirect_leads_nowhere_but_to_the_web(site: Site, part: Path, to: str) -> None:
+    site.pages["/file"] = sent_on(to)
+    with pytest.raises(DownloadFailed, match="sent us on to"):
+        get(site, part)
+    assert not part.exists()
+
+
+def test_who_asked_with_tls_is_not_sent_on_without() -> None:
+    tls = urllib.request.Request("https://mirror.invalid/file")
+    sender = download_module._NeverBackToPlain()
+    for there in ("http://mirror.invalid/file", "HTTP://mirror.invalid/file"):
+        with pytest.raises(DownloadFailed, match="sent us on to http:"):
+            sender.redirect_request(tls, io.BytesIO(), 302, "Found", HTTPMessage(), there)
+    further = sender.redirect_request(tls, io.BytesIO(), 302, "Found", HTTPMessage(), "https://other.invalid/file")
+    assert further is not None
+    assert further.full_url == "https://other.invalid/file"
+
+
+def test_a_server_that_drips_is_left(site: Site, part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download_module, "_SLOW_SECONDS", 0.2)
+
+    def page(handler: Handler) -> None:
+        handler.start(200, None)
+        while not site.closing.wait(0.05):
+            handler.wfile.write(b"x")
+
+    site.pages["/file"] = page
+    with pytest.raises(DownloadFailed, match=r"sent \d+ bytes in 0 s"):
+        get(site, part, stall_seconds=5)
+
+
 def not_http(handler: Handler) -> None:
     handler.wfile.write(b"SSH-2.0-OpenSSH\r\n")
     handler.close_connection = True
