@@ -25,7 +25,7 @@ from trainmark.execute.plan import Course, Run, Settings, Side, Spreading
 from trainmark.execute.probe import THIS, Seen, seen_in
 from trainmark.execute.scheduler import Noting
 from trainmark.execute.spread_notes import SpreadNotes
-from trainmark.execute.wire import Channel
+from trainmark.execute.wire import Channel, Message
 from trainmark.measure.nvidia import Driver
 from trainmark.record import codec
 from trainmark.record.record import Machine, Outcome
@@ -62,27 +62,33 @@ class _Line:
 def one(data: bytes) -> None:
     """The first byte chooses what was asked, the second in how large pieces the rest arrives."""
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
-    channel = Channel(cast(socket.socket, _Line(data[2:], size)))
     notes = NOTES[asked]() if asked in NOTES else None
-    heard = []
     try:
-        while (messages := channel.receive()) is not None:
-            for message in messages:
-                require_sound(asked, message)
-                if notes is not None:
-                    notes.hear(message)
-                heard.append(message)
+        said = heard(data[2:], asked, size, notes.hear if notes is not None else lambda _: None)
     except ProtocolError as error:
         assert str(error)
         return
     if notes is not None:
         for record in notes.records(Outcome("failed", "it was over")):
             codec.decode(codec.encode(record), "r.json")
-    for message in heard:
+    for message in said:
         if asked == "probe" and message["event"] == "capabilities":
             seen_in(THIS, message)
     if asked == "replay":
-        replay_of(heard, _COURSE.workload, "fp32", None)
+        replay_of(said, _COURSE.workload, "fp32", None)
+
+
+def heard(
+    said: bytes, asked: str = "train", size: int = 1 << 16, hear: Callable[[Message], None] = lambda _: None
+) -> list[Message]:
+    """All messages, as the parent takes them in."""
+    channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Message]()
+    while (messages := channel.receive()) is not None:
+        for message in messages:
+            require_sound(asked, message)
+            hear(message)
+            every.append(message)
+    return every
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:

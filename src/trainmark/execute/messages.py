@@ -126,6 +126,10 @@ class Hello(Struct):
     host: str
 
 
+class _Event(Struct):
+    event: str
+
+
 class OfRank(Struct):
     rank: int
     message: dict[str, Any]
@@ -289,12 +293,17 @@ FORMS: Mapping[str, Forms] = {
 def require_sound(asked: str, message: Message) -> None:
     """Raise :class:`~trainmark.errors.ProtocolError` for an answer to ``asked`` that has another form."""
     forms = {**_END, **FORMS.get(asked, {})}
-    if asked == "launch" and message["event"] == "rank":
-        _convert(OfRank, message)
-        forms, message = {**forms, "hello": Hello}, message["message"]
-    form = forms.get(str(message.get("event")))
+    form = forms.get(message["event"])
     if form is not None:
         _convert(form, message)
+    if form is OfRank:
+        inner = message["message"]
+        _convert(_Event, inner)
+        if inner["event"] == "rank":
+            raise ProtocolError("the measured process broke the protocol", found="what a rank said a rank said")
+        if inner["event"] == "hello":
+            _convert(Hello, inner)
+        require_sound(asked, inner)
 
 
 def require_in_place(message: Message, epochs: int) -> None:

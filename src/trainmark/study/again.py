@@ -64,7 +64,12 @@ def _require_sane(record: Record) -> None:
     """Raise Misfit for figures that no command line would have taken."""
     share = record.memory_fraction
     require(record.seed is not None and 0 <= record.seed < 1 << 63, "seed", "a whole number from 0", record.seed)
-    require(0 < (record.threads or 1) <= _MOST_THREADS, "threads", f"1 to {_MOST_THREADS:,}", record.threads)
+    require(
+        record.threads is None or 0 < record.threads <= _MOST_THREADS,
+        "threads",
+        f"1 to {_MOST_THREADS:,}",
+        record.threads,
+    )
     require(share is None or 0 < share <= 1, "memory_fraction", "a share above 0", share)
 
 

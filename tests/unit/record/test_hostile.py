@@ -101,12 +101,9 @@ def test_a_record_is_written_into_its_folder_or_not_at_all(tmp_path: Path, name:
 def test_drafts_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     modes = []
 
-    def replaced(self: Path, target: Path) -> Path:
-        modes.append(stat.S_IMODE(self.stat().st_mode))
-        os.replace(self, target)
-        return target
+    def synced(descriptor: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
 
-    monkeypatch.setattr(Path, "chmod", lambda *_: None)
-    monkeypatch.setattr(Path, "replace", replaced)
+    monkeypatch.setattr(os, "fsync", synced)
     store.write_atomically(tmp_path / "x", b"x")
     assert modes == [0o600]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import random
 import time
-import tomllib
 from pathlib import Path
 
 import pytest
+import tomllib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
