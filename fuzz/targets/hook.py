@@ -6,7 +6,7 @@ import json
 import math
 import random
 
-from fuzz.structure import changed
+from fuzz.structure import rewritten
 from trainmark.execute import messages
 from trainmark.execute.reports import Reports
 
@@ -40,12 +40,9 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     chance = random.Random(seed)
     head, lines = data[:1], data[1:].split(b"\n")
     which = chance.randrange(len(lines))
-    try:
-        message = json.loads(lines[which])
-    except (ValueError, RecursionError):
+    other = rewritten(lines[which], chance) if chance.random() < 0.5 else None
+    if other is None:
         return bytes(atheris.Mutate(data, most))
-    if chance.random() < 0.5:
-        return bytes(atheris.Mutate(data, most))
-    kept = [] if chance.random() < 0.1 else [json.dumps(changed(message, chance)).encode()]
+    kept = [] if chance.random() < 0.1 else [other]
     twice = lines[which : which + 1] if chance.random() < 0.2 else []
     return (head + b"\n".join([*lines[:which], *kept, *twice, *lines[which + 1 :]]))[:most]

@@ -10,10 +10,9 @@ import zlib
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 from fuzz.screen import drawn, harmless
-from fuzz.structure import changed
+from fuzz.structure import rewritten
 from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.attribution import from_record
 from trainmark.analysis.comparison import compare
@@ -107,15 +106,11 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     import atheris
 
     chance = random.Random(seed)
-    texts: list[Any] = data.split(b"\n\n")
+    texts = data.split(b"\n\n")
     which = chance.randrange(len(texts))
-    try:
-        value = json.loads(texts[which])
-    except (ValueError, RecursionError):
+    other = rewritten(texts[which], chance) if chance.random() < 0.9 else None
+    if other is None:
         return bytes(atheris.Mutate(data, most))
-    if chance.random() < 0.1:
-        return bytes(atheris.Mutate(data, most))
-    other = json.dumps(changed(value, chance), separators=(",", ":")).encode()
     if chance.random() < 0.15:
         texts.append(other)
     else:

@@ -52,7 +52,10 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
         return bytes(atheris.Mutate(data, most))
     if not values or chance.random() < 0.4:
         return bytes(atheris.Mutate(data, most))
-    other = changed(values, chance)
+    try:
+        other = changed(values, chance)
+    except RecursionError:
+        other = None
     if not isinstance(other, dict):
         return bytes(atheris.Mutate(data, most))
     return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in other.items()).encode("utf-8", "replace")[:most]

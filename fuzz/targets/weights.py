@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import random
 import tempfile
 from pathlib import Path
 
-from fuzz.structure import changed
+from fuzz.structure import rewritten
 from trainmark.errors import DamagedData
 from trainmark.record import weights
 
@@ -30,11 +29,7 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     import atheris
 
     length = int.from_bytes(data[:8], "little")
-    try:
-        header = json.loads(data[8 : 8 + length])
-    except (ValueError, RecursionError):
+    text = rewritten(data[8 : 8 + length], random.Random(seed)) if seed % 2 else None
+    if text is None:
         return bytes(atheris.Mutate(data, most))
-    if seed % 2:
-        return bytes(atheris.Mutate(data, most))
-    text = json.dumps(changed(header, random.Random(seed))).encode()
     return (len(text).to_bytes(8, "little") + text + data[8 + length :])[:most]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import random
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from fuzz.structure import changed
+from fuzz.structure import rewritten
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
@@ -96,15 +95,12 @@ def mutated(data: bytes, most: int, seed: int) -> bytes:
     import atheris
 
     chance = random.Random(seed)
-    lines: list[Any] = data[2:].split(b"\n")
+    lines = data[2:].split(b"\n")
     which = chance.randrange(len(lines))
-    try:
-        message = json.loads(lines[which])
-    except (ValueError, RecursionError):
+    other = rewritten(lines[which], chance) if chance.random() < 0.7 else None
+    if other is None:
         return bytes(atheris.Mutate(data, most))
-    if chance.random() < 0.3:
-        return bytes(atheris.Mutate(data, most))
-    lines[which] = json.dumps(changed(message, chance)).encode()
+    lines[which] = other
     if chance.random() < 0.2:
-        lines.insert(chance.randrange(len(lines)), lines[which])
+        lines.insert(chance.randrange(len(lines)), other)
     return (data[:2] + b"\n".join(lines))[:most]

@@ -78,7 +78,7 @@ def test_nor_does_an_error_about_one(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("begin", ["=cmd|'/c calc'!A1", "+1", "-1", "@SUM(A1)", "\t=1", " =1", "＝1", "\r=1"])
 def test_no_cell_of_an_export_is_a_formula(tmp_path: Path, begin: str) -> None:
-    record = a_record(machine=begin, version=begin, python=begin)
+    record = a_record(machine=begin, version=begin, python=begin, id="r")
     write_all(tmp_path / "in", [record])
     for form in ("csv", "markdown"):
         assert run(["export", str(tmp_path / "in"), "--to", form, "-o", str(tmp_path / form)]) == 0

@@ -320,6 +320,7 @@ def _convert(form: type[Struct], message: Message) -> None:
     try:
         msgspec.convert(message, form)
         require_shallow(message)
+        msgspec.msgpack.encode(message)  # OverflowError for a whole number that no record can hold
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise ProtocolError(
             f"the measured process broke the protocol with its {str(message.get('event'))[:40]!r}",

@@ -45,6 +45,7 @@ def test_a_changed_answer_makes_a_record_or_is_refused(seed: int, which: str) ->
         ("train", {"event": "failed"}),
         ("train", {"event": "failed", "reason": ["x"]}),
         ("train", {"event": "finished", "settings": {"a": 10**30}, "host_peak_bytes": 2**70}),
+        ("train", {"event": "finished", "settings": {"a": [10**30]}}),
         ("script", {"event": "started", "pid": -1, "start": 0}),
         ("script", {"event": "started", "pid": 2**40, "start": 0}),
         ("launch", {"event": "rank", "rank": 0, "message": {"event": "epoch"}}),
