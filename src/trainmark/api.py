@@ -197,9 +197,8 @@ def run(
     """
     import io
 
-    from rich.console import Console
-
     from trainmark.cli.options import environment_dir
+    from trainmark.cli.output import console
     from trainmark.cli.run import train
     from trainmark.execute.plan import Settings
     from trainmark.execute.request import Request
@@ -225,7 +224,9 @@ def run(
             command=f"trainmark.run({', '.join(map(repr, workloads))})",
         ),
     )
-    screen = Console(file=io.StringIO()) if quiet else Console(stderr=True, highlight=False)
+    screen = console(to_stderr=True)
+    if quiet:
+        screen.file = io.StringIO()
     records, earlier = train(request, store.Store(Path(out)), screen, resume=resume, cloud=cloud)
     return Records((*earlier, *records))
 

@@ -31,6 +31,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+_LONGEST = 100
+"""Letters of a name that are looked at, and told."""
+
 
 class TrainmarkError(Exception):
     """Base of all errors that trainmark raises on purpose.
@@ -71,7 +74,7 @@ class UnknownName(UsageError):
         near = _nearest(name, known)
         fix = f"Did you mean {' or '.join(near)}?" if near else otherwise
         super().__init__(
-            f"unknown {kind} {name!r}",
+            f"unknown {kind} {name[:_LONGEST]!r}",
             expected=f"one of {', '.join(known)}" if known else "",
             fix=fix,
         )
@@ -80,6 +83,7 @@ class UnknownName(UsageError):
 
 def _nearest(name: str, known: list[str]) -> list[str]:
     """The known names that are about as near as the nearest one, if that is near at all."""
+    name = name[:_LONGEST]  # it takes the square of the time
     likeness = {each: difflib.SequenceMatcher(None, name, each).ratio() for each in known}
     best = max(likeness.values(), default=0.0)
     near = sorted((each for each in known if likeness[each] >= max(0.5, best - 0.1)), key=lambda each: -likeness[each])

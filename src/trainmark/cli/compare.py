@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
-from trainmark.cli.output import comparable, console, json_option, print_json, write_file
+from trainmark.cli.output import comparable, console, json_option, print_json, say, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,13 +122,13 @@ def command(
     if published:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            click.echo("trainmark: nothing was published about these workloads", err=True)
+            say("nothing was published about these workloads")
     if reference:
         from trainmark.analysis.yardstick import beside
 
         comparison = dataclasses.replace(comparison, references=beside(comparison))
         if not comparison.references:
-            click.echo("trainmark: no device is known that trained the same steps", err=True)
+            say("no device is known that trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), records, comparison)
     _show(comparison, "json" if as_json else form)
@@ -162,8 +162,8 @@ def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], compari
     every = works(records, comparison)
     write_file(path, drawn(path, every, names))
     if empty := [name for name in names if not charts(every, [name])]:
-        click.echo(f"trainmark: there was nothing to draw for {', '.join(empty)}", err=True)
-    click.echo(f"trainmark: wrote {path}", err=True)
+        say(f"there was nothing to draw for {', '.join(empty)}")
+    say(f"wrote {path}")
 
 
 def _show(comparison: Comparison, form: Format) -> None:
@@ -200,12 +200,9 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
             why = "it does not learn"
         else:
             why = f"{written(group.speedup.ratio)}, at most {written(group.speedup.high)}"
-        click.echo(f"trainmark: {_named(group)} misses the bar of {written(ratio)}: {why}", err=True)
+        say(f"{_named(group)} misses the bar of {written(ratio)}: {why}")
     for group in bar.unjudged:
-        click.echo(
-            f"trainmark: {_named(group)} can't be held against the bar of {written(ratio)}: it has no interval",
-            err=True,
-        )
+        say(f"{_named(group)} can't be held against the bar of {written(ratio)}: it has no interval")
     if not (bar.cleared or bar.missed or bar.unjudged):
         raise UsageError(
             f"nothing was held against the bar of {written(ratio)}",

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.output import comparable, json_option, print_json, write_file
+from trainmark.cli.output import comparable, json_option, print_json, say, write_file
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
 
@@ -72,7 +72,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
     else:
         already = len(records) - len(written) if form == "mlflow" else 0
         there = f"; {already:,} were there already" if already else ""
-        click.echo(f"trainmark: wrote {len(records) - already:,} records to {output}{there}", err=True)
+        say(f"wrote {len(records) - already:,} records to {output}{there}")
     return OK
 
 

@@ -117,7 +117,9 @@ def run(arguments: list[str]) -> int:
         error.show()
         return USAGE
     except TrainmarkError as error:
-        click.echo(f"trainmark: {error}", err=True)
+        from trainmark.report.printable import printable
+
+        click.echo(f"trainmark: {printable(str(error))}", err=True)
         return USAGE if isinstance(error, UsageError) else FAILED
     except (KeyboardInterrupt, click.Abort):
         click.echo("trainmark: interrupted", err=True)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
 
     from trainmark.record.record import Record
+
+_STEERING = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What steers a terminal and JSON would let stand as it is."""
 
 json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
@@ -22,9 +26,19 @@ json_option: Callable[[Any], Any] = click.option(
 
 def console(*, to_stderr: bool = False) -> Console:
     """A terminal to draw on, as wide as the terminal is; piped output is never squeezed."""
-    from rich.console import Console
+    from rich.console import Console, RenderableType
+    from rich.segment import Segment
 
-    made = Console(stderr=to_stderr, soft_wrap=False, highlight=False)
+    from trainmark.report.printable import printable
+
+    class Screen(Console):
+        """What is drawn on it steers the terminal only where it is rich that does."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False)
     if not made.is_terminal:
         made.width = 200
     return made
@@ -39,8 +53,15 @@ def comparable(records: list[Record]) -> list[Record]:
     if not kept or len(kept) == len(records):
         return records
     left_out = many(len(records) - len(kept), "trial")
-    click.echo(f"trainmark: left out {left_out} of a sweep; `trainmark report` shows them", err=True)
+    say(f"left out {left_out} of a sweep; `trainmark report` shows them")
     return kept
+
+
+def say(text: str) -> None:
+    """A sentence for people, on stderr; names in it may be anybody's."""
+    from trainmark.report.printable import printable
+
+    click.echo(f"trainmark: {printable(text)}", err=True)
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -63,4 +84,5 @@ def print_json(value: Any) -> None:
     """Plain JSON, never coloured, non-finite numbers as strings."""
     from trainmark.record.codec import to_plain
 
-    click.echo(json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    click.echo(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.main import OK
 from trainmark.cli.options import cache_dir, data_dir_option, python_option, timeout_option
-from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.output import console, json_option, print_json, say, write_file
 from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     if grid is not None:
         write_file(grid, _picture(grid, subject, found, data))
     for file in filter(None, (output, grid)):
-        click.echo(f"trainmark: wrote {file}", err=True)
+        say(f"wrote {file}")
     if options["as_json"]:
         print_json(_data(subject, found, index))
     else:

@@ -8,7 +8,7 @@ import click
 
 from trainmark.cli.main import OK
 from trainmark.cli.options import baseline_option, cache_dir, data_dir_option
-from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.output import json_option, print_json, say, write_file
 from trainmark.cli.request import request_of, typed
 
 EPILOG = """\b
@@ -80,7 +80,7 @@ def command(
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        click.echo(f"trainmark: nothing is held against what was published: {error}", err=True)
+        say(f"nothing is held against what was published: {error}")
         published = []
     text = page(
         records,
@@ -92,7 +92,7 @@ def command(
             files,
             request_of({"data_dir": data_dir}),
             cache_dir(),
-            told=lambda name: click.echo(f"trainmark: what the weights of {name} see ...", err=True),
+            told=lambda name: say(f"what the weights of {name} see ..."),
         ),
         title=title,
         cache=cache_dir(),
@@ -102,5 +102,5 @@ def command(
     if as_json:
         print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
-        click.echo(f"trainmark: wrote {output}", err=True)
+        say(f"wrote {output}")
     return OK

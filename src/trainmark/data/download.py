@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import http.client
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import IO
 
 from trainmark.data.paced import Response, TooSlow
 from trainmark.data.progress import Progress
@@ -63,12 +65,46 @@ def _open(url: str, first: int, stall_seconds: float) -> Response:
     request = urllib.request.Request(url, headers=headers)
     try:
         with _network():
-            return Response(request, stall_seconds)
+            return Response(_opener(), request, stall_seconds)
     except urllib.error.HTTPError as error:
         error.close()
         if error.code == _RANGE_NOT_SATISFIABLE and first:
             raise _NothingLeft from error
         raise DownloadFailed(f"HTTP {error.code} {error.reason}") from error
+
+
+def _opener() -> urllib.request.OpenerDirector:
+    """HTTP with and without TLS, and no file, FTP or data, which urllib would follow a redirect to as well."""
+    opener = urllib.request.OpenerDirector()
+    for handler in (
+        urllib.request.ProxyHandler(),
+        urllib.request.HTTPHandler(),
+        urllib.request.HTTPSHandler(),
+        urllib.request.HTTPDefaultErrorHandler(),
+        urllib.request.HTTPErrorProcessor(),
+        urllib.request.UnknownHandler(),
+        _NeverBackToPlain(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+class _NeverBackToPlain(urllib.request.HTTPRedirectHandler):
+    """Who asked with TLS is not sent on without."""
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        scheme = urllib.parse.urlsplit(newurl).scheme.lower()
+        if scheme not in ("http", "https") or (req.type == "https" and scheme != "https"):
+            raise DownloadFailed(f"sent us on to {scheme}:, which is not as safe")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _receive(response: Response, part: Path, have: int, most: int, name: str, progress: Progress) -> None:

@@ -28,6 +28,7 @@ class Response:
     """What a server answers, read by another thread.
 
     Args:
+        opener: sends the request, and follows redirects.
         request: what is asked for.
         seconds: within which the answer must begin, and within which each stretch of it must come.
         least: bytes a second that a stretch must have.
@@ -36,11 +37,17 @@ class Response:
         OSError, http.client.HTTPException: what the network did wrong; :class:`TooSlow` is one of them.
     """
 
-    def __init__(self, request: urllib.request.Request, seconds: float, least: float = LEAST_BYTES_PER_SECOND) -> None:
+    def __init__(
+        self,
+        opener: urllib.request.OpenerDirector,
+        request: urllib.request.Request,
+        seconds: float,
+        least: float = LEAST_BYTES_PER_SECOND,
+    ) -> None:
         self._seconds, self._least = seconds, least
         self._arrived: queue.Queue[http.client.HTTPResponse | bytes | Exception] = queue.Queue(_BLOCKS_AHEAD)
         self._unwanted = threading.Event()
-        threading.Thread(target=self._receive, args=(request,), name="download", daemon=True).start()
+        threading.Thread(target=self._receive, args=(opener, request), name="download", daemon=True).start()
         head = self._next(time.monotonic() + seconds)
         if head is None:
             self.close()
@@ -80,9 +87,9 @@ class Response:
     def _too_slow(self, came: int) -> TooSlow:
         return TooSlow(f"sent {f'only {came:,} bytes' if came else 'nothing'} for {self._seconds:g} s")
 
-    def _receive(self, request: urllib.request.Request) -> None:
+    def _receive(self, opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> None:
         try:
-            with urllib.request.urlopen(request, timeout=self._seconds) as response:
+            with opener.open(request, timeout=self._seconds) as response:
                 self._hand_over(response)
                 while not self._unwanted.is_set():
                     block = response.read1(_BLOCK)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import zlib
 from pathlib import Path
 
+from trainmark import regular
 from trainmark.data.catalog import KnownFile
 from trainmark.data.damage import damaged
 
@@ -32,9 +34,11 @@ def read(path: Path, known: KnownFile) -> bytes:
         DamagedData: it can't be read, is cut off, not gzip, or has another size.
     """
     try:
-        with path.open("rb") as file:
-            stored = file.read(most_bytes(known) + 1)
+        stored = regular.read(path, most_bytes(known))
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            more = f"more than {known.size:,}"
+            raise damaged(path, "wrong length", expected=f"{known.size:,} bytes", found=more) from error
         raise damaged(path, "can't be read", found=error.strerror or str(error)) from error
     payload = _gunzip(stored, known, path) if stored.startswith(_GZIP_MAGIC) else stored
     if len(payload) != known.size:
@@ -50,6 +54,8 @@ def is_sound(path: Path, known: KnownFile) -> bool:
     """
     found, left = hashlib.sha256(), known.size
     try:
+        if path.stat().st_size > most_bytes(known):
+            return False
         with path.open("rb") as file:
             compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         with gzip.open(path) if compressed else path.open("rb") as file:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeAlias
@@ -43,15 +42,24 @@ def unpack(archive: Path, mirror: Mirror, known: KnownDataset, files: Sequence[K
             yield from _zip(archive, mirror.folder, files)
         else:
             yield from _tar(archive, mirror.folder, files)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, KeyError, ValueError) as error:
+    except NotTheArchive:
+        raise
+    except Exception as error:  # nobody has written down what readers of archives raise for damaged ones
         raise NotTheArchive(f"served a {mirror.packaging} that can't be read: {error}") from error
 
 
 def _zip(archive: Path, folder: str, files: Sequence[KnownFile]) -> Members:
     with zipfile.ZipFile(archive) as opened:
         for file in files:
-            with opened.open(folder + file.name) as member:
-                yield file, member.read(file.size + 1)
+            yield file, _member(opened, folder + file.name, file.size + 1)
+
+
+def _member(opened: zipfile.ZipFile, name: str, most: int) -> bytes:
+    """At most so many bytes of a member; only deflate can be asked for no more than those."""
+    if opened.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise NotTheArchive(f"served a zip with {name} compressed in an unexpected way")
+    with opened.open(name) as member:
+        return member.read(most)
 
 
 def _tar(archive: Path, folder: str, files: Sequence[KnownFile]) -> Members:
@@ -71,8 +79,7 @@ def _npz(archive: Path, image: tuple[int, ...], files: Sequence[KnownFile]) -> M
     with zipfile.ZipFile(archive) as opened:
         for file in files:
             axis, shape = ("x", (file.examples, *image)) if file.holds == "images" else ("y", (file.examples,))
-            with opened.open(f"{axis}_{file.split}.npy") as member:
-                npy = member.read(file.size + _NPY_HEADER)
+            npy = _member(opened, f"{axis}_{file.split}.npy", file.size + _NPY_HEADER)
             yield file, idx.header(shape) + _array_bytes(npy, shape)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 import trainmark
+from trainmark.execute.messages import require_sound
 from trainmark.execute.scratch import scratch_folder
 from trainmark.execute.wire import SCRATCH, Channel, Message, position, shared_page
 from trainmark.measure.host import oom_kills
@@ -68,7 +69,7 @@ def converse(
         inherited: descriptors of ours that the process has, too, by the same numbers.
 
     Raises:
-        ProtocolError: the process sent garbage; it has been ended.
+        ProtocolError: the process said what it should not; it has been ended.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
@@ -89,13 +90,13 @@ def converse(
         )
         stack.callback(end, process, ours)
         theirs.close()
-        channel = Channel(ours)
+        channel, asked = Channel(ours), request(origin)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
-            channel.send(request(origin))
+            channel.send(asked)
         counted = position(shared)
         born(process.pid)
         deadline = None if timeout is None else origin + timeout
-        ending = _listen(process, channel, hear, lambda: look(counted()), deadline)
+        ending = _listen(process, channel, asked["event"], hear, lambda: look(counted()), deadline)
         killed = ending.status == "died" and process.returncode == -signal.SIGKILL
         if killed and (oom_kills() or 0) > (kills or 0):
             return dataclasses.replace(ending, reason=OUT_OF_MEMORY)
@@ -122,6 +123,7 @@ def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
 def _listen(
     process: subprocess.Popen[bytes],
     channel: Channel,
+    asked: str,
     hear: Callable[[Message], None],
     look: Callable[[], None],
     deadline: float | None,
@@ -157,9 +159,11 @@ def _listen(
                         selector.unregister(channel)
                         continue
                     for message in messages:
+                        require_sound(asked, message)
                         if message["event"] == "done":
                             done_at = time.perf_counter()
-                        reason = message.get("reason", reason)
+                        elif message["event"] in ("failed", "diverged"):
+                            reason = message["reason"]
                         hear(message)
                 else:
                     printed = os.read(process.stdout.fileno(), 1 << 16)

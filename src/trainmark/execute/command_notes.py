@@ -11,6 +11,7 @@ from msgspec import structs
 
 from trainmark.execute.command import Run
 from trainmark.execute.here import Here
+from trainmark.execute.messages import require_in_place
 from trainmark.execute.wire import Message
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
@@ -71,6 +72,8 @@ class CommandNotes:
 
     def hear(self, message: Message) -> None:
         """Take in one message of the run."""
+        if message["event"] in ("epoch", "evaluated"):
+            require_in_place(message, len(self.epochs))
         if message["event"] == "epoch":
             self.epochs.append(
                 Epoch(

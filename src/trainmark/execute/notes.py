@@ -9,7 +9,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from trainmark.errors import ProtocolError
 from trainmark.execute.here import Here
+from trainmark.execute.messages import require_in_place
 from trainmark.execute.plan import Run, Spreading
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
@@ -240,6 +242,16 @@ class Notes:
         )
 
     def _hear_epoch(self, message: Message) -> None:
+        require_in_place(message, len(self.epochs))
+        losses, l2_losses = message["losses"], message["l2_losses"]
+        whole = message["steps"] == len(losses) == len(losses if l2_losses is None else l2_losses)
+        alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
+        if not (whole and alike):
+            raise ProtocolError(
+                "the measured process broke the protocol",
+                expected=f"a loss for each of the {message['steps']:,} steps of an epoch, of the same kinds as before",
+                found=f"{len(losses):,} losses",
+            )
         self.epochs.append(
             Epoch(
                 index=message["index"],
@@ -258,6 +270,7 @@ class Notes:
         self._log += [LogLine(**line) for line in message["log"]]
 
     def _hear_evaluation(self, message: Message) -> None:
+        require_in_place(message, len(self.epochs))
         epoch = self.epochs[message["index"]]
         self.epochs[message["index"]] = structs.replace(
             epoch,

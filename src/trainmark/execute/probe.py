@@ -62,7 +62,7 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
 
     def hear(message: Message) -> None:
         if message["event"] == "capabilities":
-            answers.append(_seen(interpreter, message))
+            answers.append(seen_in(interpreter, message))
 
     try:
         ending = converse(
@@ -88,7 +88,8 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
 
 
-def _seen(interpreter: Interpreter, message: Message) -> Seen:
+def seen_in(interpreter: Interpreter, message: Message) -> Seen:
+    """What it answered, believed as it is."""
     devices = tuple(Device(**{**each, "precisions": tuple(each["precisions"])}) for each in message["devices"])
     can = Capabilities(
         message["backend"],

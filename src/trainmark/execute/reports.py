@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from trainmark.execute.wire import Message
+from trainmark.execute.wire import LONGEST_SECONDS, Message
 
 VERSION = 1
 _T = TypeVar("_T")
@@ -66,7 +66,7 @@ class Reports:
         """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
         at = _number(message.get("t"))
         if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
-            self._leave_out(f"t {message.get('t')!r} of {message.get('event')!r}")
+            self._leave_out(f"t {_shown(message.get('t'))} of {_shown(message.get('event'))}")
             return None
         now = at - origin
         event = message.get("event")
@@ -80,7 +80,8 @@ class Reports:
         elif event == "test" and self._untested:
             found = self._test(message, now)
         elif event != "begin":
-            self._leave_out(f"event {event!r}, index {message.get('index')!r}, after {self._epochs} epochs")
+            index = _shown(message.get("index"))
+            self._leave_out(f"event {_shown(event)}, index {index}, after {self._epochs} epochs")
             return None
         self._edge = now
         return found
@@ -88,7 +89,9 @@ class Reports:
     def _epoch(self, message: dict[str, Any], now: float) -> Message:
         packages = message.get("packages")
         if isinstance(packages, dict):
-            self.packages = {str(name)[:100]: str(version)[:100] for name, version in list(packages.items())[:50]}
+            self.packages = {
+                name[:100]: version[:100] for name, version in list(packages.items())[:50] if isinstance(version, str)
+            }
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
         figures = self._figures(message, "train")
         self.not_finite = None
@@ -124,7 +127,7 @@ class Reports:
         said = message.get(key)
         value = None if said is None else of(said)
         if said is not None and value is None:
-            self._leave_out(f"{key} {said!r} of epoch {self._epochs}")
+            self._leave_out(f"{key} {_shown(said)} of epoch {self._epochs}")
         return value
 
     def _leave_out(self, what: str) -> None:
@@ -180,7 +183,15 @@ def _count(value: Any) -> int | None:
 
 def _seconds(value: Any) -> float | None:
     seconds = _number(value)
-    return seconds if seconds is not None and 0 <= seconds < math.inf else None
+    return seconds if seconds is not None and 0 <= seconds <= LONGEST_SECONDS else None
+
+
+def _shown(value: Any) -> str:
+    """For people; a list in a list in a list, as deep as its reader could go, is told in one word."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"of type {type(value).__name__}"
 
 
 def _word(value: Any) -> str | None:

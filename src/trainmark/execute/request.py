@@ -277,7 +277,7 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
     if not request.weights_from.is_file():
         raise UsageError(f"{request.weights_from} does not exist", expected="the record of a run with --save-weights")
     record = store.read(request.weights_from)
-    file = request.weights_from.with_name(f"{record.id}.safetensors")
+    file = request.weights_from.with_suffix(".safetensors")  # beside it, whatever the record calls itself
     if not file.is_file():
         raise UsageError(
             f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."

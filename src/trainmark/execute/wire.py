@@ -21,7 +21,11 @@ Message = dict[str, Any]
 POSITION_BYTES = mmap.PAGESIZE
 SCRATCH = "TRAINMARK_SCRATCH"
 """The variable that names a folder which the parent removes, however the child ends."""
+LONGEST_SECONDS = 1e12
+"""Thirty thousand years: more is no time that anything took."""
 _MOST_LINE_BYTES = 64 * 2**20
+_MOST_BYTES = 256 * 2**20
+"""All that one side may say: the losses of some ten million steps."""
 
 
 class Channel:
@@ -29,7 +33,8 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._pending = b""
+        self._pending = bytearray()
+        self._heard = 0
 
     def fileno(self) -> int:
         """For ``selectors``."""
@@ -51,10 +56,18 @@ class Channel:
             return None
         if not arrived:
             return None
-        *lines, self._pending = (self._pending + arrived).split(b"\n")
-        if len(self._pending) > _MOST_LINE_BYTES:
-            raise ProtocolError("the measured process sent a line without an end", found=f"{len(self._pending)} bytes")
-        return iter([_parsed(line) for line in lines if line])
+        self._heard += len(arrived)
+        if self._heard > _MOST_BYTES:
+            raise ProtocolError("the measured process does not stop talking", found=f"more than {_MOST_BYTES:,} bytes")
+        self._pending += arrived
+        if b"\n" not in arrived:
+            if len(self._pending) > _MOST_LINE_BYTES:
+                found = f"{len(self._pending):,} bytes"
+                raise ProtocolError("the measured process sent a line without an end", found=found)
+            return iter(())
+        lines = self._pending.split(b"\n")
+        self._pending = lines.pop()
+        return iter([_parsed(bytes(line)) for line in lines if line])
 
     def close(self) -> None:
         """Hang up."""
@@ -91,9 +104,9 @@ def position(descriptor: int) -> Callable[[], int]:
 def _parsed(line: bytes) -> Message:
     try:
         message = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         message = None
-    if not isinstance(message, dict) or "event" not in message:
+    if not isinstance(message, dict) or not isinstance(message.get("event"), str):
         raise ProtocolError(
             "the measured process broke the protocol",
             expected="one JSON object with the key 'event' a line",

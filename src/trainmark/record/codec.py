@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from msgspec import inspect
 from trainmark.errors import ForeignRecord, NewerRecord
 from trainmark.record.record import SCHEMA_VERSION, Record
 
+_DEEPEST = 64
 _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
@@ -68,9 +70,29 @@ def decode(text: bytes, origin: str) -> Record:
     try:
         if any(f'"{name}"'.encode() in text for name in _NON_FINITE):  # else there is nothing to look for
             data = _with_non_finite(data, inspect.type_info(Record))
-        return msgspec.convert(data, Record)
+        record = msgspec.convert(data, Record)
+        content(record)
+        require_shallow(record.workload.spec, record.backend.settings, record.peaks and record.peaks.conditions)
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
+    except RecursionError as error:
+        raise _foreign(origin, f"values nested deeper than {_DEEPEST}") from error
+    except OverflowError as error:  # no count is that high, and arithmetic with it would fail somewhere else
+        raise _foreign(origin, "a whole number of more than 64 bits") from error
+    return record
+
+
+def require_shallow(*values: Any) -> None:
+    """Raise RecursionError for lists and tables nested so deeply that what goes through them might fail half way."""
+    layer, depth = list(values), 0
+    while layer := [item for value in layer for item in _inside(value)]:
+        depth += 1
+        if depth > _DEEPEST:
+            raise RecursionError(f"nested deeper than {_DEEPEST}")
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
 
 
 def schema() -> dict[str, Any]:

@@ -9,11 +9,14 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from trainmark import regular
 from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
 from trainmark.record import codec
 from trainmark.record.record import Record
 
 LOCK_NAME = ".trainmark.lock"
+MOST_BYTES = 512 << 20
+"""Of a record; what a measured process may say of its run is half of that."""
 
 
 class Store:
@@ -33,6 +36,8 @@ class Store:
             RecordNotKept: the folder can't be written (any more); the record stands elsewhere if that was possible.
         """
         path, content = self.folder / f"{record.id}.json", codec.encode(record)
+        if path.name != f"{record.id}.json":
+            raise OutputError(f"the id {record.id!r} is no name of a file", fix="Report this as a bug.")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if path.exists():
@@ -151,7 +156,7 @@ def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
 def read(path: Path) -> Record:
     """The record in one file; raises :class:`~trainmark.errors.RecordError`."""
     try:
-        text = path.read_bytes()
+        text = regular.read(path, MOST_BYTES)
     except OSError as error:
         raise RecordError(f"{path} can't be read", found=error.strerror or str(error)) from error
     return codec.decode(text, str(path))

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from trainmark import regular
 from trainmark.errors import DamagedData, DataError
-from trainmark.workload.model import Model, Weights
+from trainmark.workload.model import MOST_PARAMETERS, Model, Weights
 
 _MOST_HEADER_BYTES = 1 << 20
+_MOST_BYTES = _MOST_HEADER_BYTES + 4 * MOST_PARAMETERS
 
 
 def save(weights: Weights, path: Path) -> None:
@@ -48,8 +50,8 @@ def average_of(path: Path) -> Path:
 def load(path: Path) -> Weights:
     """Read weights; raises :class:`~trainmark.errors.DamagedData`."""
     try:
-        return _parse(path.read_bytes())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        return _parse(regular.read(path, _MOST_BYTES))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedData(
             f"{path} holds no weights",
             expected="a safetensors file of float32 tensors",
@@ -89,11 +91,14 @@ def _parse(content: bytes) -> Weights:
     header = json.loads(content[8 : 8 + length])
     body = memoryview(content)[8 + length :]
     weights: Weights = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
+    at = 0
+    tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    for name, entry in sorted(tensors.items(), key=lambda each: each[1]["data_offsets"]):
         (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
-        if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not 0 <= start <= end <= len(body):
+        if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not start <= end <= len(body):
             raise ValueError(f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}")
+        if start != at:  # as the format has it; else a few bytes could be as many tensors as one likes
+            raise ValueError(f"tensor {name!r} begins at byte {start}, the one before ends at {at}")
+        at = end
         weights[name] = np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
     return weights

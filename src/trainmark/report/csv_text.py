@@ -6,7 +6,11 @@ import csv
 import io
 from collections.abc import Iterable
 
+from trainmark.report.printable import printable
 from trainmark.report.table import Scalar, Table
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "|", "＝", "＋", "－", "＠")
+"""How one may begin, in spreadsheets of any language."""
 
 
 def to_csv(tables: Iterable[Table]) -> str:
@@ -30,4 +34,7 @@ def to_csv(tables: Iterable[Table]) -> str:
 
 def _cell(value: Scalar) -> Scalar:
     """Text that a spreadsheet would take for a formula begins with an apostrophe."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.lstrip()[:1] in _FORMULA or value[:1] in _FORMULA else text

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import msgspec
 
+from trainmark import regular
 from trainmark.errors import RecordError
+
+MOST_BYTES = 16 << 20
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -46,7 +49,7 @@ class Explained(msgspec.Struct, frozen=True):
 def read_explained(path: Path) -> Explained:
     """One answer; raises :class:`~trainmark.errors.RecordError`."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Explained)
+        return msgspec.json.decode(regular.read(path, MOST_BYTES), type=Explained)
     except (OSError, msgspec.DecodeError) as error:
         raise RecordError(
             f"{path} is no explanation",

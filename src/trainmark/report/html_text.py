@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable
-from html import escape
 
+from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Column, Table
 
 
@@ -14,26 +15,30 @@ def to_html(tables: Iterable[Table]) -> str:
 
 
 def _one(table: Table) -> str:
-    about = "".join(f"<br><small>{escape(line)}</small>" for line in table.conditions)
-    lines = [f"<p><strong>{escape(table.title)}</strong>{about}</p>"]
+    about = "".join(f"<br><small>{_escaped(line)}</small>" for line in table.conditions)
+    lines = [f"<p><strong>{_escaped(table.title)}</strong>{about}</p>"]
     if table.rows:
-        head = "".join(f'<th scope="col"{_aligned(column)}>{escape(column.title)}</th>' for column in table.columns)
+        head = "".join(f'<th scope="col"{_aligned(column)}>{_escaped(column.title)}</th>' for column in table.columns)
         body = "".join(
             f"<tr>{''.join(_cell(cell, column) for cell, column in zip(row.cells, table.columns, strict=True))}</tr>"
             for row in table.rows
         )
         lines.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
     if table.notes:
-        lines.append(f"<p><small>{'<br>'.join(escape(note) for note in table.notes)}</small></p>")
+        lines.append(f"<p><small>{'<br>'.join(_escaped(note) for note in table.notes)}</small></p>")
     return "".join(lines)
 
 
 def _cell(cell: Cell, column: Column) -> str:
-    text = escape(cell.text)
+    text = _escaped(cell.text)
     if cell.tone == "strong":
         text = f"<strong>{text}</strong>"
-    detail = f"<br><small>{escape(cell.detail)}</small>" if cell.detail else ""
+    detail = f"<br><small>{_escaped(cell.detail)}</small>" if cell.detail else ""
     return f"<td{_aligned(column)}>{text}{detail}</td>"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def _aligned(column: Column) -> str:

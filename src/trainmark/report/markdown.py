@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Table
 
 
@@ -39,4 +40,4 @@ def _cell(cell: Cell) -> str:
 def _escaped(text: str) -> str:
     for special in "\\|*_`<[":
         text = text.replace(special, f"\\{special}")
-    return text.replace("\n", " ")
+    return printable(text).replace("\n", " ")

@@ -9,8 +9,11 @@ from trainmark.errors import ForeignRecord
 from trainmark.execute.here import look_around
 from trainmark.execute.request import Request
 from trainmark.record.record import Record
-from trainmark.workload.decode import Misfit
+from trainmark.workload.decode import Misfit, require
+from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
+
+_MOST_THREADS = 4_096
 
 
 def request_of(record: Record, asked: Request) -> Request:
@@ -33,6 +36,8 @@ def request_of(record: Record, asked: Request) -> Request:
         )
     try:
         workload = Workload.from_data(record.workload.spec)
+        lay_out(workload)
+        _require_sane(record)
     except Misfit as misfit:
         raise ForeignRecord(
             f"the workload of {record.id} can't be read", expected=misfit.expected, found=str(misfit.found)
@@ -53,6 +58,19 @@ def request_of(record: Record, asked: Request) -> Request:
             memory_fraction=record.memory_fraction,
         ),
     )
+
+
+def _require_sane(record: Record) -> None:
+    """Raise Misfit for figures that no command line would have taken."""
+    share = record.memory_fraction
+    require(record.seed is not None and 0 <= record.seed < 1 << 63, "seed", "a whole number from 0", record.seed)
+    require(
+        record.threads is None or 0 < record.threads <= _MOST_THREADS,
+        "threads",
+        f"1 to {_MOST_THREADS:,}",
+        record.threads,
+    )
+    require(share is None or 0 < share <= 1, "memory_fraction", "a share above 0", share)
 
 
 def unlike(record: Record, sha256: str | None, version: str | None, device: str | None) -> tuple[str, ...]:

@@ -16,6 +16,8 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
+_LONGEST = 100
+"""Letters of a name that are looked at, and told."""
 Path = tuple[str | int, ...]
 
 _WORDS = {
@@ -42,14 +44,15 @@ class Misfit(Exception):
 def require(holds: bool, field: str, expected: str, found: object) -> None:
     """Raise :class:`Misfit` for ``field`` unless ``holds``; for use in ``__post_init__``."""
     if not holds:
-        raise Misfit((field,), expected, repr(found))
+        raise Misfit((field,), expected, _short(repr(found)))
 
 
 def dotted(path: Path) -> str:
     """``('model', 2, 'units')`` as people write it: ``model[2].units``."""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+        name = str(part)[:_LONGEST]
+        text += f"[{part}]" if isinstance(part, int) else f".{name}" if text else name
     return text
 
 
@@ -144,7 +147,9 @@ def _decode_dataclass(into: type, data: object, path: Path) -> Any:
     fields = _fields(into)
     for key in data:
         if key not in fields:
-            raise Misfit((*path, key), f"one of {', '.join(sorted(fields))}{_near(key, fields)}", f"the key {key!r}")
+            raise Misfit(
+                (*path, key), f"one of {', '.join(sorted(fields))}{_near(key, fields)}", f"the key {_describe(key)}"
+            )
     arguments = {}
     for name, (hint, field) in fields.items():
         if name in data:
@@ -168,7 +173,7 @@ def _tagged(choice: type) -> bool:
 
 
 def _near(name: object, known: typing.Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name), list(known), n=1)
+    near = difflib.get_close_matches(str(name)[:_LONGEST], list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
@@ -177,5 +182,8 @@ def _describe(data: object) -> str:
         return "nothing"
     if isinstance(data, (dict, list, tuple)):
         return "a table" if isinstance(data, dict) else "a list"
-    text = repr(data)
+    return _short(repr(data))
+
+
+def _short(text: str) -> str:
     return text if len(text) <= 60 else text[:57] + "..."

@@ -17,6 +17,13 @@ from trainmark.workload.decode import Misfit
 from trainmark.workload.layers import Conv2D, Dense, Flatten, Layer, LocalResponseNorm, MaxPool, padding_of
 from trainmark.workload.spec import Workload
 
+MOST_PARAMETERS = 1 << 30
+"""Of a network; drawing them takes 12 bytes each, before anybody trains them."""
+MOST_VALUES = 1 << 28
+"""That one example may be in one layer, padding included."""
+MOST_LAYERS = 10_000
+_MOST_SIDE = 4_096
+
 Shape = tuple[int, ...]
 Weights = dict[str, NDArray[np.float32]]
 
@@ -101,11 +108,16 @@ def lay_out(workload: Workload) -> Model:
     shape: Shape = workload.input.network_shape
     plans: list[LayerPlan] = []
     counts: dict[str, int] = {}
+    parameters = 0
+    if len(workload.model) > MOST_LAYERS:
+        raise Misfit(("model",), f"at most {MOST_LAYERS:,} layers", f"{len(workload.model):,}")
     for index, layer in enumerate(workload.model):
         counts[layer.kind] = counts.get(layer.kind, 0) + 1
-        first = not any(plan.kernel_shape for plan in plans)
+        first = not parameters
         try:
             output, kernel, macs = _apply(layer, shape)
+            parameters += math.prod(kernel or (0,))
+            _require_room(parameters, output)
         except Misfit as misfit:
             raise Misfit(("model", index, *misfit.path), misfit.expected, misfit.found) from None
         plans.append(
@@ -164,6 +176,14 @@ def _apply(layer: Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
     return shape, None, 0
 
 
+def _require_room(parameters: int, output: Shape) -> None:
+    """Raise Misfit for a network that no machine would hold, before anybody asks for its memory."""
+    if parameters > MOST_PARAMETERS:
+        raise Misfit((), f"a network of at most {MOST_PARAMETERS:,} weights", f"{parameters:.3g} up to this layer")
+    if math.prod(output) > MOST_VALUES:
+        raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {_written(output)}")
+
+
 def _image(layer: Layer, shape: Shape) -> Shape:
     if len(shape) != 3:
         raise Misfit((), f"images before {layer.kind!r}", f"{_written(shape)} values an example")
@@ -172,6 +192,8 @@ def _image(layer: Layer, shape: Shape) -> Shape:
 
 def _windows(size: int, stride: int, width: int, padding: str) -> int:
     before, after = padding_of(size, stride, width, "same" if padding == "same" else "valid")
+    if size > _MOST_SIDE:
+        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", f"{size:.3g}")
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))
     return (width + before + after - size) // stride + 1

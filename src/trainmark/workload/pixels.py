@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from trainmark.workload.decode import require
 
+_MOST_SIDE = 4_096
+
 
 @dataclass(frozen=True)
 class Standardize:
@@ -60,7 +62,8 @@ class Input:
     distortions: Distortions | None = None
 
     def __post_init__(self) -> None:
-        require(min(self.shape) > 0, "shape", "three whole numbers above 0", self.shape)
+        fits = all(0 < side <= _MOST_SIDE for side in self.shape)
+        require(fits, "shape", f"three whole numbers above 0, {_MOST_SIDE:,} at most", self.shape)
         require(self.divide_by > 0, "divide_by", "a number above 0", self.divide_by)
         if self.crop is not None:
             require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmark.errors import SpecError
 from trainmark.workload.decode import require
 
 Protocol = Literal["fresh", "continued"]
@@ -41,6 +42,11 @@ class Target:
         return f"{self.quantity}{'>=' if self.is_accuracy else '<='}{self.bound:g}"
 
 
+MOST_STEPS = 10**7
+_MOST = {"epochs": 10**6, "steps": MOST_STEPS, "steps_per_epoch": MOST_STEPS, "dataset_repeats": MOST_STEPS}
+"""More is a slip of the keyboard, and would fill the memory with plans."""
+
+
 @dataclass(frozen=True)
 class Schedule:
     """One run's course.
@@ -67,9 +73,10 @@ class Schedule:
     until: Target | None = None
 
     def __post_init__(self) -> None:
-        for field in ("epochs", "steps", "steps_per_epoch", "dataset_repeats"):
+        for field, most in _MOST.items():
             value = getattr(self, field)
             require(value is None or value > 0, field, "a whole number above 0", value)
+            require(value is None or value <= most, field, f"at most {most:,}", value)
         looks = self.until is None or self.evaluate == "every-epoch"
         require(looks, "evaluate", "'every-epoch', where a run goes on 'until' a target", self.evaluate)
 
@@ -112,8 +119,14 @@ class Metrics:
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
-    """Batch sizes of every step of every epoch of one run, ``[epoch][step]``."""
+    """Batch sizes of every step of every epoch of one run, ``[epoch][step]``; raises SpecError for far too many."""
     one_pass = batches.sizes(examples)
+    if len(one_pass) * schedule.dataset_repeats > MOST_STEPS:
+        raise SpecError(
+            "an epoch has too many steps",
+            expected=f"at most {MOST_STEPS:,}",
+            found=f"{schedule.dataset_repeats:,} times {len(one_pass):,}",
+        )
     epoch = (one_pass * schedule.dataset_repeats)[: schedule.steps_per_epoch]
     if not epoch:
         return ()

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import time
+import urllib.request
+from http.client import HTTPMessage
 from pathlib import Path
 
 import pytest
 
+from trainmark.data import download as download_module
 from trainmark.data.download import DownloadFailed, download
 from trainmark.data.progress import silent
 
@@ -104,6 +108,13 @@ def dribbling(site: Site, begin: bytes, every_seconds: float = 0.05) -> Page:
     return page
 
 
+def sent_on(to: str) -> Page:
+    def page(handler: Handler) -> None:
+        handler.start(302, 0, Location=to)
+
+    return page
+
+
 @pytest.mark.parametrize(
     ("begin", "reason"),
     [
@@ -129,6 +140,31 @@ def test_a_length_of_thousands_of_digits_is_none(site: Site, part: Path) -> None
 
     site.pages["/file"] = page
     assert get(site, part) == b"abc", "what the content is, its checksum tells"
+
+
+def test_a_redirect_is_followed(site: Site, part: Path) -> None:
+    site.pages["/file"], site.pages["/other"] = sent_on("/other"), serving(CONTENT)
+    get(site, part)
+    assert part.read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("to", ["ftp://127.0.0.1/file", "file:///etc/hostname", "data:,x"])
+def test_a_redirect_leads_nowhere_but_to_the_web(site: Site, part: Path, to: str) -> None:
+    site.pages["/file"] = sent_on(to)
+    with pytest.raises(DownloadFailed, match=r"sent us on to|not allowed"):
+        get(site, part)
+    assert not part.exists()
+
+
+def test_who_asked_with_tls_is_not_sent_on_without() -> None:
+    tls = urllib.request.Request("https://mirror.invalid/file")
+    sender = download_module._NeverBackToPlain()
+    for there in ("http://mirror.invalid/file", "HTTP://mirror.invalid/file"):
+        with pytest.raises(DownloadFailed, match="sent us on to http:"):
+            sender.redirect_request(tls, io.BytesIO(), 302, "Found", HTTPMessage(), there)
+    further = sender.redirect_request(tls, io.BytesIO(), 302, "Found", HTTPMessage(), "https://other.invalid/file")
+    assert further is not None
+    assert further.full_url == "https://other.invalid/file"
 
 
 def not_http(handler: Handler) -> None:

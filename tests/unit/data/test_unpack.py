@@ -105,3 +105,28 @@ def test_an_npz_with_other_arrays_is_refused(some_digits: Sample, archive: Path,
         opened.writestr("x_train.npy", npy.getvalue())
     with pytest.raises(NotTheArchive, match="where uint8"):
         contents(archive, NPZ, some_digits)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_member_that_can_only_be_decompressed_whole_is_refused(
+    some_digits: Sample, archive: Path, method: int
+) -> None:
+    with zipfile.ZipFile(archive, "w", method) as packed:
+        for name, content in some_digits.contents.items():
+            packed.writestr(name, content)
+    with pytest.raises(NotTheArchive, match="compressed in an unexpected way"):
+        contents(archive, ZIP, some_digits)
+
+
+@pytest.mark.parametrize(("at", "byte"), [(4, 99), (6, 1)])
+def test_an_archive_of_a_later_version_or_with_a_password_is_refused(
+    some_digits: Sample, archive: Path, at: int, byte: int
+) -> None:
+    archive.write_bytes(zip_(some_digits.contents))
+    content = bytearray(archive.read_bytes())
+    place = -1
+    while (place := content.find(b"PK\x01\x02", place + 1)) >= 0:
+        content[place + 2 + at] = byte
+    archive.write_bytes(content)
+    with pytest.raises(NotTheArchive, match="can't be read"):
+        contents(archive, ZIP, some_digits)

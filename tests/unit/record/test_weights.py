@@ -151,3 +151,25 @@ def test_the_digest_changes_with_one_bit_and_with_a_name() -> None:
 def test_saving_survives_a_round_of_digests(tmp_path: Path) -> None:
     files.save(WEIGHTS, tmp_path / "w")
     assert files.digest(files.load(tmp_path / "w")) == files.digest(WEIGHTS)
+
+
+def test_the_same_bytes_are_no_two_tensors(tmp_path: Path) -> None:
+    """Else a header of a megabyte could make thousands of large arrays of one."""
+    path = tmp_path / "w.safetensors"
+    entry = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+    path.write_bytes(file_of({"a": entry, "b": entry}, bytes(8)))
+    with pytest.raises(DamagedData, match="begins at byte 0, the one before ends at 8"):
+        files.load(path)
+
+
+@pytest.mark.parametrize("shape", [[2**70, 0], [-1, -2], ["2"], [1.0, 2], [None], 2, [True, 2], {}])
+def test_odd_shapes(tmp_path: Path, shape: Any) -> None:
+    path = tmp_path / "w.safetensors"
+    path.write_bytes(file_of({"t": {"dtype": "F32", "shape": shape, "data_offsets": [0, 8]}}, bytes(8)))
+    with pytest.raises(DamagedData):
+        files.load(path)
+
+
+def test_a_file_without_an_end_is_not_read() -> None:
+    with pytest.raises(DamagedData, match="not a regular file"):
+        files.load(Path("/dev/zero"))

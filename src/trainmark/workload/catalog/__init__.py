@@ -10,6 +10,7 @@ from typing import Any
 
 import tomllib
 
+from trainmark import regular
 from trainmark.errors import SpecError, UnknownName
 from trainmark.workload.decode import Misfit, decode, dotted
 from trainmark.workload.decode import Path as KeyPath
@@ -17,6 +18,7 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _FOLDER = Path(__file__).parent
+_MOST_BYTES = 1 << 20
 
 
 def names() -> list[str]:
@@ -44,7 +46,7 @@ def find(name: str) -> Workload:
     if not path.exists():
         raise SpecError(f"{path} does not exist", fix="Give the name of a workload, or the path of its TOML file.")
     try:
-        text = path.read_text("utf-8")
+        text = regular.read(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(
             f"{path} can't be read", found=str(error), fix="Give the path of a workload's TOML file."
@@ -56,7 +58,7 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
     """The workload written in ``text``; ``origin`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # such as a number of thousands of digits, or lists in lists in lists
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})

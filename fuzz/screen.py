@@ -1,0 +1,31 @@
+"""Tables drawn as a terminal would get them: nothing in them may steer it."""
+
+from __future__ import annotations
+
+import io
+import unicodedata
+from collections.abc import Sequence
+
+from trainmark.cli.output import console
+from trainmark.report.csv_text import to_csv
+from trainmark.report.markdown import to_markdown
+from trainmark.report.table import Table
+from trainmark.report.terminal import draw_all
+
+
+def drawn(tables: Sequence[Table]) -> str:
+    """What stands on the screen; AssertionError where it holds a control character."""
+    screen, written = console(), io.StringIO()
+    screen.file = written
+    draw_all(screen, tables)
+    text = written.getvalue()
+    assert harmless(text), text
+    for line in to_csv(tables).splitlines():
+        assert not line.startswith(("=", "+", "@")), line
+    to_markdown(tables)
+    return text
+
+
+def harmless(text: str) -> bool:
+    """Whether it holds no control character but the ends of lines."""
+    return not any(unicodedata.category(each) == "Cc" and each != "\n" for each in text)

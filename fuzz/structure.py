@@ -1,0 +1,74 @@
+"""Changes to JSON-like values, so that what is fuzzed goes on past the parser."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+ODD: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2, 10, 255, 2**31, 2**53, 2**63, 2**64, -(2**63), 10**30, 10**400,
+    0.0, -0.0, 0.5, 1e-320, 1e308, -1e308, "nan", "inf", "-inf", "", " ", "a", "ok", "cpu", "cuda:0", "float32",
+    "\0", "\x1b[31m", "\x9b31m", "\u202e", "</script><script>broken()</script>", "[red]x[/red]", "=cmd|'/c calc'!A1",
+    "|`*_<[", "../../x", "/dev/zero", "x\ny", "\N{REPLACEMENT CHARACTER}", "x" * 300, [], {}, [[]], [None], [0], ["a"],
+)  # fmt: skip
+
+
+def rewritten(text: bytes, chance: random.Random) -> bytes | None:
+    """The JSON ``text`` with something in it changed; None where it is none, or is nested too deeply to be written."""
+    try:
+        return json.dumps(changed(json.loads(text), chance), separators=(",", ":")).encode()
+    except (ValueError, RecursionError):
+        return None
+
+
+def changed(value: Any, chance: random.Random) -> Any:
+    """A copy of ``value`` with one to three things in it changed."""
+    for _ in range(chance.randint(1, 3)):
+        value = _changed_once(value, chance)
+    return value
+
+
+def _changed_once(value: Any, chance: random.Random) -> Any:
+    if not isinstance(value, (dict, list)) or not value or chance.random() < 0.03:
+        return _other(value, chance)
+    if isinstance(value, dict):
+        key = chance.choice(list(value))
+        return _in_a_table(value, key, chance)
+    place = chance.randrange(len(value))
+    return _in_a_list(value, place, chance)
+
+
+def _in_a_table(value: dict[str, Any], key: str, chance: random.Random) -> dict[str, Any]:
+    action = chance.random()
+    if action < 0.08:
+        return {name: item for name, item in value.items() if name != key}
+    if action < 0.12:
+        return {**value, str(chance.choice(ODD))[:50]: value[key]}
+    if action < 0.16:
+        return {**value, key: value[chance.choice(list(value))]}
+    return {**value, key: _changed_once(value[key], chance)}
+
+
+def _in_a_list(value: list[Any], place: int, chance: random.Random) -> list[Any]:
+    action = chance.random()
+    if action < 0.1:
+        return value[:place] + value[place + 1 :]
+    if action < 0.2:
+        return value[:place] + value[place : place + 1] * chance.choice((2, 3, 9)) + value[place + 1 :]
+    if action < 0.25:
+        return value[::-1]
+    return [*value[:place], _changed_once(value[place], chance), *value[place + 1 :]]
+
+
+def _other(value: Any, chance: random.Random) -> Any:
+    kind = chance.random()
+    if kind < 0.4 and isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**70:
+        return chance.choice((value + 1, value - 1, -value, value * 2, value * 1000, 0.3))
+    if kind < 0.4 and isinstance(value, str):
+        return value + str(chance.choice(ODD))
+    if kind < 0.45:
+        for _ in range(chance.choice((2, 30))):
+            value = [value] if chance.random() < 0.5 else {"kind": value}
+        return value
+    return chance.choice(ODD)

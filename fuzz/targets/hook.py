@@ -1,0 +1,48 @@
+"""Lines that a script reports its epochs with: epochs that make sense, the rest counted, nothing kept of a flood."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+
+from fuzz.structure import rewritten
+from trainmark.execute import messages
+from trainmark.execute.reports import Reports
+
+ORIGIN, NOW = 1_000.0, 2_000.0
+
+
+def one(data: bytes) -> None:
+    """The first byte says in how large pieces the rest arrives."""
+    size = data[0] % 64 + 1 if data else 1
+    reports, epochs, edge = Reports(0.5), 0, 0.5
+    for start in range(1, len(data), size):
+        for message in reports.take(data[start : start + size], ORIGIN, NOW):
+            messages.require_sound("script", message)
+            if message["event"] == "epoch":
+                assert message["index"] == epochs
+                assert edge <= message["start"] <= message["start"] + message["seconds"] <= NOW - ORIGIN + 1e-6
+                edge, epochs = message["start"], epochs + 1
+            else:
+                assert message["index"] == epochs - 1
+            assert math.isfinite(message["seconds"])
+            assert all(abs(message.get(name) or 0) != math.inf for name in ("test_accuracy", "train_accuracy"))
+    assert len(reports.odd) <= 3
+    assert all(len(what) <= 100 for what in reports.odd)
+    assert len(json.dumps(reports.packages)) < 60_000
+
+
+def mutated(data: bytes, most: int, seed: int) -> bytes:
+    """Half of the time one of the lines changes as JSON."""
+    import atheris
+
+    chance = random.Random(seed)
+    head, lines = data[:1], data[1:].split(b"\n")
+    which = chance.randrange(len(lines))
+    other = rewritten(lines[which], chance) if chance.random() < 0.5 else None
+    if other is None:
+        return bytes(atheris.Mutate(data, most))
+    kept = [] if chance.random() < 0.1 else [other]
+    twice = lines[which : which + 1] if chance.random() < 0.2 else []
+    return (head + b"\n".join([*lines[:which], *kept, *twice, *lines[which + 1 :]]))[:most]

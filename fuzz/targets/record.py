@@ -1,0 +1,119 @@
+"""Records, and all that is made of them without training: tables, comparisons, exports, charts, the page."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import random
+import tempfile
+import zlib
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+from fuzz.screen import drawn, harmless
+from fuzz.structure import rewritten
+from trainmark.analysis.agreement import agree, trainings
+from trainmark.analysis.attribution import from_record
+from trainmark.analysis.comparison import compare
+from trainmark.analysis.outside import observe
+from trainmark.analysis.two_records import set_against
+from trainmark.analysis.yardstick import beside
+from trainmark.errors import TrainmarkError
+from trainmark.execute.plan import identity_of
+from trainmark.record import codec
+from trainmark.record.record import Record
+from trainmark.report.comparison_table import comparison_tables
+from trainmark.report.export.scalars import facts, points, results, start_of
+from trainmark.report.machines_table import machines_table
+from trainmark.report.outside_table import outside_table
+from trainmark.report.page import page
+from trainmark.report.record_table import record_tables
+from trainmark.report.runs_table import runs_table
+from trainmark.report.table import Table
+from trainmark.report.two_records_table import two_records_table
+from trainmark.workload import catalog
+
+ONE_DRAWN_IN, ONE_PAGE_IN = 4, 16
+"""A screen and a page take far longer than what stands on them."""
+catalog.names, catalog.find = cache(catalog.names), cache(catalog.find)  # they don't change meanwhile
+_CACHE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-"))
+(_CACHE / f"vega-{importlib.metadata.version('vl-convert-python')}.js").write_text("drawing();")
+
+
+def one(data: bytes) -> None:
+    """One record a paragraph: JSON texts between empty lines."""
+    records = []
+    for text in data.split(b"\n\n")[:4]:
+        try:
+            record = codec.decode(text, "r.json")
+        except TrainmarkError as error:
+            assert harmless(str(error).replace("\t", " "))
+            continue
+        again = codec.decode(codec.encode(record), "r.json")
+        assert codec.content(again) == codec.content(record)
+        records.append(record)
+    if records:
+        chance = zlib.crc32(data)
+        use(records, drawing=chance % ONE_DRAWN_IN == 0, whole_page=chance % ONE_PAGE_IN == 1)
+
+
+def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
+    """All that verbs do with records that some folder holds."""
+    tables: list[Table] = []
+    for record in records:
+        tables += record_tables(record)
+        identity_of(record)
+        from_record(record)
+        json.dumps([facts(record), results(record), start_of(record), len(list(points(record)))])
+        if record.process is not None:
+            tables.append(outside_table(record.id, observe(record)))
+        tables.append(two_records_table(record.id, records[0].id, set_against(record, records[0])))
+    try:
+        comparison = compare(records)
+        published = agree(trainings(records))
+    except TrainmarkError:
+        return
+    beside(comparison)
+    tables += [*comparison_tables(comparison), runs_table(records), machines_table(records)]
+    if drawing:
+        drawn(tables)
+    json.dumps(codec.to_plain(comparison), allow_nan=False)
+    if whole_page:
+        _Reader().read(page(records, comparison, published, cache=_CACHE))
+
+
+class _Reader(HTMLParser):
+    """Looks for what a record might have put into the page besides text."""
+
+    def read(self, html: str) -> None:
+        body = html[html.index("<body>") : html.index('<script type="application/json"')]
+        assert harmless(body.replace("\t", " "))
+        self.feed(body)
+        specs = html[html.index('id="specs">') + 11 :]
+        json.loads(specs[: specs.index("</script>")])
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in ("script", "iframe", "object", "embed", "base", "meta", "link", "form"), tag
+        for name, value in attrs:
+            assert not name.startswith("on"), name
+            if name in ("href", "src"):
+                assert (value or "").startswith(("#", "data:text/csv;base64,", "data:image/png;base64,")), value
+
+
+def mutated(data: bytes, most: int, seed: int) -> bytes:
+    """Nearly always one of the records changes as JSON, since letters alone rarely get past the parser."""
+    import atheris
+
+    chance = random.Random(seed)
+    texts = data.split(b"\n\n")
+    which = chance.randrange(len(texts))
+    other = rewritten(texts[which], chance) if chance.random() < 0.9 else None
+    if other is None:
+        return bytes(atheris.Mutate(data, most))
+    if chance.random() < 0.15:
+        texts.append(other)
+    else:
+        texts[which] = other
+    together = b"\n\n".join(texts)
+    return together if len(together) <= most else data

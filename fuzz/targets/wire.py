@@ -1,0 +1,106 @@
+"""What measured processes say: a record that can be read again, or ProtocolError."""
+
+from __future__ import annotations
+
+import random
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import cast
+
+from fuzz.structure import rewritten
+from trainmark.backends.layout import Layout
+from trainmark.data.locate import Located
+from trainmark.errors import ProtocolError
+from trainmark.execute.command import Command
+from trainmark.execute.command import Run as CommandRun
+from trainmark.execute.command import Settings as CommandSettings
+from trainmark.execute.command import Side as CommandSide
+from trainmark.execute.command_notes import CommandNotes
+from trainmark.execute.here import Here
+from trainmark.execute.messages import FORMS, require_sound
+from trainmark.execute.notes import Notes
+from trainmark.execute.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.probe import THIS, Seen, seen_in
+from trainmark.execute.scheduler import Noting
+from trainmark.execute.spread_notes import SpreadNotes
+from trainmark.execute.wire import Channel, Message
+from trainmark.measure.nvidia import Driver
+from trainmark.record import codec
+from trainmark.record.record import Machine, Outcome
+from trainmark.study.explain.failure import replay_of
+from trainmark.workload import catalog
+
+ASKED = tuple(FORMS)
+_DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
+_COURSE = Course(catalog.find("mnist-mlp512"), _DATA, 1)
+_SIDE = Side("torch", "fast", "cpu", THIS)
+_HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
+_RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
+_SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", None, Spreading(Layout(data=2)))
+_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), CommandSettings(), 0, "plan", "plan")
+NOTES: dict[str, Callable[[], Noting]] = {
+    "train": lambda: Notes(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
+    "launch": lambda: SpreadNotes(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
+    "script": lambda: CommandNotes(_COMMAND, _HERE, "t"),
+}
+
+
+class _Line:
+    """A socket on which all has been said."""
+
+    def __init__(self, said: bytes, size: int) -> None:
+        self._said, self._size = said, size
+
+    def recv(self, _: int) -> bytes:
+        """So many bytes more."""
+        arrived, self._said = self._said[: self._size], self._said[self._size :]
+        return arrived
+
+
+def one(data: bytes) -> None:
+    """The first byte chooses what was asked, the second in how large pieces the rest arrives."""
+    asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
+    notes = NOTES[asked]() if asked in NOTES else None
+    try:
+        said = heard(data[2:], asked, size, notes.hear if notes is not None else lambda _: None)
+    except ProtocolError as error:
+        assert str(error)
+        return
+    if notes is not None:
+        for record in notes.records(Outcome("failed", "it was over")):
+            codec.decode(codec.encode(record), "r.json")
+    for message in said:
+        if asked == "probe" and message["event"] == "capabilities":
+            seen_in(THIS, message)
+    if asked == "replay":
+        replay_of(said, _COURSE.workload, "fp32", None)
+
+
+def heard(
+    said: bytes, asked: str = "train", size: int = 1 << 16, hear: Callable[[Message], None] = lambda _: None
+) -> list[Message]:
+    """All messages, as the parent takes them in."""
+    channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Message]()
+    while (messages := channel.receive()) is not None:
+        for message in messages:
+            require_sound(asked, message)
+            hear(message)
+            every.append(message)
+    return every
+
+
+def mutated(data: bytes, most: int, seed: int) -> bytes:
+    """Mostly one of the lines changes as JSON."""
+    import atheris
+
+    chance = random.Random(seed)
+    lines = data[2:].split(b"\n")
+    which = chance.randrange(len(lines))
+    other = rewritten(lines[which], chance) if chance.random() < 0.7 else None
+    if other is None:
+        return bytes(atheris.Mutate(data, most))
+    lines[which] = other
+    if chance.random() < 0.2:
+        lines.insert(chance.randrange(len(lines)), other)
+    return (data[:2] + b"\n".join(lines))[:most]

@@ -1,0 +1,159 @@
+"""What a measured process may say, and what becomes of one that says something else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzz.__main__ import FOLDER
+from fuzz.structure import changed
+from fuzz.targets import wire as target
+from trainmark.errors import ProtocolError
+from trainmark.execute import wire
+from trainmark.execute.child import TAIL_BYTES, Ending, converse
+from trainmark.execute.messages import require_sound
+from trainmark.execute.reports import Reports
+from trainmark.execute.wire import Message
+
+SAID = {path.name.removeprefix("seed-"): path.read_bytes() for path in (FOLDER / "corpus" / "wire").glob("seed-*")}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(sorted(SAID)))
+def test_a_changed_answer_makes_a_record_or_is_refused(seed: int, which: str) -> None:
+    chance, said = random.Random(seed), SAID[which]
+    lines = said[2:].splitlines()
+    at = chance.randrange(len(lines))
+    lines[at] = json.dumps(changed(json.loads(lines[at]), chance)).encode()
+    target.one(said[:2] + b"\n".join(lines) + b"\n")
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ("train", {"event": "epoch"}),
+        ("train", {"event": "ready", "seconds": "1", "packages": {}, "steps": 1, "epochs": 1}),
+        ("train", {"event": "failed"}),
+        ("train", {"event": "failed", "reason": ["x"]}),
+        ("train", {"event": "finished", "settings": {"a": 10**30}, "host_peak_bytes": 2**70}),
+        ("train", {"event": "finished", "settings": {"a": [10**30]}}),
+        ("script", {"event": "started", "pid": -1, "start": 0}),
+        ("script", {"event": "started", "pid": 2**40, "start": 0}),
+        ("launch", {"event": "rank", "rank": 0, "message": {"event": "epoch"}}),
+        ("launch", {"event": "rank", "rank": 0, "message": {"event": "hello", "rank": 0}}),
+        ("launch", {"event": "rank", "rank": 0, "message": {"rank": 0}}),
+        ("launch", {"event": "rank", "rank": 0, "message": {"event": ["epoch"]}}),
+        ("predict", {"event": "outputs", "values": [["x"]]}),
+        ("limits", {"event": "peaks", "matmul_flops_per_second": "fast"}),
+        ("probe", {"event": "capabilities"}),
+        ("dissect", {"event": "round", "index": 0, "seconds": 3, "starts": {}}),
+        ("replay", {"event": "opened", "step": 1}),
+        ("collectives", {"event": "collectives", "timings": [{}]}),
+        ("examine", {"event": "product", "device": 1}),
+    ],
+)
+def test_an_answer_without_its_form_is_refused(asked: str, message: Message) -> None:
+    with pytest.raises(ProtocolError, match="broke the protocol with its"):
+        require_sound(asked, message)
+
+
+def test_what_nobody_reads_may_be_anything() -> None:
+    require_sound("train", {"event": "news of a later version", "x": 1})
+
+
+@pytest.mark.parametrize("depth", [*range(900, 1_000, 3), 100_000])
+def test_lists_as_deep_as_a_reader_goes_are_refused(depth: int) -> None:
+    deep = b"[" * depth + b"]" * depth
+    with pytest.raises(ProtocolError):
+        target.heard(b'{"event": "finished", "settings": {"a": ' + deep + b"}}\n")
+    reports = Reports(0.0)
+    list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": ' + deep + b"}\n", 0.0))
+    list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": 1, "loss": ' + deep + b"}\n", 0.0))
+    assert reports.left_out == 2
+
+
+def listener(folder: Path, body: str) -> Path:
+    """An interpreter of somebody's own, which does what ``body`` says with the socket ``line``."""
+    path = folder / "python"
+    path.write_text(
+        f"#!{sys.executable}\nimport os, socket, sys\nline = socket.socket(fileno=int(sys.argv[2]))\n{body}\n"
+    )
+    path.chmod(0o755)
+    return path
+
+
+def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None) -> Ending:
+    return converse(python, lambda _: {"event": "train"}, hear=hear, timeout=timeout)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("body", "problem"),
+    [
+        ("while True: line.sendall(b'x' * 65536)", "without an end"),
+        ('while True: line.sendall(b\'{"event": "news"}\\n\' * 4096)', "does not stop talking"),
+        ("line.sendall(b'[' * 200000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
+        ("line.sendall(b'\\xff\\xfe\\n'); line.recv(1 << 20)", "broke the protocol"),
+        ("line.sendall(b'{\"event\": 3}\\n'); line.recv(1 << 20)", "broke the protocol"),
+        ('line.sendall(b\'{"event": "epoch"}\\n\'); line.recv(1 << 20)', "with its 'epoch'"),
+        ("line.sendall(b'9' * 5000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
+    ],
+)
+def test_a_real_process_that_talks_nonsense_is_ended(
+    tmp_path: Path, body: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wire, "_MOST_LINE_BYTES", 1 << 20)
+    monkeypatch.setattr(wire, "_MOST_BYTES", 4 << 20)
+    pids: list[int] = []
+    with pytest.raises(ProtocolError, match=problem):
+        converse(listener(tmp_path, body), lambda _: {"event": "train"}, hear=lambda _: None, born=pids.append)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+@pytest.mark.timeout(60)
+def test_a_hundred_megabytes_without_a_newline_take_no_more_than_a_line_may(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ProtocolError, match="without an end"):
+        asked(listener(tmp_path, "line.sendall(b'x' * (100 << 20))"))
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * (1 if sys.platform == "darwin" else 1024) < 3 * wire._MOST_LINE_BYTES
+
+
+@pytest.mark.timeout(60)
+def test_a_flood_on_stdout_and_stderr_leaves_its_end_alone(tmp_path: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    flood = "for _ in range(1500): os.write(1, b'o' * 65536); os.write(2, b'e' * 65536)"
+    ending = asked(listener(tmp_path, f"{flood}\nos.write(2, b'last words')"))
+    assert ending.status == "died"
+    assert ending.tail.endswith("last words")
+    assert len(ending.tail) <= TAIL_BYTES
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown * (1 if sys.platform == "darwin" else 1024) < 32 << 20
+
+
+@pytest.mark.timeout(60)
+def test_who_floods_for_ever_is_ended_in_time(tmp_path: Path) -> None:
+    ending = asked(listener(tmp_path, "while True: os.write(1, b'x' * 65536)"), timeout=1.0)
+    assert ending.status == "timeout"
+
+
+def test_the_reason_of_a_death_is_that_of_a_failure(tmp_path: Path) -> None:
+    said = '{"event": "dropped", "reason": 3}\\n{"event": "failed", "reason": "no memory"}\\n'
+    assert asked(listener(tmp_path, f"line.sendall(b'{said}')")).reason == "no memory"
+
+
+def test_the_scratch_folder_is_the_process_s_alone(tmp_path: Path) -> None:
+    tell = "place = os.environ['TRAINMARK_SCRATCH']; print(place, oct(os.stat(place).st_mode & 0o777))"
+    folder, mode = asked(listener(tmp_path, tell)).tail.split()
+    assert mode == "0o700"
+    assert not Path(folder).exists()

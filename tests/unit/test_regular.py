@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from trainmark import regular
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert regular.read(path, 5) == b"12345"
+    with pytest.raises(OSError, match="larger than 4 bytes"):
+        regular.read(path, 4)
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_that_nobody_writes_to_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for name in ("pipe", "link"):
+        with pytest.raises(OSError, match="not a regular file"):
+            regular.read(tmp_path / name, 10)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/stdin"])
+def test_a_device_is_no_file(device: str) -> None:
+    if not Path(device).exists():
+        pytest.skip(f"{device} is not on this system")
+    with pytest.raises(OSError, match="not a regular file"):
+        regular.read(Path(device), 10)
+
+
+def test_a_file_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    with path.open("wb") as file:
+        file.truncate(50 << 30)
+    tracemalloc.start()
+    with pytest.raises(OSError, match="larger than"):
+        regular.read(path, 1 << 20)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+
+
+def test_a_folder_and_nothing_at_all(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        regular.read(tmp_path, 10)
+    with pytest.raises(FileNotFoundError):
+        regular.read(tmp_path / "absent", 10)
