@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmark.container.process import ask
-from trainmark.errors import NoEngine
+from trainmark.errors import BuildFailed, NoEngine
 
 NAMES = ("docker", "podman", "buildah")
 _ANSWER_SECONDS = 30.0
@@ -65,16 +65,13 @@ class Engine:
         return [*words, str(order.folder)]
 
     def digest(self, base: str) -> str | None:
-        """``base`` by its digest, fetched if it is not here; None where this engine can't tell it."""
+        """``base`` by its present digest, or by that of what is here; None where this engine can't tell it."""
         if self.name == "buildah":
-            ask([self.path, "pull", "--quiet", "--policy", "missing", base])
+            ask([self.path, "pull", "--quiet", "--policy", "ifnewer", base])
             found = self._one([self.path, "inspect", "--type", "image", "--format", "{{.FromImageDigest}}", base])
             return f"{_untagged(base)}@{found}" if found else None
-        inspect = [self.path, "image", "inspect", "--format", "{{json .RepoDigests}}", base]
-        found = self._one(inspect)
-        if not found:
-            ask([self.path, "pull", "--quiet", base])
-            found = self._one(inspect)
+        ask([self.path, "pull", "--quiet", base])
+        found = self._one([self.path, "image", "inspect", "--format", "{{json .RepoDigests}}", base])
         digests = json.loads(found) if found else None
         return str(digests[0]) if digests else None
 
@@ -102,11 +99,9 @@ class Engine:
         return out.strip() if code == 0 and out.strip() not in ("", "null", "[]") else None
 
     def _must(self, words: Sequence[str]) -> str:
-        from trainmark.errors import BuildFailed
-
         code, out, err = ask(words)
         if code != 0:
-            raise BuildFailed(f"{' '.join(words)} failed", found=(err or out).strip()[-2000:], fix="")
+            raise BuildFailed(f"{' '.join(words)} failed", found=(err or out).strip()[-2000:])
         return out
 
 
