@@ -107,7 +107,7 @@ def test_build_says_what_it_made(programs: Path, tmp_path: Path, capsys: pytest.
     captured = capsys.readouterr()
     assert f"trainmark:{__version__}-cpu: 1.21 KiB, built by buildah in " in captured.out
     assert "2 Python packages in it: trainmark-container/Dockerfile.sbom.cdx.json" in captured.out
-    assert f'docker run --rm -v "$PWD:/work" trainmark:{__version__}-cpu' in captured.out
+    assert f'podman run --rm -v "$PWD:/work" trainmark:{__version__}-cpu' in captured.out
     assert "STEP 1/2" in captured.err
     assert "a detail" not in captured.err
     assert "a detail" in (tmp_path / "trainmark-container/Dockerfile.log").read_text()

@@ -216,10 +216,18 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
 def training_in(builder: psutil.Process) -> list[psutil.Process]:
     """What trains among all that a builder runs, seen from outside."""
     running = builder.children(recursive=True)
-    return [process for process in running if any("execute/bootstrap.py" in part for part in process.cmdline())]
+    return [process for process in running if "execute/bootstrap.py" in command_of(process)]
 
 
 def inner(pid: int) -> int:
     """The number of a process inside of its own namespace."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1])
+
+
+def command_of(process: psutil.Process) -> str:
+    """What it was started with; nothing once it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""

@@ -128,8 +128,8 @@ def write_command(device: Device | None, ngc: bool, base: str | None, folder: Pa
 def build_command(**options: Any) -> int:
     """Build an image: write the folder, run the builder, say what it made.
 
-    Files that somebody changed in the folder are built as they are. Without a digest in --base, the base's present
-    one is asked for and used.
+    Files that somebody changed in the folder are built as they are. Without --base, the one that is written there is
+    taken; without a digest in it, the builder is asked for the present one.
     """
     from trainmark.container import folder as folders
     from trainmark.container.build import build, pinned
@@ -216,7 +216,8 @@ def _say_built(built: Built, flavour: Flavour) -> None:
     if built.sbom is None:
         return
     click.echo(f"{built.packages} Python packages in it: {built.sbom}")
-    words = ["docker", "run", "--rm", *flavour.run_options]
+    runner = "docker" if built.engine == "docker" else "podman"  # which shares buildah's images
+    words = [runner, "run", "--rm", *flavour.run_options]
     click.echo(f'Run it: {" ".join(words)} -v "$PWD:/work" {built.image}')
 
 

@@ -76,7 +76,7 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 
     words = engine.build_words(order)
     begun = time.monotonic()
-    with log.open("w") as writing:
+    with log.open("w", buffering=1) as writing:
         code = follow(words, hear, writing)
     seconds = time.monotonic() - begun
     if code != 0:
