@@ -7,7 +7,8 @@ TrainmarkError
 │   ├── AbsentDevice        the backend does not see that device
 │   ├── Unsupported         the backend can't do what the workload or the options ask
 │   ├── SpecError           a workload file is wrong
-│   └── OutputError         the output folder can't be used
+│   ├── OutputError         the output folder can't be used
+│   └── NoEngine            nothing here builds container images
 ├── DataError               a dataset can't be used
 │   ├── DamagedData         a file is not what its name promises
 │   └── DataUnavailable     no folder, cache or mirror has it
@@ -21,6 +22,8 @@ TrainmarkError
 ├── ScalingFailed           what a prediction of more devices needs could not be measured
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
+├── NotPacked               the running code can't be put into an image
+├── BuildFailed             an image was not built
 └── ProtocolError           the measured process broke the protocol
 
 Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
@@ -110,6 +113,10 @@ class OutputError(UsageError):
     """The output folder can't be used."""
 
 
+class NoEngine(UsageError):
+    """Nothing on this machine builds container images."""
+
+
 class DataError(TrainmarkError):
     """A dataset can't be used."""
 
@@ -173,6 +180,14 @@ class RendezvousFailed(TrainmarkError):
 
 class RanksDiffer(TrainmarkError):
     """The processes of one training are not set up alike."""
+
+
+class NotPacked(TrainmarkError):
+    """The running code can't be put into an image."""
+
+
+class BuildFailed(TrainmarkError):
+    """A container image was not built."""
 
 
 class ProtocolError(TrainmarkError):

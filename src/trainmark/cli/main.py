@@ -30,6 +30,7 @@ VERBS = {
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
+    "container": "Write Dockerfiles for CPU and GPU, and build images with docker, podman or buildah.",
     "schema": "Print the JSON Schema of a record.",
     "completion": "Print the script that lets a shell complete these command lines.",
 }

@@ -202,5 +202,6 @@ def _unwritable(folder: Path, error: OSError) -> OutputError:
         f"can't write into {folder}",
         expected="a folder that can be written",
         found=error.strerror or str(error),
-        fix="Give another one with --out.",
+        fix="Give another one with --out."
+        + (' In a container: run it with --user "$(id -u):$(id -g)".' if isinstance(error, PermissionError) else ""),
     )

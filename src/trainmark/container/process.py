@@ -1,0 +1,89 @@
+"""Another program, from its start to its end: its words as they come, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import TextIO
+
+import psutil
+
+_PATIENCE_SECONDS = 10.0
+
+
+def ask(words: Sequence[str], seconds: float | None = None) -> tuple[int, str, str]:
+    """Run a program that answers; exit code, stdout and stderr. One that takes longer than ``seconds`` says nothing."""
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            end(process)
+            return 124, "", f"no answer within {seconds:g} s"
+        except BaseException:
+            end(process)
+            raise
+    return process.returncode, out, err
+
+
+def follow(words: Sequence[str], told: Callable[[str], None], log: TextIO) -> int:
+    """Run a program and pass on each line as it comes; returns its exit code. Ctrl-C ends it, and all it started."""
+    with subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,  # a Ctrl-C is ours to pass on
+    ) as process:
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                log.write(line)
+                told(line.rstrip())
+            return process.wait()
+        except BaseException:
+            end(process)
+            raise
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """End a program and all it started: politely, then not."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        tree = _tree(psutil.Process(process.pid))
+        for member in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.terminate()
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while tree and time.monotonic() < deadline:
+            if process.poll() is None:
+                tree |= _tree(psutil.Process(process.pid))  # what it started since, to clean up
+            tree = {member for member in tree if _lives(member)}
+            time.sleep(0.05)
+        for member in tree:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+    process.wait()
+
+
+def _tree(root: psutil.Process) -> set[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return {root, *root.children(recursive=True)}
+    return {root}
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
