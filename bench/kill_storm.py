@@ -5,22 +5,26 @@
 
 A matrix is a command that leaves a record of every side and round. It is started, killed some time after it has
 finished one more run, started again with ``--resume``, killed again ..., until it is done. Most kills are SIGKILL to
-trainmark itself; others are SIGKILL to a process it started, SIGTERM and Ctrl-C. After each is looked whether a
-finished record is gone or changed, whether a file is half written, and whether a process is left; at the end of a
-matrix, whether each of its runs has one record that is ok, and nothing else lies in the folder.
+trainmark itself; others are SIGKILL to a process it started, SIGTERM and Ctrl-C. Half of them happen in a terminal,
+where another thread draws. After each is looked whether a finished record is gone or changed, whether a file is half
+written, and whether a process is left; at the end of a matrix, whether each of its runs has one record that is ok, and
+nothing else lies in the folder.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import os
+import pty
 import random
 import secrets
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -98,18 +102,23 @@ class Matrix:
             self._out.rmdir()
             self._folder.rmdir()
 
-    def _start(self) -> tuple[subprocess.Popen[str], str]:
+    def _start(self, in_terminal: bool = False) -> tuple[subprocess.Popen[str], str]:
         token = secrets.token_hex(8)
         environment = {**os.environ, MARK: token, "TRAINMARK_FAKE": '{"step_seconds": 0.01}'}
-        process = subprocess.Popen(
-            self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+        if not in_terminal:
+            return subprocess.Popen(
+                self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+            ), token
+        screen, end = pty.openpty()
+        process = subprocess.Popen(self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=end)
+        os.close(end)
+        threading.Thread(target=_drain, args=(screen,), daemon=True).start()
         return process, token
 
     def _kill_once(self) -> bool:
         """Whether the command could be killed, and was not done before."""
         finished_before = len(self._finished())
-        process, token = self._start()
+        process, token = self._start(in_terminal=self._chance.random() < 0.5)
         family: dict[int, psutil.Process] = {}
         started = time.monotonic()
         until: float | None = None
@@ -191,6 +200,13 @@ class Matrix:
 
     def _fault(self, text: str) -> None:
         self._tally.faults.append(f"{self._folder}: {text}")
+
+
+def _drain(screen: int) -> None:
+    with contextlib.suppress(OSError):  # the other end is closed
+        while os.read(screen, 1 << 16):
+            pass
+    os.close(screen)
 
 
 def _children(pid: int) -> list[psutil.Process]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import CommandLine, descendants, wait_until
+from tests.end_to_end.command import CommandLine, descendants, measured_processes, wait_until
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     seen: set[int] = set()
 
     def there() -> bool:
-        seen.update(child.pid for child in descendants(process.pid))
+        seen.update(child.pid for child in measured_processes() if child.ppid() == process.pid)
         return len(seen) >= processes
 
     wait_until(there)

@@ -103,6 +103,7 @@ class _NeverBackToPlain(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         scheme = urllib.parse.urlsplit(newurl).scheme.lower()
         if scheme not in ("http", "https") or (req.type == "https" and scheme != "https"):
+            fp.close()
             raise DownloadFailed(f"sent us on to {scheme}:, which is not as safe")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

@@ -89,7 +89,8 @@ class Response:
 
     def _receive(self, opener: urllib.request.OpenerDirector, request: urllib.request.Request) -> None:
         try:
-            with opener.open(request, timeout=self._seconds) as response:
+            # Its own timeout comes after ours, and only ends a thread that nobody waits for any more.
+            with opener.open(request, timeout=self._seconds + 1.0) as response:
                 self._hand_over(response)
                 while not self._unwanted.is_set():
                     block = response.read1(_BLOCK)

@@ -19,6 +19,7 @@ from typing import Literal
 import trainmark
 from trainmark.execute.messages import require_sound
 from trainmark.execute.scratch import scratch_folder
+from trainmark.execute.undisturbed import undisturbed
 from trainmark.execute.wire import SCRATCH, Channel, Message, position, shared_page
 from trainmark.measure.host import oom_kills
 
@@ -79,16 +80,17 @@ def converse(
         stack.callback(os.close, shared)
         kills = oom_kills()
         origin = time.perf_counter()
-        process = subprocess.Popen(
-            [str(python), str(BOOTSTRAP), str(theirs.fileno()), str(shared)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(theirs.fileno(), shared, *inherited),
-            env=_environment(python, threads) | {SCRATCH: scratch},
-            start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
-        )
-        stack.callback(end, process, ours)
+        with undisturbed():  # or nobody would know of it
+            process = subprocess.Popen(
+                [str(python), str(BOOTSTRAP), str(theirs.fileno()), str(shared)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(theirs.fileno(), shared, *inherited),
+                env=_environment(python, threads) | {SCRATCH: scratch},
+                start_new_session=True,  # Ctrl-C reaches the parent alone, and the whole group can be ended
+            )
+            stack.callback(end, process, ours)
         theirs.close()
         channel, asked = Channel(ours), request(origin)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why

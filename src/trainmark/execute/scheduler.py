@@ -5,10 +5,8 @@ A task is a process and its runs: a training of ours, or a command of somebody's
 
 from __future__ import annotations
 
-import contextlib
 import secrets
-import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -20,6 +18,7 @@ from trainmark.execute.peaks import Key
 from trainmark.execute.plan import Task
 from trainmark.execute.probe import Seen
 from trainmark.execute.spread_notes import SpreadNotes
+from trainmark.execute.undisturbed import undisturbed
 from trainmark.execute.wire import Message
 from trainmark.measure.sampler import Row, Sampler
 from trainmark.record.record import Outcome, Peaks, Record, Samples, Status
@@ -259,7 +258,7 @@ class _Conversation:
         """Record the run at hand, unless its record exists, and go on to the next."""
         notes = self._current
         samples = self._sampler.take(self._origin)
-        with _undisturbed():
+        with undisturbed():
             if self._index not in self._task.done:
                 for record in notes.records(outcome, samples):
                     self._store.write(record)
@@ -272,16 +271,6 @@ class _Conversation:
 
     def _announce(self) -> None:
         self._observer.run_started(self._current.run, self._index in self._task.done)
-
-
-@contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C back for a moment: a record is written and counted, or neither."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _outcome(ending: Ending, said: Message | None) -> Outcome:

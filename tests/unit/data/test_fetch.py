@@ -95,7 +95,7 @@ def wrong_content(sample: Sample) -> bytes:
         ("short", "served a damaged file: the gzip file is cut off"),
         ("garbled", "served a damaged file: not a sound gzip file, found Error -3"),
         ("wrong", "served a damaged file: not the train-images-idx3-ubyte that is known, expected SHA-256"),
-        ("stall", "sent nothing for 0.3 s"),
+        ("stall", "sent only 500 bytes for 0.3 s"),
     ],
 )
 def test_the_next_mirror_serves_what_one_could_not(site: Site, tmp_path: Path, trouble: str, reason: str) -> None:

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from trainmark.execute.undisturbed import undisturbed
+
+
+@pytest.fixture
+def another_thread() -> Iterator[None]:
+    """One that the system may give signals to, as the one that draws the progress."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    yield
+    done.set()
+    thread.join()
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.05)  # Python looks at signals between two instructions
+
+
+def test_ctrl_c_comes_when_it_is_over(another_thread: None) -> None:
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        with undisturbed():
+            interrupt()
+            interrupt()
+            done.append("all of it")
+        done.append("more")
+    assert done == ["all of it"]
+
+
+def test_then_all_is_as_before(another_thread: None) -> None:
+    before = [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)]
+    with undisturbed():
+        pass
+    assert [signal.getsignal(which) for which in (signal.SIGINT, signal.SIGTERM)] == before
+    with pytest.raises(KeyboardInterrupt):
+        interrupt()
+
+
+def test_an_error_goes_its_way() -> None:
+    with pytest.raises(ValueError, match="mine"), undisturbed():
+        raise ValueError("mine")
+
+
+def test_other_threads_are_never_interrupted() -> None:
+    seen: list[str] = []
+
+    def work() -> None:
+        with undisturbed():
+            seen.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == ["done"]
