@@ -165,7 +165,7 @@ class Peaks(Struct):
 
 class Collective(Struct):
     bytes: Count
-    seconds: list[Seconds]
+    seconds: Numbers
 
 
 class Collectives(Struct):
