@@ -24,7 +24,7 @@ from trainmark.cli.options import (
     timeout_option,
     until_stable_option,
 )
-from trainmark.cli.output import console, json_option
+from trainmark.cli.output import console, json_option, made_before
 from trainmark.cli.request import typed
 from trainmark.errors import UsageError
 
@@ -82,7 +82,6 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.cli.run import show_records
     from trainmark.execute import command as commands
     from trainmark.execute.here import look_around
-    from trainmark.measure.machine import made_here
     from trainmark.record.store import Store
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
@@ -98,7 +97,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder, store.locked():
-        earlier = [record for record in store.read_all() if made_here(record.machine)] if options["resume"] else []
+        earlier = made_before(store) if options["resume"] else []
         tasks = commands.in_rounds(measured, sides, options["repeats"], settings, Path(folder))
         left = commands.remaining(tasks, earlier)
         told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
     from trainmark.record.record import Record
+    from trainmark.record.store import Store
 
 _STEERING = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """What steers a terminal and JSON would let stand as it is."""
@@ -54,6 +55,21 @@ def comparable(records: list[Record]) -> list[Record]:
         return records
     left_out = many(len(records) - len(kept), "trial")
     say(f"left out {left_out} of a sweep; `trainmark report` shows them")
+    return kept
+
+
+def made_before(store: Store) -> list[Record]:
+    """What ``--resume`` goes on from: the records of this machine; that others are left out is said."""
+    from trainmark.measure.machine import made_here
+    from trainmark.units import many
+
+    kept: list[Record] = []
+    others: list[Record] = []
+    for record in store.read_all():
+        (kept if made_here(record.machine) else others).append(record)
+    if others:
+        names = ", ".join(sorted({record.machine.name for record in others}))
+        say(f"--resume goes on from what this machine did; left out {many(len(others), 'record')} of {names}")
     return kept
 
 

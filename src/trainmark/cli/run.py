@@ -29,7 +29,7 @@ from trainmark.cli.options import (
     timeout_option,
     until_stable_option,
 )
-from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.output import console, json_option, made_before, print_json
 from trainmark.cli.request import request_of
 from trainmark.errors import UsageError
 
@@ -157,7 +157,6 @@ def train(
     from trainmark.execute import request as requests
     from trainmark.execute.here import look_around
     from trainmark.execute.scheduler import execute
-    from trainmark.measure.machine import made_here
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
@@ -170,7 +169,7 @@ def train(
     told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
     here = partial(look_around, read_cloud(cloud, told))
     with store.locked():
-        earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
+        earlier = made_before(store) if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)
         if resume:
             prepared = requests.without_done(prepared, earlier)

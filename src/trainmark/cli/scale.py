@@ -25,7 +25,7 @@ from trainmark.cli.options import (
     resume_option,
     seed_option,
 )
-from trainmark.cli.output import console, json_option, print_json, write_file
+from trainmark.cli.output import console, json_option, made_before, print_json, write_file
 from trainmark.cli.request import request_of
 from trainmark.errors import ScalingFailed, UsageError
 
@@ -156,8 +156,9 @@ def command(**options: Any) -> int:
         else:
             tell(_announcement(plan))
             cloud = read_cloud(options["cloud"], tell)
+            earlier = made_before(store) if options["resume"] else []
             with RunProgress(screen, plan.tasks) as progress:
-                records = scale.measure(plan, store, progress, resume=options["resume"], cloud=cloud)
+                records = scale.measure(plan, store, progress, earlier, cloud=cloud)
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:

@@ -260,9 +260,9 @@ class _Conversation:
         samples = self._sampler.take(self._origin)
         with undisturbed():
             if self._index not in self._task.done:
-                for record in notes.records(outcome, samples):
-                    self._store.write(record)
-                    self._records.append(record)
+                records = notes.records(outcome, samples)
+                self._store.write_all(records)
+                self._records += records
                 self._observer.recorded(self._records[-1])
             self._index += 1
         if outcome.status == "ok" and not self._all_written:

@@ -24,7 +24,7 @@ def scratch_folder(top: Path | None = None) -> Iterator[str]:
     import fcntl
 
     if top is None:
-        top = Path("/tmp") if Path("/tmp").is_dir() else Path(tempfile.gettempdir())
+        top = Path("/tmp") if os.access("/tmp", os.W_OK | os.X_OK) else Path(tempfile.gettempdir())
     _sweep(top)
     with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=top, ignore_cleanup_errors=True) as folder:
         lock = os.open(folder, os.O_RDONLY)

@@ -27,5 +27,5 @@ def undisturbed() -> Iterator[None]:
     finally:
         for which, handler in before.items():
             signal.signal(which, signal.SIG_DFL if handler is None else handler)
-        if came:
-            signal.raise_signal(came[0])
+    if came:  # not where an error goes its way: that ends the command, too, and has something to say
+        signal.raise_signal(came[0])

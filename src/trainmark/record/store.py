@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from trainmark import regular
@@ -50,6 +50,21 @@ class Store:
                 fix=_rescued(path.name, content),
             ) from error
         return path
+
+    def write_all(self, records: Iterable[Record]) -> None:
+        """Write every one of ``records`` that can be written.
+
+        Raises:
+            RecordNotKept: for all that could not.
+        """
+        lost: list[RecordNotKept] = []
+        for record in records:
+            try:
+                self.write(record)
+            except RecordNotKept as error:
+                lost.append(error)
+        if lost:
+            raise together(lost)
 
     def read_all(self) -> list[Record]:
         """Every record of the folder, oldest first; none when the folder does not exist."""
@@ -139,6 +154,16 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
     if strays:
         raise _all_of(strays)
     return sorted(records, key=lambda each: (each[0].created, each[0].round, each[0].id))
+
+
+def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:
+    """One error for several records that could not be written, so that none is forgotten."""
+    if len(lost) == 1:
+        return lost[0]
+    return RecordNotKept(
+        f"{len(lost)} records could not be written",
+        found="".join(f"\n  {each.problem}: {each.found}. {each.fix}" for each in lost),
+    )
 
 
 def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:

@@ -49,6 +49,7 @@ def test_then_all_is_as_before(another_thread: None) -> None:
 
 def test_an_error_goes_its_way() -> None:
     with pytest.raises(ValueError, match="mine"), undisturbed():
+        interrupt()
         raise ValueError("mine")
 
 

@@ -77,6 +77,15 @@ def test_a_record_that_has_no_place_is_kept_elsewhere(tmp_path: Path, shelter: P
     assert load([kept]) == [a_record(id="kept")]
 
 
+def test_each_of_several_that_have_no_place_is_kept_elsewhere(tmp_path: Path, shelter: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(RecordNotKept, match="2 records could not be written") as raised:
+        Store(tmp_path / "file").write_all([a_record(id="rank"), a_record(id="whole")])
+    for name in ("rank", "whole"):
+        (kept,) = shelter.rglob(f"{name}.json")
+        assert str(kept) in str(raised.value)
+
+
 def test_what_a_killed_process_left_half_written_goes_when_the_folder_is_used_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
     kept = [store.write(a_record(id="whole")), tmp_path / ".others.part", tmp_path / "x.json.part"]

@@ -28,7 +28,6 @@ from trainmark.execute.probe import Seen
 from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
-from trainmark.measure.machine import made_here
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Cloud, Record
 from trainmark.record.store import Store, write_atomically
@@ -175,16 +174,15 @@ def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
 
 
 def measure(
-    plan: Plan, store: Store, observer: Observer, *, resume: bool = False, cloud: Cloud | None = None
+    plan: Plan, store: Store, observer: Observer, earlier: Sequence[Record] = (), *, cloud: Cloud | None = None
 ) -> list[Record]:
-    """Run what is planned; with ``resume`` only what has no record in ``store``, and all of it is returned.
+    """Run what is planned and has no record among the ``earlier`` ones; all of it is returned.
 
     With several machines the first failure ends it: the others may be at another run by now.
 
     Args:
         cloud: what the provider says of this machine.
     """
-    earlier = [record for record in store.read_all() if made_here(record.machine)] if resume else []
     left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
     known = _newest(earlier, {task.first.identity for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from trainmark.errors import RecordError
+from trainmark.errors import RecordError, RecordNotKept
 from trainmark.execute.here import Here, look_around
 from trainmark.execute.plan import Run, Task
 from trainmark.record import codec
 from trainmark.record.record import Record
-from trainmark.record.store import Store
+from trainmark.record.store import Store, together
 from trainmark.study.sweep.plan import with_trial
 from trainmark.study.sweep.trial import Answers, failed
 
@@ -76,11 +76,15 @@ def carry_out(
 
     Returns:
         The records, in the order in which the trials ended.
+
+    Raises:
+        RecordNotKept: the folder can't be written any more.
     """
     every = [_beside_others(task, at_once > 1) for task in tasks]
     waiting = deque((number, 0) for number in range(len(every)))
     tries: dict[int, int] = {}
     records: list[Record] = []
+    lost: list[RecordNotKept] = []
     while waiting or tries:
         while waiting and len(tries) < at_once:
             number, before = waiting.popleft()
@@ -97,10 +101,16 @@ def carry_out(
                     continue
                 often = f" ({tried} times)" if tried > 1 else ""
                 found = failed(task, seen, f"{found.reason}{often}", here())
-            for record in found:
-                store.write(record)
-                records.append(record)
+            try:
+                store.write_all(found)
+            except RecordNotKept as error:  # what is under way may end and be kept elsewhere; nothing more is begun
+                lost.append(error)
+                waiting.clear()
+                continue
+            records += found
             watcher.recorded(records[-1])  # of several the last is that of the whole
+    if lost:
+        raise together(lost)
     return records
 
 

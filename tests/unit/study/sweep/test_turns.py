@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -9,12 +10,13 @@ import pytest
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
+from trainmark.errors import RecordNotKept
 from trainmark.execute.here import look_around
 from trainmark.execute.plan import Run, Task
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Outcome, Record
-from trainmark.record.store import Store
+from trainmark.record.store import Store, load
 from trainmark.study.sweep.trial import Answers, failed
 from trainmark.study.sweep.turns import Lost, carry_out
 
@@ -109,6 +111,17 @@ def test_a_failed_training_is_a_record_and_not_tried_again(tmp_path: Path, drawn
 def test_what_is_no_record_fails_that_trial_alone(tmp_path: Path, drawn: Located) -> None:
     made, seen = swept(tmp_path, drawn, APool([b"{}"]), at_once=1)
     assert seen[0] == "1 failed" and "is not a trainmark record" in (made[0].outcome.reason or "")
+
+
+def test_where_nothing_can_be_written_what_is_under_way_is_kept_elsewhere_and_no_more_begun(
+    tmp_path: Path, drawn: Located, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shelter").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "shelter"))
+    (tmp_path / "out").write_text("not a folder")
+    with pytest.raises(RecordNotKept, match="2 records could not be written"):
+        swept(tmp_path / "out", drawn, APool(), at_once=2)
+    assert [record.group.trial for record in load(sorted((tmp_path / "shelter").rglob("*.json")))] == [1, 2]
 
 
 @pytest.mark.parametrize(("at_once", "beside"), [(1, False), (2, True)])
