@@ -32,11 +32,12 @@ from pathlib import Path
 
 import psutil
 
+from trainmark.cli.main import INTERRUPTED
 from trainmark.errors import RecordError
 from trainmark.record.store import LOCK_NAME, read
 
 CHILD = "SIGKILL to its child"
-KINDS = {"SIGKILL to trainmark": 6, CHILD: 2, "SIGTERM": 1, "Ctrl-C": 1}
+KINDS = {"SIGKILL to trainmark": 10, CHILD: 4, "SIGTERM": 3, "Ctrl-C": 3}
 MARK = "TRAINMARK_STORM"
 PATIENCE_SECONDS = 20.0
 SIDES = {
@@ -141,6 +142,8 @@ class Matrix:
             process.kill()
             process.communicate()
         self._tally.killed(kind, len(before))
+        if kind in ("SIGTERM", "Ctrl-C") and process.returncode != INTERRUPTED:
+            self._fault(f"{kind}: exit code {process.returncode}")
         self._look_alone(kind, family, token)
         self._look_kept(kind, before)
         return True
@@ -236,6 +239,7 @@ def _marked(token: str) -> list[int]:
 
 def storm(backend: str, kills: int, *, rounds: int = 4, most_each: int = 6, seed: int = 1) -> Tally:
     """Kill ``kills`` times; each matrix at most ``most_each`` times."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would ours
     chance, tally, started = random.Random(seed), Tally(), time.monotonic()
     while tally.kills.total() < kills:
         before = tally.kills.total()
