@@ -41,10 +41,11 @@ KINDS = {"SIGKILL to trainmark": 10, CHILD: 4, "SIGTERM": 3, "Ctrl-C": 3}
 MARK = "TRAINMARK_STORM"
 PATIENCE_SECONDS = 20.0
 SIDES = {
-    "fake": ["--style", "fast", "--device", "cpu,cuda:0"],
-    "torch": ["--style", "idiomatic,fast", "--device", "cpu"],
-    "numpy": ["--style", "idiomatic", "--device", "cpu"],
+    "fake": (2, ["--style", "fast", "--device", "cpu,cuda:0"]),
+    "torch": (2, ["--style", "idiomatic,fast", "--device", "cpu"]),
+    "numpy": (1, ["--style", "idiomatic", "--device", "cpu"]),
 }
+"""How many sides, and the options that make them."""
 
 
 @dataclass
@@ -79,9 +80,9 @@ class Matrix:
         self._chance, self._tally = chance, tally
         self._folder = Path(tempfile.mkdtemp(prefix="kill-storm-"))
         self._out = self._folder / "out"
-        self._rounds = rounds
+        self._rounds, (self._sides, options) = rounds, SIDES[backend]
         self._command = [
-            sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", backend, *SIDES[backend],
+            sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", backend, *options,
             "--dataset", "synthetic-digits", "--steps", "20", "--repeats", str(rounds), "--save-weights",
             "--out", str(self._out), "--resume",
         ]  # fmt: skip
@@ -142,8 +143,8 @@ class Matrix:
             process.kill()
             process.communicate()
         self._tally.killed(kind, len(before))
-        if kind in ("SIGTERM", "Ctrl-C") and process.returncode != INTERRUPTED:
-            self._fault(f"{kind}: exit code {process.returncode}")
+        if kind in ("SIGTERM", "Ctrl-C") and process.returncode != INTERRUPTED and not self._is_complete():
+            self._fault(f"{kind}: exit code {process.returncode} with {len(self._finished())} runs done")
         self._look_alone(kind, family, token)
         self._look_kept(kind, before)
         return True
@@ -176,6 +177,10 @@ class Matrix:
             except RecordError as error:
                 self._fault(f"{kind}: {path} is half written: {error}")
 
+    def _is_complete(self) -> bool:
+        """Whether all runs are done: then it was ending by itself."""
+        return len(self._finished()) == self._rounds * self._sides
+
     def _look_complete(self) -> None:
         records = [read(path) for path in self._out.glob("*.json")]
         done = collections.Counter(
@@ -183,7 +188,7 @@ class Matrix:
             for record in records
             if record.outcome.status == "ok"
         )
-        if len(done) != self._rounds * len({key[1:] for key in done}) or not done:
+        if len(done) != self._rounds * self._sides:
             self._fault(f"incomplete: {sorted(done)}")
         if twice := [key for key, count in done.items() if count > 1]:
             self._fault(f"done twice: {twice}")
