@@ -199,13 +199,12 @@ class RunProgress:
         """How long it took tells how long its like will."""
         self._left.task_done(time.monotonic() - self._started)
 
-    def interrupted(self, folder: Path) -> None:
-        """What Ctrl-C leaves."""
-        finished = f"What is finished is in {folder} (trainmark compare {folder})"
+    def interrupted(self, folder: Path, *, resumes: bool = True) -> None:
+        """What Ctrl-C leaves; ``resumes`` tells whether the command has a --resume."""
+        finished = f"What is finished is in {folder} (trainmark compare {folder})" if resumes else f"Records: {folder}"
+        again = "the same command with --resume goes on" if resumes else "the same command begins again"
         self._screen.print(
-            f"{finished if self._finished else 'No run was finished'}; the same command with --resume goes on.",
-            soft_wrap=True,
-            markup=False,
+            f"{finished if self._finished else 'No run was finished'}; {again}.", soft_wrap=True, markup=False
         )
 
 

@@ -157,7 +157,11 @@ def command(**options: Any) -> int:
             tell(_announcement(plan))
             cloud = read_cloud(options["cloud"], tell)
             with RunProgress(screen, plan.tasks) as progress:
-                records = scale.measure(plan, store, progress, resume=options["resume"], cloud=cloud)
+                try:
+                    records = scale.measure(plan, store, progress, resume=options["resume"], cloud=cloud)
+                except KeyboardInterrupt:
+                    progress.interrupted(store.folder)
+                    raise
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:
