@@ -18,6 +18,8 @@ from trainmark.cli.plain_lines import PlainLines
 from trainmark.cli.sparkline import Sparkline
 from trainmark.cli.time_left import Pace, TimeLeft
 from trainmark.measure.sampler import tree_percent
+from trainmark.report.labels import side_of
+from trainmark.report.length import asked_steps, length
 
 if TYPE_CHECKING:
     from trainmark.execute.scheduler import Job, Planned
@@ -245,7 +247,7 @@ def _use(name: str, bars: Sparkline, percent: float | None, highest: float) -> s
 
 
 def _summary(record: Record, turn: str) -> str:
-    name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
+    name = side_of(record)
     spread = record.group.spread
     apart = "" if spread is None or spread.all_reduce else ", nothing averaged"
     layout = f" {spread.data}×{spread.pipeline}{apart}" if spread else ""
@@ -259,8 +261,8 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
-        length = units.many(len(record.epochs), "epoch") + (f", {units.many(steps, 'step')}" if steps else "")
-        facts.append(f"{length} in {units.seconds(record.final.training_seconds)}")
+        came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)
+        facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
     if record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:
