@@ -8,12 +8,13 @@ dataclasses; so the few types a workload needs are read here, the same way on bo
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from trainmark.errors import nearest
 
 T = TypeVar("T")
 _LONGEST = 100
@@ -187,7 +188,7 @@ def _tagged(choice: type) -> bool:
 
 
 def _near(name: object, known: typing.Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name)[:_LONGEST], list(known), n=1)
+    near = [] if name is None else nearest(str(name), known)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
