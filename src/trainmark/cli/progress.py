@@ -249,7 +249,7 @@ def _use(name: str, bars: Sparkline, percent: float | None, highest: float) -> s
 def _summary(record: Record, turn: str) -> str:
     name = side_of(record)
     spread = record.group.spread
-    apart = "" if spread is None or spread.all_reduce else ", nothing averaged"
+    apart = "" if spread is None or spread.all_reduce else ", without averaging"
     layout = f" {spread.data}×{spread.pipeline}{apart}" if spread else ""
     which = f"{name}{layout}, {turn}"
     if record.outcome.status != "ok":
