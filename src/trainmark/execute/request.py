@@ -254,7 +254,9 @@ def locate_all(
             if request.workloads or request.specification or request.dataset or request.published:
                 raise
             located[workload.dataset] = find(STAND_IN)
-            return located, [f"{workload.dataset} is not at hand: {STAND_IN}, drawn by code, stand in for it"]
+            name = workload.dataset
+            remedy = f"to have it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            return located, [f"{name} is not at hand: {STAND_IN}, drawn by code, stand in for it ({remedy})"]
     return located, []
 
 
