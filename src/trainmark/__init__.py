@@ -15,3 +15,7 @@ def __getattr__(name):  # type: ignore[no-untyped-def]
     if name not in __all__:
         raise AttributeError(f"module 'trainmark' has no attribute {name!r}")
     return getattr(importlib.import_module("trainmark.api"), name)
+
+
+def __dir__():  # type: ignore[no-untyped-def]
+    return sorted({*globals(), *__all__})

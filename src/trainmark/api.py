@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+from trainmark import units
 from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.groups import Dimension
@@ -49,7 +50,7 @@ class Records(Sequence[Record]):
         return iter(self.records)
 
     def __repr__(self) -> str:
-        return f"<{len(self)} trainmark records>"
+        return f"<{units.many(len(self), 'trainmark record')}>"
 
     def _repr_html_(self) -> str:
         return to_html([runs_table(self.records)])

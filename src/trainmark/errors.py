@@ -32,6 +32,7 @@ Each says what was expected, what was found, and what to do. Only ``trainmark.cl
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 _LONGEST = 100
@@ -74,7 +75,7 @@ class UnknownName(UsageError):
 
     def __init__(self, kind: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
         known = sorted(known)
-        near = _nearest(name, known)
+        near = nearest(name, known)
         fix = f"Did you mean {' or '.join(near)}?" if near else otherwise
         super().__init__(
             f"unknown {kind} {name[:_LONGEST]!r}",
@@ -84,13 +85,26 @@ class UnknownName(UsageError):
         self.near = tuple(near)
 
 
-def _nearest(name: str, known: list[str]) -> list[str]:
-    """The known names that are about as near as the nearest one, if that is near at all."""
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that are about as near as the nearest one, if that is near at all; three at most."""
     name = name[:_LONGEST]  # it takes the square of the time
-    likeness = {each: difflib.SequenceMatcher(None, name, each).ratio() for each in known}
+    likeness = {each: _likeness(name, each) for each in known}
     best = max(likeness.values(), default=0.0)
-    near = sorted((each for each in known if likeness[each] >= max(0.5, best - 0.1)), key=lambda each: -likeness[each])
+    near = sorted((each for each in likeness if likeness[each] >= max(0.5, best - 0.1)), key=lambda k: -likeness[k])
     return near[:3]
+
+
+def _likeness(name: str, known: str) -> float:
+    """0 to 1: letters that are alike in order; nearly 1 for what people shorten a name to."""
+    within, _, short = name.rpartition(".")
+    parent, _, whole = known.rpartition(".")
+    if within in ("", parent):  # ``lr`` and ``optimizer.lr`` of ``optimizer.learning_rate``
+        initials = "".join(word[:1] for word in re.split(r"[-_:]", whole))
+        if len(short) > 1 and (short == initials or whole.startswith(short)):
+            return 0.99
+        if len(short) > 2 and short in whole:
+            return 0.95
+    return difflib.SequenceMatcher(None, name, known).ratio()
 
 
 class NotInstalled(UsageError):

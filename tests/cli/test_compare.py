@@ -20,6 +20,14 @@ def folder(tmp_path: Path) -> Path:
     return write_all(tmp_path / "out", rounds([2.0, 2.1, 1.9]) + rounds([1.0, 1.05, 0.95], device="cuda:0"))
 
 
+def test_workloads_are_no_sides_and_it_is_said_why(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", str(folder), "--by", "workload"]) == 2
+    assert "other workloads do other work, so neither is the faster one" in capsys.readouterr().err
+    assert run(["compare", str(folder), "--by", "wordload"]) == 2
+    assert "other work" not in capsys.readouterr().err
+    assert run(["compare", str(folder), "--by", "device"]) == 0
+
+
 def test_the_table_is_the_default(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", str(folder)]) == 0
     out, err = capsys.readouterr()

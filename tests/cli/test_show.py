@@ -77,3 +77,25 @@ def test_a_file_that_is_not_a_record(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", "--help"]) == 0
     assert "trainmark show mnist-cnn" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        pytest.param("units = 10", "units = 9", "too narrow at its end", id="outputs"),
+        pytest.param("[28, 28, 1]", "[32, 32, 3]", "does not fit the dataset", id="shape"),
+        pytest.param('dataset = "mnist"', 'dataset = "mnits"', "unknown dataset 'mnits'", id="dataset"),
+    ],
+)
+def test_what_could_not_be_run_is_not_shown_either(
+    old: str, new: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (Path(catalog.__file__).parent / "mnist-mlp128.toml").read_text("utf-8")
+    file = tmp_path / "mine.toml"
+    file.write_text(text.replace(old, new))
+    said = []
+    for verb in ("show", "run"):
+        assert run([verb, str(file)]) == 2
+        said.append(capsys.readouterr().err)
+    assert words in said[0]
+    assert said[0] == said[1]

@@ -227,6 +227,7 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
         (["--nnodes", "2"], "2 machines need a place to meet"),
         (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
+        (["--backend", "numpy"], "numpy does not spread a training over several devices: expected torch or jax"),
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
         (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax spreads copies over the devices of one"),
         (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N beside it"),

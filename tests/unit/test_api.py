@@ -32,6 +32,14 @@ def test_a_name_that_it_has_not() -> None:
         trainmark.runs  # noqa: B018
 
 
+def test_what_it_has_is_listed_for_those_who_look() -> None:
+    assert {"run", "load_records", "compare", "__version__"} <= set(dir(trainmark))
+
+
+def test_one_record_is_one_record(tmp_path: Path) -> None:
+    assert repr(trainmark.load_records(write_all(tmp_path, [a_record()]))) == "<1 trainmark record>"
+
+
 def test_records_are_a_sequence(tmp_path: Path) -> None:
     records = trainmark.load_records(write_all(tmp_path, full_records(2)))
     assert len(records) == 4

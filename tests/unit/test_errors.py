@@ -33,6 +33,27 @@ def test_unknown_name_lists_what_is_known_and_suggests_the_nearest() -> None:
     assert isinstance(error, UsageError)
 
 
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("lr", "learning_rate"),  # its initials
+        ("wd", "weight_decay"),
+        ("optimizer.lr", "optimizer.learning_rate"),
+        ("batch", "batch_size"),  # its beginning
+        ("decay", "weight_decay"),  # a part of it
+        ("momentun", "momentum"),
+    ],
+)
+def test_what_people_shorten_a_name_to_is_near(name: str, near: str) -> None:
+    known = ["learning_rate", "weight_decay", "batch_size", "momentum", "hidden", "optimizer.learning_rate"]
+    assert UnknownName("key", name, known).near[0] == near
+
+
+@pytest.mark.parametrize("name", ["l", "x", "ra", "toaster"])
+def test_a_letter_or_two_from_within_are_not(name: str) -> None:
+    assert UnknownName("key", name, ["learning_rate", "weight_decay"]).near == ()
+
+
 def test_unknown_name_suggests_nothing_when_nothing_is_near() -> None:
     assert UnknownName("device", "toaster", ["cpu", "mps"]).fix == ""
     assert str(UnknownName("variant", "x", [])) == "unknown variant 'x'"

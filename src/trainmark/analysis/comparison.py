@@ -134,6 +134,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         reference=reference,
         epochs=max((len(record.epochs) for record in side.group.records), default=0),
         steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in side.group.records), default=0),
+        by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
         epoch_seconds=_spread(side.known(_epoch_seconds)),
         process_seconds=_spread(side.known(_process_seconds)),
         samples_per_second=pace,

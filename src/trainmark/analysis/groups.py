@@ -134,7 +134,7 @@ def _layout(record: Record) -> str | None:
         return None
     pieces = f", {spread.microbatches} microbatches" if spread.microbatches > 1 else ""
     machines = f", {spread.nodes} machines" if spread.nodes > 1 else ""
-    apart = "" if spread.all_reduce else ", nothing averaged"
+    apart = "" if spread.all_reduce else ", without averaging"
     return f"{spread.data}×{spread.pipeline}{pieces}{machines}{apart}"
 
 

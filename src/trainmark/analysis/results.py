@@ -78,6 +78,7 @@ class GroupResult:
         reference: position of the group it is compared with, its own for a reference, None without one.
         epochs: how many a run had, the longest.
         steps: how many it had in all.
+        by_steps: whether steps were asked for, not epochs.
         process_seconds: of a whole command, from start to end; unknown of trainings of ours.
         efficiency: against the device's measured limit; None where none is known.
         reached: None where the runs had no target.
@@ -89,6 +90,7 @@ class GroupResult:
     reference: int | None
     epochs: int
     steps: int
+    by_steps: bool
     epoch_seconds: Spread
     process_seconds: Spread
     samples_per_second: float | None

@@ -24,6 +24,8 @@ MOST_DEVICES = 4096
 PAYS_FROM = 0.5
 """The efficiency below which more than half of the devices' time is waiting."""
 BYTES_PER_WEIGHT = 4
+ROUGH_FROM = 0.25
+"""Of a sum that was measured: where the fit misses one by more, so may the prediction."""
 _FEWEST_SIZES = 3
 
 Hops = Literal["ring", "tree"]
@@ -51,6 +53,11 @@ class Link:
     def bytes_per_second(self) -> float:
         """The bandwidth."""
         return 1 / self.beta_seconds_per_byte
+
+    @property
+    def is_rough(self) -> bool:
+        """Whether the line does not go through what was measured."""
+        return self.largest_error is not None and self.largest_error > ROUGH_FROM
 
     def all_reduce_seconds(self, size: float, ranks: int, messages: int = 1) -> float:
         """Of the sum of ``size`` bytes over ``ranks`` devices, in so many messages; nothing for one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -44,11 +44,25 @@ def _above_zero(context: click.Context, param: click.Parameter, number: float | 
     return _from_zero(context, param, number)
 
 
+class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argument for it
+    """A choice that says why workloads are none of it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value == "workload":
+            raise click.BadParameter(
+                "other workloads do other work, so neither is the faster one; sides of the same workload are compared "
+                f"by {', '.join(map(str, self.choices))}",
+                ctx,
+                param,
+            )
+        return super().convert(value, param, ctx)
+
+
 @click.command("compare", epilog=EPILOG)
 @click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--by",
-    type=click.Choice(["device", "backend", "style", "machine", "python"]),
+    type=_Along(["device", "backend", "style", "machine", "python"]),
     help="Compare along this alone, all else being equal.",
 )
 @baseline_option

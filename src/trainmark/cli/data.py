@@ -47,19 +47,20 @@ def command(
 ) -> None:
     """List, fetch, verify or show datasets.
 
-    `fetch` brings a dataset into the cache, or draws it, unless it is at hand already; `verify` reads every byte of
-    what is at hand and asks no mirror; `show` draws one example.
+    `list` says what is at hand and where, by the names of files, and asks no mirror; `fetch` brings a dataset into the
+    cache, or draws it, unless it is at hand already; `verify` reads every byte of what is at hand and asks no mirror;
+    `show` draws one example.
     """
     if action == "show":
         _show(names, split, index, data_dir, as_json=as_json)
         return
-    rows = datasets() if action == "list" else _located(names, data_dir, download=action == "fetch")
+    rows = _listed(names, data_dir) if action == "list" else _located(names, data_dir, download=action == "fetch")
     if as_json:
         print_json(rows)
         return
     screen = console()
     for row in rows:
-        screen.print(_sentence(row), soft_wrap=True, markup=False)
+        screen.print(_listing(row) if action == "list" else _sentence(row), soft_wrap=True, markup=False)
 
 
 def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool) -> None:
@@ -86,6 +87,27 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
     screen = console()
     draw_image(screen, image)
     screen.print(f"{row['name']}, {split} example {index:,}: {name}", markup=False)
+
+
+def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any]]:
+    from trainmark.data.at_hand import glimpse
+    from trainmark.data.catalog import CATALOG, find
+
+    wanted = [find(name).name for name in names] or list(CATALOG)
+    rows = []
+    for row in datasets():
+        if row["name"] in wanted:
+            found = glimpse(row["name"], named=data_dir, environment=environment_dir(), cache=cache_dir())
+            rows.append(
+                {
+                    **row,
+                    "directory": None if found.directory is None else str(found.directory),
+                    "source": found.source,
+                    "complete": found.complete,
+                    "problem": found.problem or None,
+                }
+            )
+    return rows
 
 
 def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:
@@ -118,9 +140,25 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
     return rows
 
 
+def _size(row: dict[str, Any]) -> str:
+    return f"{row['train_examples']:,} training and {row['test_examples']:,} test examples"
+
+
+def _listing(row: dict[str, Any]) -> str:
+    from trainmark.data.catalog import CATALOG
+
+    what = f"{row['name']}: {row['title']} ({_size(row)})"
+    if row["problem"] is not None:
+        return f"{what}; it can't be used: {row['problem']}"
+    if row["directory"] is not None:
+        part = "" if row["complete"] else ", but only a part of it"
+        return f"{what}; at hand{part}, in {row['directory']} ({_SOURCES[row['source']]})"
+    if CATALOG[row["name"]].drawn:
+        return f"{what}; drawn by code when it is needed"
+    return f"{what}; not at hand: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {row['name']}"
+
+
 def _sentence(row: dict[str, Any]) -> str:
-    size = f"{row['train_examples']:,} training and {row['test_examples']:,} test examples"
-    if "directory" not in row:
-        return f"{row['name']}: {row['title']} ({size})"
+    size = _size(row)
     part = "" if row["complete"] else ", but only a part of it"
     return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli.options import python_option, read_interpreters
 from trainmark.cli.output import console, json_option, print_json
+
+if TYPE_CHECKING:
+    from trainmark.execute.probe import Interpreter, Seen
 
 SUBJECTS = ("workloads", "backends", "devices", "datasets")
 
@@ -15,18 +19,25 @@ Examples:
   trainmark list
   trainmark list devices
   trainmark list backends --json
+  trainmark list backends --python old=/opt/old/bin/python
 """
 
 
 @click.command("list", epilog=EPILOG)
 @click.argument("subject", type=click.Choice(SUBJECTS), required=False)
+@python_option
 @json_option
-def command(subject: str | None, as_json: bool) -> None:
+def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> None:
     """List workloads, backends, devices or datasets; without a subject, all of them.
 
-    Devices are asked of each installed backend in a process of its own.
+    Devices are asked of each installed backend in a process of its own; with --python also of the backends there, which
+    are then called NAME@LABEL.
     """
+    interpreters = read_interpreters(pythons)
     rows = {name: _ROWS[name]() for name in ([subject] if subject else SUBJECTS)}
+    if not rows.keys().isdisjoint(("backends", "devices")):
+        for interpreter in interpreters:
+            _there(rows, interpreter)
     if as_json:
         print_json(rows[subject] if subject else rows)
         return
@@ -82,25 +93,47 @@ def devices() -> list[dict[str, Any]]:
     from trainmark.backends import registry
     from trainmark.execute.probe import THIS, probe
 
-    rows: list[dict[str, Any]] = []
-    for entry in registry.entries().values():
-        if entry.hidden or not entry.installed:
-            continue
-        seen = probe(THIS, entry.name)
-        for device in seen.devices:
-            rows.append(
-                {
-                    "backend": entry.name,
-                    "device": device.id,
-                    "name": device.name,
-                    "memory_bytes": device.memory_bytes,
-                    "styles": list(seen.can.styles) if seen.can else [],
-                    "precisions": list(device.precisions),
-                }
+    installed = [entry.name for entry in registry.entries().values() if entry.installed and not entry.hidden]
+    return [row for name in installed for row in _device_rows(name, probe(THIS, name))]
+
+
+def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
+        {
+            "backend": name,
+            "device": device.id,
+            "name": device.name,
+            "memory_bytes": device.memory_bytes,
+            "styles": list(seen.can.styles) if seen.can else [],
+            "precisions": list(device.precisions),
+        }
+        for device in seen.devices
+    ]
+    return rows + ([{"backend": name, "device": None, "name": seen.problem}] if seen.problem else [])
+
+
+def _elsewhere(interpreter: Interpreter) -> list[Seen]:
+    """What the backends say in another interpreter: those that work there, or all of them where none does."""
+    from trainmark.backends import registry
+    from trainmark.execute.probe import probe
+
+    every = [probe(interpreter, entry.name) for entry in registry.entries().values() if not entry.hidden]
+    return [seen for seen in every if not seen.problem] or every
+
+
+def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
+    """Add what is in another interpreter to the rows that are asked for."""
+    from trainmark.backends import registry
+
+    for seen in _elsewhere(interpreter):
+        name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
+        if "backends" in rows:
+            install = registry.find(seen.backend).install
+            rows["backends"].append(
+                {"name": name, "installed": seen.can is not None, "version": version, "install": install}
             )
-        if seen.problem:
-            rows.append({"backend": entry.name, "device": None, "name": seen.problem})
-    return rows
+        if "devices" in rows:
+            rows["devices"] += _device_rows(name, seen)
 
 
 def datasets() -> list[dict[str, Any]]:

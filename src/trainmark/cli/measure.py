@@ -160,7 +160,7 @@ def _plan(measured: Command, tasks: list[Task], resumed: int) -> str:
     """What is going to happen, in a sentence or two."""
     from trainmark.units import many
 
-    sides = list(dict.fromkeys(task.run.side.title for task in tasks))
+    sides = list(dict.fromkeys(task.run.side.title if task.run.side.values else "as it is" for task in tasks))
     rounds = 1 + max(task.round for task in tasks)
     text = f"{many(len(tasks), 'run')}: {measured.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
     if resumed:

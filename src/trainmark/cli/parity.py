@@ -76,7 +76,11 @@ def command(**options: Any) -> int:
     with store.locked():
         screen.print(_announcement(plan), soft_wrap=True, markup=False, highlight=False)
         with RunProgress(screen, plan.tasks) as progress:
-            found = parity.measure(plan, store, progress)
+            try:
+                found = parity.measure(plan, store, progress)
+            except KeyboardInterrupt:
+                progress.interrupted(store.folder, resumes=False)
+                raise
     _show(found, as_json=options["as_json"])
     screen.print(f"Records: {store.folder}", soft_wrap=True, markup=False, highlight=False)
     return OK if found.passed else FAILED

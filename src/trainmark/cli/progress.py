@@ -14,8 +14,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
 from trainmark import units
+from trainmark.cli.plain_lines import PlainLines
 from trainmark.cli.sparkline import Sparkline
+from trainmark.cli.time_left import Pace, TimeLeft
 from trainmark.measure.sampler import tree_percent
+from trainmark.report.labels import side_of
+from trainmark.report.length import asked_steps, length
 
 if TYPE_CHECKING:
     from trainmark.execute.scheduler import Job, Planned
@@ -41,12 +45,16 @@ class DataProgress:
             disable=not screen.is_terminal,
         )
         self._tasks: dict[str, int] = {}
+        self._doing = ""
+        self._lines = PlainLines(screen, lambda: self._doing)
 
     def __enter__(self) -> DataProgress:
         self._progress.start()
+        self._lines.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._lines.__exit__(kind, error, trace)
         self._progress.stop()
 
     def __call__(self, done: int, total: int | None, name: str) -> None:
@@ -55,39 +63,19 @@ class DataProgress:
             self._tasks[name] = self._progress.add_task(escape(name), total=total, done="")
         text = f"{units.bytes_(done)} of {units.bytes_(total)}" if total else units.bytes_(done)
         self._progress.update(self._tasks[name], completed=done, total=total, done=text)  # type: ignore[arg-type]
+        self._doing = f"{name}: {text}"
 
     def asking(self, backend: str) -> None:
         """A backend is asked what it can do."""
-        self._progress.add_task(escape(f"asking {backend} for its devices"), total=None, done="")
+        self._begin(f"asking {backend} for its devices")
 
     def measuring(self, what: str) -> None:
         """The limits of a device are measured."""
-        self._progress.add_task(escape(f"measuring how fast {what} can be"), total=None, done="")
+        self._begin(f"measuring how fast {what} can be")
 
-
-class TimeLeft:
-    """Seconds until the last task is done, from how long the same side took before."""
-
-    def __init__(self, tasks: Sequence[Job]) -> None:
-        self._left = [task.kind for task in tasks]
-        self._took: dict[object, float] = {}
-
-    def task_done(self, seconds: float) -> None:
-        """The first of the tasks left has taken so long."""
-        self._took[self._left.pop(0)] = seconds
-
-    def estimate(self, elapsed: float, share: float) -> float | None:
-        """Seconds left when the running task has ``elapsed`` and done ``share`` of its steps; None when unknown."""
-        if not self._left:
-            return 0.0
-        known = self._took.get(self._left[0])
-        if known is None and share > 0.15:  # earlier it would tell of the start-up alone
-            known = elapsed / share
-        if known is None:
-            return None
-        typical = max(self._took.values(), default=known)
-        rest = sum(self._took.get(kind, known if kind == self._left[0] else typical) for kind in self._left[1:])
-        return max(known - elapsed, 0.0) + rest
+    def _begin(self, what: str) -> None:
+        self._progress.add_task(escape(what), total=None, done="")
+        self._doing = what
 
 
 class RunProgress:
@@ -99,6 +87,8 @@ class RunProgress:
         self._left = TimeLeft(tasks)
         self._pace = Pace()
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
+        self._ready: float | None = None
+        self._description, self._done, self._seconds_left = "", 0, ""
         self._use = Use()
         # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
@@ -112,6 +102,7 @@ class RunProgress:
             disable=not screen.is_terminal,
         )
         self._bar = self._progress.add_task("", total=None, number="", facts="", left="", visible=False)
+        self._lines = PlainLines(screen, self._words)
 
     def __enter__(self) -> RunProgress:
         self._progress.start()
@@ -125,7 +116,7 @@ class RunProgress:
         self._started = time.monotonic()
         self._use = Use()
         self._runs_of_task = len(task.runs)
-        self._steps = 0
+        self._steps, self._done, self._ready, self._seconds_left = 0, 0, None, ""
         self._facts = "starting, reading the data"
 
     def run_started(self, run: Planned, replayed: bool) -> None:
@@ -133,7 +124,8 @@ class RunProgress:
         self._number += 1
         self._turn = run.turn
         again = " (replayed)" if replayed else ""
-        description = escape(f"{run.title}, {run.turn}{again}")
+        self._description = f"{run.title}, {run.turn}{again}"
+        description = escape(self._description)
         if self._log:
             self._screen.print(f"{description}:")
         self._progress.update(
@@ -146,6 +138,7 @@ class RunProgress:
     def heard(self, message: Message) -> None:
         """News of an epoch."""
         if message["event"] == "ready":
+            self._ready = self._ready or time.monotonic()
             self._steps = message["steps"] * self._runs_of_task
             self._epochs = message["epochs"]
             self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
@@ -172,7 +165,10 @@ class RunProgress:
 
     def counted(self, steps: int) -> None:
         """Where the process is, read from outside."""
-        left = self._left.estimate(time.monotonic() - self._started, steps / self._steps if self._steps else 0.0)
+        now = time.monotonic()
+        share = steps / self._steps if self._steps else 0.0
+        left = self._left.estimate(now - self._started, share, now - (self._ready or now))
+        self._done, self._seconds_left = steps, "" if left is None else f"~{units.seconds(_whole(left))} left"
         rate = self._pace.rate(steps)
         facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use.drawn())
         self._progress.update(
@@ -180,8 +176,15 @@ class RunProgress:
             total=self._steps or None,
             completed=steps,
             facts=" · ".join(fact for fact in facts if fact),
-            left="" if left is None else f"~{units.seconds(float(max(round(left), 1)))} left",
+            left=self._seconds_left,
         )
+        self._lines.look()
+
+    def _words(self) -> str:
+        """The same, for a line that does not move."""
+        steps = f"step {min(self._done, self._steps):,} of {self._steps:,}" if self._steps else ""
+        how = ", ".join(filter(None, (f"run {self._number}/{self._runs}", steps, self._facts, self._seconds_left)))
+        return f"{self._description}: {how}"
 
     def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside."""
@@ -192,19 +195,24 @@ class RunProgress:
         self._finished += record.outcome.status == "ok"
         mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
         self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
+        self._lines.another_said()
 
     def task_ended(self, task: Job) -> None:  # noqa: ARG002
         """How long it took tells how long its like will."""
         self._left.task_done(time.monotonic() - self._started)
 
-    def interrupted(self, folder: Path) -> None:
-        """What Ctrl-C leaves."""
-        finished = f"What is finished is in {folder} (trainmark compare {folder})"
+    def interrupted(self, folder: Path, *, resumes: bool = True) -> None:
+        """What Ctrl-C leaves; ``resumes`` tells whether the command has a --resume."""
+        finished = f"What is finished is in {folder} (trainmark compare {folder})" if resumes else f"Records: {folder}"
+        again = "the same command with --resume goes on" if resumes else "the same command begins again"
         self._screen.print(
-            f"{finished if self._finished else 'No run was finished'}; the same command with --resume goes on.",
-            soft_wrap=True,
-            markup=False,
+            f"{finished if self._finished else 'No run was finished'}; {again}.", soft_wrap=True, markup=False
         )
+
+
+def _whole(seconds: float) -> float:
+    """An estimate has no parts of a second."""
+    return float(max(round(seconds), 1))
 
 
 class Use:
@@ -238,24 +246,10 @@ def _use(name: str, bars: Sparkline, percent: float | None, highest: float) -> s
     return f"{name} {bars.drawn(highest)} {percent:.0f} %"
 
 
-class Pace:
-    """Samples a second, from steps counted between looks."""
-
-    def __init__(self) -> None:
-        self.samples_a_step = 0.0  # unknown until the first epoch tells
-        self._looks: list[tuple[float, int]] = []
-
-    def rate(self, steps: int) -> float | None:
-        """Samples a second over the last looks; None until it is known."""
-        self._looks = [*self._looks[-10:], (time.monotonic(), steps)]
-        (start, first), (end, last) = self._looks[0], self._looks[-1]
-        return self.samples_a_step * (last - first) / (end - start) if end > start and last > first else None
-
-
 def _summary(record: Record, turn: str) -> str:
-    name = f"{record.workload.name} {record.backend.name} {record.backend.style} {record.device.id}"
+    name = side_of(record)
     spread = record.group.spread
-    apart = "" if spread is None or spread.all_reduce else ", nothing averaged"
+    apart = "" if spread is None or spread.all_reduce else ", without averaging"
     layout = f" {spread.data}×{spread.pipeline}{apart}" if spread else ""
     which = f"{name}{layout}, {turn}"
     if record.outcome.status != "ok":
@@ -267,8 +261,8 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
-        length = units.many(len(record.epochs), "epoch") + (f", {units.many(steps, 'step')}" if steps else "")
-        facts.append(f"{length} in {units.seconds(record.final.training_seconds)}")
+        came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)
+        facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
     if record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:
@@ -289,16 +283,28 @@ class StudyProgress:
             transient=True,
             disable=not screen.is_terminal,
         )
+        self._doing, self._share, self._started = "", 0.0, time.monotonic()
+        self._lines = PlainLines(screen, self._words)
 
     def __enter__(self) -> StudyProgress:
         self._screen.print(f"{self._title}.", soft_wrap=True, markup=False, highlight=False)
+        self._started = time.monotonic()
         self._progress.start()
         self._bar = self._progress.add_task("", total=1.0)
+        self._lines.__enter__()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._lines.__exit__(kind, error, trace)
         self._progress.stop()
 
     def tell(self, what: str, share: float) -> None:
         """What is being done, and how much of all is done."""
+        self._doing, self._share = what, share
         self._progress.update(self._bar, description=escape(what), completed=share)
+
+    def _words(self) -> str:
+        if not 0.05 < self._share < 1:  # too early to tell what is left
+            return self._doing
+        left = (time.monotonic() - self._started) * (1 - self._share) / self._share
+        return f"{self._doing}, {units.percent(self._share, 0)} done, ~{units.seconds(_whole(left))} left"

@@ -224,6 +224,8 @@ def _plan(tasks: list[Task], resumed: int) -> str:
     runs = sum(len(task.runs) - len(task.done) for task in tasks)
     rounds = max(task.runs[-1].round for task in tasks) + 1
     text = f"{many(runs, 'run')}: {', '.join(workloads)} on {', '.join(sides)}, {many(rounds, 'round')}."
+    if len(workloads) > 1:
+        text += " Sides of one workload are compared with each other, never one workload with another."
     if resumed:
         text += f" {many(resumed, 'run')} of this plan had a record already."
     return f"{text} Ctrl-C keeps what is finished, --resume goes on."

@@ -158,7 +158,11 @@ def command(**options: Any) -> int:
             cloud = read_cloud(options["cloud"], tell)
             earlier = made_before(store) if options["resume"] else []
             with RunProgress(screen, plan.tasks) as progress:
-                records = scale.measure(plan, store, progress, earlier, cloud=cloud)
+                try:
+                    records = scale.measure(plan, store, progress, earlier, cloud=cloud)
+                except KeyboardInterrupt:
+                    progress.interrupted(store.folder)
+                    raise
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:

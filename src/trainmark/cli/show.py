@@ -44,6 +44,7 @@ def _show_record(path: Path, as_json: bool) -> None:
 
 
 def _show_workload(name: str, as_json: bool) -> None:
+    from trainmark.data.fit import require_fit
     from trainmark.errors import UnknownName, UsageError
     from trainmark.report.layer_table import layer_data, layer_table
     from trainmark.report.terminal import draw
@@ -59,6 +60,7 @@ def _show_workload(name: str, as_json: bool) -> None:
                 fix=f"Give one of its files, or run: trainmark compare {name}",
             ) from error
         raise
+    require_fit(workload)
     if as_json:
         print_json(layer_data(workload))
     else:

@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn
 
 from trainmark import units
+from trainmark.cli.plain_lines import PlainLines
 from trainmark.execute.plan import Run
 from trainmark.record.record import Record
 from trainmark.workload.grid import title
@@ -38,6 +39,8 @@ class TrialProgress:
             disable=not screen.is_terminal,
         )
         self._bar = self._progress.add_task("", total=trials, left="")
+        self._doing = ""
+        self._lines = PlainLines(screen, lambda: self._doing)
 
     def __enter__(self) -> TrialProgress:
         self._started = time.monotonic()
@@ -55,6 +58,7 @@ class TrialProgress:
         self._failed += not ok
         mark = "[green]✓[/green]" if ok else "[red]✗[/red]"
         self._screen.print(f"{mark} {escape(_summary(record))}", soft_wrap=True, highlight=False)
+        self._lines.another_said()
 
     def lost(self, run: Run, reason: str) -> None:
         """A trial's worker died; it will be tried again."""
@@ -65,12 +69,15 @@ class TrialProgress:
         failed = f", {self._failed} failed" if self._failed else ""
         done = f"{self._before + self._ended}/{self._before + self._trials} trials{failed}, {running} running"
         left = self._left(running + waiting)
+        words = "" if left is None or left <= 0 else f"~{units.seconds(float(max(round(left), 1)))} left"
         self._progress.update(
             self._bar,
             completed=self._ended,
             description=done,
-            left="" if left is None else f"~{units.seconds(float(max(round(left), 1)))} left",
+            left=words,
         )
+        self._doing = f"{done}, {words}" if words else done
+        self._lines.look()
 
     def interrupted(self, folder: Path) -> None:
         """What Ctrl-C leaves."""

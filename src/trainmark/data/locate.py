@@ -6,6 +6,7 @@ whoever named it must not get other data without a word. When it holds nothing o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -81,6 +82,31 @@ def locate(
     """
     known = catalog.find(name, known_datasets)
     tried: list[str] = []
+    for source, holding in places_of(known, named, environment):
+        if holding is not None:
+            return _located(known, holding, source)
+        tried.append(f"{named if source == 'named' else environment}: no {known.name} in it")
+
+    directory = cache / known.layouts[0]
+    try:
+        return _in_cache(known, directory) or _fill(known, directory, download, progress, patience, tried)
+    except OSError as error:
+        raise DataUnavailable(
+            f"{name} is not at hand, and the cache {cache} can't be used",
+            found=str(error),
+            fix=f"Make the cache writable, or name a folder that holds {name} with --data-dir.",
+        ) from error
+
+
+def places_of(
+    known: KnownDataset, named: Path | None, environment: Path | None
+) -> Iterator[tuple[Source, Holding | None]]:
+    """What the folders hold that somebody named, the first that is to be tried first.
+
+    Raises:
+        UsageError: one of them does not exist, or can't be read.
+        DamagedData: it holds too few files.
+    """
     places: tuple[tuple[Source, Path | None], ...] = (("named", named), ("environment", environment))
     for source, place in places:
         if place is None:
@@ -97,19 +123,7 @@ def locate(
             raise UsageError(
                 f"the data folder {place} of {_NAMED_BY[source]} can't be read", found=str(error)
             ) from error
-        if holding is not None:
-            return _located(known, holding, source)
-        tried.append(f"{place}: no {known.name} in it")
-
-    directory = cache / known.layouts[0]
-    try:
-        return _in_cache(known, directory) or _fill(known, directory, download, progress, patience, tried)
-    except OSError as error:
-        raise DataUnavailable(
-            f"{name} is not at hand, and the cache {cache} can't be used",
-            found=str(error),
-            fix=f"Make the cache writable, or name a folder that holds {name} with --data-dir.",
-        ) from error
+        yield source, holding
 
 
 def _fill(
@@ -172,6 +186,7 @@ def _unavailable(known: KnownDataset, tried: list[str]) -> DataUnavailable:
         f"{known.name} is nowhere to be had",
         expected="it in a named folder, the cache or a mirror",
         found=f"nothing sound in {len(tried)} places",
-        fix=f"Put {', '.join(file.name for file in known.files)} into a folder DIR and add --data-dir DIR{instead}.\n"
+        fix=f"Put {', '.join(file.name for file in known.files)} into a folder DIR and "
+        f"add --data-dir DIR or set TRAINMARK_DATA=DIR{instead}.\n"
         "Tried in vain:" + "".join(f"\n  {place}" for place in tried),
     )

@@ -75,6 +75,7 @@ def converse(
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as stack:
         stack.callback(ours.close)
+        stack.callback(theirs.close)  # where nobody can be started
         scratch = stack.enter_context(scratch_folder())
         shared = shared_page()
         stack.callback(os.close, shared)

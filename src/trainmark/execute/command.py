@@ -110,7 +110,7 @@ class Run:
     @property
     def title(self) -> str:
         """What is run, for people."""
-        return f"{self.of.name} {self.side.title}"
+        return f"{self.of.name} {self.side.title}" if self.side.values else self.of.name
 
     @property
     def turn(self) -> str:

@@ -81,7 +81,7 @@ class Spreading:
     @property
     def title(self) -> str:
         """For people."""
-        apart = "" if self.layout.reduces else ", nothing averaged"
+        apart = "" if self.layout.reduces else ", without averaging"
         return f"{self.layout.title}{apart}"
 
     @property
@@ -163,7 +163,7 @@ class Run:
     def turn(self) -> str:
         """Which of its side's runs this is, for people."""
         if self.nudge is not None:
-            return f"nudge {self.nudge}"
+            return f"nudged weights {self.nudge}"
         if self.settings.kind == "parity":
             return "as it is"
         if self.trial is not None:

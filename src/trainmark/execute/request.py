@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmark.backends.base import PRECISIONS, Precision
-from trainmark.data import catalog as datasets
-from trainmark.data.dataset import CLASSES
+from trainmark.data.fit import require_fit
 from trainmark.data.locate import Located, locate
 from trainmark.data.progress import Progress, silent
-from trainmark.errors import DataUnavailable, SpecError, UnknownName, UsageError
+from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute import choose, plan
 from trainmark.execute.plan import Course, Settings, Side, Task
 from trainmark.execute.probe import Interpreter, Seen, probe
@@ -202,19 +201,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     """The workload as the options change it."""
     if request.dataset:
         workload = dataclasses.replace(workload, dataset=request.dataset)
-    shape = datasets.find(workload.dataset).image_shape
-    if shape != workload.input.shape:
-        raise SpecError(
-            f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}",
-            expected=f"images of {' × '.join(map(str, shape))} in input.shape",
-            found=" × ".join(map(str, workload.input.shape)),
-        )
-    if (classes := lay_out(workload).classes) < CLASSES:
-        raise SpecError(
-            f"the network of {workload.name!r} is too narrow at its end",
-            expected=f"one value for each of the {CLASSES} classes of {workload.dataset}",
-            found=str(classes),
-        )
+    require_fit(workload)
     if request.published and workload.published is None:
         raise UsageError(f"nothing was published about {workload.name!r}", fix="Run it without --published.")
     changes: dict[str, object] = {}
@@ -267,7 +254,9 @@ def locate_all(
             if request.workloads or request.specification or request.dataset or request.published:
                 raise
             located[workload.dataset] = find(STAND_IN)
-            return located, [f"{workload.dataset} is not at hand: {STAND_IN}, drawn by code, stand in for it"]
+            name = workload.dataset
+            remedy = f"to have it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            return located, [f"{name} is not at hand: {STAND_IN}, drawn by code, stand in for it ({remedy})"]
     return located, []
 
 

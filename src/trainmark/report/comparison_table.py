@@ -10,6 +10,7 @@ from trainmark.analysis.results import Comparison, GroupResult, Spread
 from trainmark.record.caveats import Caveat
 from trainmark.report.conditions import split, threads, when_measured
 from trainmark.report.flat import flat_group
+from trainmark.report.length import length, which_epoch
 from trainmark.report.table import Cell, Column, Row, Table, Tone, span
 from trainmark.report.who import HARDWARE, Shown, same_side, who, who_by_machine
 
@@ -55,10 +56,8 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
 def title_of(groups: Sequence[GroupResult]) -> str:
     """Workload and length, as far as the longest run came."""
     longest = max(groups, key=lambda group: (group.steps, group.epochs))
-    length = [
-        units.many(number, noun) for number, noun in ((longest.epochs, "epoch"), (longest.steps, "step")) if number
-    ]
-    return f"{groups[0].key.workload} · {', '.join(length) or 'whole processes'}"
+    words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
+    return f"{groups[0].key.workload} · {words or 'whole processes'}"
 
 
 def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
@@ -186,7 +185,7 @@ def _points(difference: float | None) -> str:
 def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str, ...]:
     """What the columns mean, and what could not be compared."""
     groups = [comparison.groups[position] for position in positions]
-    which = "the only epoch" if any(Caveat.ONE_EPOCH in group.caveats for group in groups) else "a steady epoch"
+    which = which_epoch(groups)
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
     told = "the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
     if any(group.epoch_seconds.median is not None for group in groups):

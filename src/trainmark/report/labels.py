@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark.analysis.groups import Key
-from trainmark.record.record import NOT_TOLD, NOTHING_VARIED
+from trainmark.record.record import NOT_TOLD, NOTHING_VARIED, Record
 from trainmark.report.conditions import threads
 
 _LONGEST = 60
@@ -16,6 +16,13 @@ _ALWAYS: tuple[Callable[[Key], str], ...] = (
     lambda key: "" if key.device == NOT_TOLD else key.device,
     lambda key: key.layout or "",
 )
+
+
+def side_of(record: Record) -> str:
+    """What was trained or run, by whom and where, on one line; of a command what it was told."""
+    told = (record.backend.style, record.device.id)
+    words = [each for each in told if each not in (NOTHING_VARIED, NOT_TOLD)]
+    return " ".join([record.workload.name, *([] if record.process else [record.backend.name]), *words])
 
 
 def _device_name(key: Key) -> str:

@@ -12,6 +12,7 @@ from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
 from trainmark.report.conditions import when_measured
+from trainmark.report.labels import side_of
 from trainmark.report.table import Cell, Column, Row, Table
 from trainmark.workload.grid import title
 
@@ -23,10 +24,15 @@ def record_tables(record: Record) -> list[Table]:
     return [_epochs_table(record), _final_table(record)]
 
 
+def _which(record: Record) -> str:
+    if record.process is not None:
+        return side_of(record)
+    return f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
+
+
 def _epochs_table(record: Record) -> Table:
     return Table(
-        title=f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}: "
-        f"{record.outcome.status}",
+        title=f"{_which(record)}: {record.outcome.status}",
         conditions=(*_outcome(record), *_conditions(record)),
         columns=(
             Column("epoch", "right"),
@@ -97,8 +103,8 @@ def _outcome(record: Record) -> Iterator[str]:
 
 def _conditions(record: Record) -> Iterator[str]:
     machine, device, dataset, backend = record.machine, record.device, record.dataset, record.backend
-    threads = "default threads" if record.threads is None else units.count(record.threads, "threads")
-    cores = units.count(machine.usable_cores, "usable cores") if machine.usable_cores else "cores not known"
+    threads = "default threads" if record.threads is None else units.many(record.threads, "thread")
+    cores = units.many(machine.usable_cores, "usable core") if machine.usable_cores else "cores not known"
     memory, device_memory = units.bytes_(machine.memory_bytes), units.bytes_(device.memory_bytes)
     yield f"record {record.id}, {record.created}"
     if record.process is not None:

@@ -116,6 +116,7 @@ def _model(prediction: Prediction) -> Table:
     error = (
         "" if link.largest_error is None else f"; the fit misses a sum by {units.percent(link.largest_error)} at most"
     )
+    error += ", so the prediction is rough" if link.is_rough else ""
     measured = ", ".join(f"{size}: {units.seconds(seconds)}" for size, seconds in sorted(step.measured.items()))
     return Table(
         title="What the prediction is made of",

@@ -8,12 +8,13 @@ dataclasses; so the few types a workload needs are read here, the same way on bo
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import types
 import typing
 from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from trainmark.errors import nearest
 
 T = TypeVar("T")
 _LONGEST = 100
@@ -150,16 +151,30 @@ def _decode_dataclass(into: type, data: object, path: Path) -> Any:
             raise Misfit(
                 (*path, key), f"one of {', '.join(sorted(fields))}{_near(key, fields)}", f"the key {_describe(key)}"
             )
-    arguments = {}
-    for name, (hint, field) in fields.items():
-        if name in data:
-            arguments[name] = _decode(hint, data[name], (*path, name))
-        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            raise Misfit(path, f"the key {name!r}", "no such key" if data else "an empty table")
+    missing = [name for name, (_, field) in fields.items() if name not in data and _required(field)]
+    if missing:
+        *others, last = map(repr, missing)
+        keys = f"the keys {', '.join(others)} and {last}" if others else f"the key {last}"
+        raise Misfit(path, keys, f"no such key{'s' * bool(others)}" if data else "an empty table")
+    arguments = {name: _decode_field(*fields[name], value, (*path, name)) for name, value in data.items()}
     try:
         return into(**arguments)
     except Misfit as misfit:
         raise Misfit(path + misfit.path, misfit.expected, misfit.found) from None
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _decode_field(hint: Any, field: dataclasses.Field[Any], data: object, path: Path) -> Any:
+    """As its type says; a list whose places have names is asked for by these."""
+    try:
+        return _decode(hint, data, path)
+    except Misfit as misfit:
+        if misfit.path != path or "places" not in field.metadata:
+            raise
+        raise Misfit(path, field.metadata["places"], misfit.found) from None
 
 
 @cache
@@ -173,7 +188,7 @@ def _tagged(choice: type) -> bool:
 
 
 def _near(name: object, known: typing.Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(name)[:_LONGEST], list(known), n=1)
+    near = [] if name is None else nearest(str(name), known)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

@@ -6,7 +6,7 @@ training where nothing is distorted); :func:`distort` adds the random one of the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ class Distortions:
 
     flip: bool
     brightness: float
-    contrast: tuple[float, float]
+    contrast: tuple[float, float] = field(metadata={"places": "[low, high]"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Input:
         distortions: applied in training only.
     """
 
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int] = field(metadata={"places": "[height, width, channels]"})
     divide_by: float = 255.0
     crop: int | None = None
     standardize: Standardize | None = None

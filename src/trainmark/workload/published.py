@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from trainmark.workload.decode import require
@@ -32,8 +32,8 @@ class PublishedValue:
     low: float | None = None
     high: float | None = None
     device: Literal["cpu", "gpu"] | None = None
-    epochs: tuple[int, int] | None = None
-    steps: tuple[int, int, int] | None = None
+    epochs: tuple[int, int] | None = field(default=None, metadata={"places": "[first, last]"})
+    steps: tuple[int, int, int] | None = field(default=None, metadata={"places": "[first, last, every]"})
     repeat: int | None = None
     needs_whole_dataset: bool = False
 

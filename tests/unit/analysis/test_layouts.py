@@ -127,7 +127,7 @@ def test_compare_keeps_layouts_apart_and_counts_their_failures() -> None:
     records += [of_layout(2), *(of_layout(2, round=round, status="failed") for round in (1, 2))]
     records += [of_layout(2, rank=0), of_layout(1, nudge=1), of_layout(2, apart=True)]
     found = {group.key.layout: (len(group.records), group.failed) for group in group_records(records)}
-    assert found == {"1×1": (3, 0), "2×1": (1, 2), "2×1, nothing averaged": (1, 0)}
+    assert found == {"1×1": (3, 0), "2×1": (1, 2), "2×1, without averaging": (1, 0)}
 
 
 def test_several_devices_have_no_share_of_one_ones_peak() -> None:

@@ -127,6 +127,13 @@ def test_a_prediction_says_what_it_is_made_of_and_where_it_stops() -> None:
     assert "128 |" not in shown.split("weak as many")[0].split("\n")[-1]
 
 
+@pytest.mark.parametrize(("error", "rough"), [(0.25, False), (0.6778, True), (None, False)])
+def test_a_prediction_whose_line_misses_what_was_measured_is_called_rough(error: float | None, rough: bool) -> None:
+    link = dataclasses.replace(PREDICTION.link, largest_error=error)
+    model, _ = prediction_tables(dataclasses.replace(PREDICTION, link=link), 128)
+    assert ("at most, so the prediction is rough" in text(model)) == rough
+
+
 def test_a_batch_of_everything_has_no_strong_curve() -> None:
     _, curves = prediction_tables(dataclasses.replace(PREDICTION, strong=None), 60_000)
     assert "strong: efficiency" not in text(curves)

@@ -108,7 +108,7 @@ def test_what_can_be_run_is_not_refused(question: Question) -> None:
 def test_rounds_take_every_layout_with_and_without_its_sum() -> None:
     found = [task.first for task in planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))]
     titles = [(run.round, run.spread.title, run.nudge) for run in found if run.spread]
-    layouts = ["1×1", "1×2", "2×1", "2×1, nothing averaged", "2×2", "2×2, nothing averaged"]
+    layouts = ["1×1", "1×2", "2×1", "2×1, without averaging", "2×2", "2×2, without averaging"]
     nudges = [(0, "1×1", number) for number in range(1, 1 + NUDGES)]
     expected = [(0, "1×1", None), *nudges, *((0, layout, None) for layout in layouts[1:])]
     assert titles == expected + [(1, layout, None) for layout in layouts]

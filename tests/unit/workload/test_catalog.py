@@ -128,7 +128,9 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
         pytest.param("= 0.1", "= inf", 20, "optimizer.learning_rate", "number", "inf", id="rate inf"),
         pytest.param("size = 100", "size = 'all'", 23, "batches.size", "'full'", "'all'", id="neither number nor full"),
         pytest.param("size = 100", "size = -1", 23, "batches.size", "above 0", "-1", id="negative"),
-        pytest.param("[28, 28, 1]", "[28, 28]", 6, "input.shape", "a list of 3", "a list of 2", id="two sides"),
+        pytest.param(
+            "[28, 28, 1]", "[28, 28]", 6, "input.shape", "[height, width, channels]", "a list of 2", id="two sides"
+        ),
         pytest.param("[28, 28, 1]", "[28, 28, 1]\ncrop = 29", 7, "input.crop", "1 to 28", "29", id="crop too large"),
         pytest.param("[28, 28, 1]", "[\n  28,\n  0,\n  1\n]", 6, "input.shape", "above 0", "0", id="list over lines"),
     ],

@@ -30,6 +30,11 @@ class Corner:
 
 
 @dataclass(frozen=True)
+class Point:
+    at: tuple[int, int] = field(metadata={"places": "[left, right]"})
+
+
+@dataclass(frozen=True)
 class Drawing:
     name: str
     shapes: tuple[Circle | Square, ...] = ()
@@ -135,7 +140,34 @@ def test_an_unknown_key_with_no_near_name_is_answered_with_all_names() -> None:
     assert caught.value.expected == "one of x, y"
 
 
-@pytest.mark.parametrize(("data", "found"), [({"y": 1}, "no such key"), ({}, "an empty table")])
+@pytest.mark.parametrize(("data", "found"), [({"fill": True}, "no such keys"), ({}, "an empty table")])
+def test_all_that_is_missing_is_named_at_once(data: dict[str, Any], found: str) -> None:
+    @dataclass(frozen=True)
+    class Line:
+        start: int
+        middle: int
+        end: int
+        fill: bool = False
+
+    with pytest.raises(Misfit) as caught:
+        decode(Line, data)
+    assert (caught.value.expected, caught.value.found) == ("the keys 'start', 'middle' and 'end'", found)
+
+
+@pytest.mark.parametrize(("data", "path"), [([1], ("at",)), (3, ("at",))])
+def test_a_list_whose_places_have_names_is_asked_for_by_them(data: object, path: tuple[str]) -> None:
+    with pytest.raises(Misfit) as caught:
+        decode(Point, {"at": data})
+    assert (caught.value.path, caught.value.expected) == (path, "[left, right]")
+
+
+def test_a_wrong_place_of_such_a_list_is_pointed_at() -> None:
+    with pytest.raises(Misfit) as caught:
+        decode(Point, {"at": [1, "x"]})
+    assert (caught.value.path, caught.value.expected) == (("at", 1), "a whole number")
+
+
+@pytest.mark.parametrize(("data", "found"), [({"y": 1}, "no such key")])
 def test_a_missing_key_is_named(data: dict[str, int], found: str) -> None:
     with pytest.raises(Misfit) as caught:
         decode(Corner, data, ("origin",))

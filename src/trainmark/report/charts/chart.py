@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.record.record import Record
+from trainmark.report.length import which_epoch
 
 if TYPE_CHECKING:
     import altair as alt
@@ -43,6 +44,11 @@ class Work:
     def labels(self) -> list[str]:
         """Of all sides, in the order of their colours."""
         return [side.label for side in self.sides]
+
+    @property
+    def epoch(self) -> str:
+        """Of which epoch times and rates are."""
+        return which_epoch(side.result for side in self.sides)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def epochs(work: Work) -> Chart | None:
     return Chart(
         name="epochs",
         title="Seconds of each epoch",
-        text=f"Lines over {units.many(last, 'epoch')}; medians of a steady epoch: {said(steady)}",
+        text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
         drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
         note=f"{MEDIAN_AND_BAND} A diamond is a first epoch, with its warm-up"
         + ("; a triangle at 0 is compilation." if first == 0 else ".")
@@ -148,5 +148,5 @@ def pace(work: Work) -> Chart | None:
         title="Training examples per second",
         text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
         drawing=alt.layer(bars, figures).properties(width="container", height=30 * len(rows)),
-        note="Of a steady epoch, the median over runs.",
+        note=f"Of {work.epoch}, the median over runs.",
     )

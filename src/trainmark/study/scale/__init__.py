@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from trainmark.analysis.layouts import LayoutKey, results
 from trainmark.analysis.scale import Curve, Prediction, Scaling
@@ -24,7 +25,7 @@ from trainmark.execute import plan as plans
 from trainmark.execute import request as requests
 from trainmark.execute.here import look_around
 from trainmark.execute.plan import Course, Settings, Side, Task
-from trainmark.execute.probe import Seen
+from trainmark.execute.probe import Interpreter, Seen, probe
 from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
@@ -90,13 +91,11 @@ def prepare(
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, styles=request.styles or ("fast",))
-    selection = requests.select(request, asking)
+    selection = requests.select(request, asking, _ask)
     ((workload, able),) = selection.able
     side = _one(able, request)
     seen = selection.by_side[side.backend, side.interpreter.label]
-    spreads = seen.can.spreads if seen.can else None
-    if spreads is None:
-        raise Unsupported(f"{side.backend} does not spread a training over several devices", expected="torch or jax")
+    spreads = _spreads(seen)
     if spreads == "devices" and question.rendezvous.nodes > 1:
         raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
     for _, stages in question.layouts:
@@ -239,6 +238,21 @@ def batch_of(plan: Plan) -> int:
     """Examples of a step on one device."""
     size = plan.workload.batches.size
     return plan.course.dataset.train_examples if size == "full" else size
+
+
+def _ask(interpreter: Interpreter, name: str) -> Seen:
+    """What a backend can do; one that can't be spread is refused before its styles are looked at."""
+    seen = probe(interpreter, name)
+    if seen.can is not None:
+        _spreads(seen)
+    return seen
+
+
+def _spreads(seen: Seen) -> Literal["processes", "devices"]:
+    """Over what it spreads a training."""
+    if seen.can is None or seen.can.spreads is None:
+        raise Unsupported(f"{seen.backend} does not spread a training over several devices", expected="torch or jax")
+    return seen.can.spreads
 
 
 def _one(able: Sequence[Side], request: Request) -> Side:

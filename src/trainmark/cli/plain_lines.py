@@ -1,0 +1,67 @@
+"""How it goes, where no line can move: in a log or a pipe a whole line now and then, on stderr."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from rich.console import Console
+
+from trainmark import units
+
+FIRST_SECONDS = 10.0
+"""After the beginning, and after a line that somebody else printed."""
+EVERY_SECONDS = 30.0
+
+
+class PlainLines:
+    """Says what ``words`` says, if that is anything, 10 s after the beginning and every 30 s from then on.
+
+    Args:
+        screen: where; a terminal that can move a line gets none.
+        words: what is to be said.
+    """
+
+    def __init__(self, screen: Console, words: Callable[[], str]) -> None:
+        self._screen, self._words = screen, words
+        self._wanted = not screen.is_terminal or screen.is_dumb_terminal
+        self._started = time.monotonic()
+        self._due = self._started + FIRST_SECONDS
+        self._over = threading.Event()
+        self._beside: threading.Thread | None = None
+
+    def look(self) -> None:
+        """Say it, if it is time to."""
+        now = time.monotonic()
+        if self._wanted and now >= self._due and (words := self._words()):
+            spent = f"{units.seconds(float(round(now - self._started)))} so far"
+            self._screen.print(f"{words}; {spent}", soft_wrap=True, markup=False, highlight=False)
+            self._due = now + EVERY_SECONDS
+
+    def another_said(self) -> None:
+        """A line was printed that shows, too, that it goes on."""
+        self._due = max(self._due, time.monotonic() + FIRST_SECONDS)
+
+    def __enter__(self) -> PlainLines:
+        """Look by itself from here on, where nobody is called who could."""
+        if self._wanted:
+            # A signal is for the main thread, which alone holds it back while it writes.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            try:
+                self._beside = threading.Thread(target=self._look_by_itself, daemon=True)
+                self._beside.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._over.set()
+        if self._beside is not None:
+            self._beside.join()
+
+    def _look_by_itself(self) -> None:
+        while not self._over.wait(max(self._due - time.monotonic(), 0.1)):
+            self.look()

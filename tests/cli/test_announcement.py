@@ -1,0 +1,26 @@
+"""What ``trainmark run`` says before it begins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from trainmark.cli.run import _plan
+from trainmark.data.locate import Located, Source
+from trainmark.execute.plan import Course, Settings, Side, in_rounds
+from trainmark.execute.probe import THIS
+from trainmark.workload import catalog
+
+SIDE = Side("numpy", "fast", "cpu", THIS, "fp32", "2.1.0")
+
+
+@pytest.mark.parametrize("names", [["mnist-mlp512"], ["mnist-mlp512", "mnist-cnn"]])
+def test_several_workloads_are_not_compared_with_each_other(names: list[str]) -> None:
+    source: Source = get_args(Source)[0]
+    data = Located("mnist", Path("/data"), source, "5f" * 32, True, 60_000, 10_000)
+    courses = [(Course(catalog.find(name), data, 2), [SIDE]) for name in names]
+    said = _plan(in_rounds(courses, Settings()), 0)
+    assert ("never one workload with another" in said) == (len(names) > 1)
+    assert said.endswith("--resume goes on.")

@@ -1,0 +1,71 @@
+"""``trainmark list --python``: what another interpreter has stands beside what this one has."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainmark.backends import registry
+from trainmark.cli.main import run
+from trainmark.execute import probe as probes
+from trainmark.execute.probe import THIS, Interpreter, Seen, probe
+
+NUMPY = probe(THIS, "numpy")
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Only NumPy works anywhere, and there no more than in the interpreter ``old``."""
+    met: list[tuple[str, str]] = []
+
+    def answer(interpreter: Interpreter, backend: str) -> Seen:
+        met.append((interpreter.label, backend))
+        if backend == "numpy" and interpreter.label != "broken":
+            return NUMPY
+        return Seen(backend, interpreter, problem=f"No module named {backend!r}")
+
+    monkeypatch.setattr(probes, "probe", answer)
+    return met
+
+
+def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert run(["list", *arguments, "--json"]) == 0
+    found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_backends_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "backends", "--python", "old=/opt/old/bin/python")
+    there = [row for row in rows if "@" in row["name"]]
+    assert [(row["name"], row["installed"]) for row in there] == [("numpy@old", True)]
+    shown = {entry.name for entry in registry.entries().values() if not entry.hidden}
+    assert {backend for label, backend in asked if label == "old"} == shown
+
+
+def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "devices", "--python", "old=/opt/old/bin/python")
+    assert [row["device"] for row in rows if row["backend"] == "numpy@old"] == ["cpu"]
+
+
+def test_where_nothing_works_each_says_why(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+    rows = listed(capsys, "devices", "--python", "broken=/opt/broken/bin/python")
+    why = {row["backend"]: row["name"] for row in rows if row["backend"].endswith("@broken")}
+    assert why["numpy@broken"] == "No module named 'numpy'"
+    assert len(why) > 1
+
+
+def test_nobody_is_asked_for_what_no_interpreter_has(
+    asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert listed(capsys, "datasets", "--python", "old=/opt/old/bin/python")
+    assert asked == []
+
+
+def test_an_interpreter_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "backends", "--python", f"gone={tmp_path / 'python'}"]) == 2
+    assert str(tmp_path / "python") in capsys.readouterr().err
+    assert run(["list", "backends", "--python", sys.executable]) == 2

@@ -1,0 +1,51 @@
+"""What is left is never said to be a second for minutes on end."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmark.cli.time_left import TimeLeft
+
+
+class AJob:
+    def __init__(self, kind: str = "a") -> None:
+        self.kind = kind
+
+
+def left_of(*kinds: str) -> TimeLeft:
+    return TimeLeft([AJob(kind) for kind in kinds])  # type: ignore[misc]
+
+
+def test_nothing_is_known_at_the_beginning() -> None:
+    assert left_of("a", "a").estimate(5.0, 0.1, 3.0) is None
+
+
+def test_the_first_goes_by_its_own_pace_without_its_start_up() -> None:
+    # 10 s to begin, then a quarter in 5 s: 15 s more, and 30 s for the next
+    assert left_of("a", "a").estimate(15.0, 0.25, 5.0) == pytest.approx(15 + 30)
+
+
+def test_the_next_goes_by_the_first() -> None:
+    left = left_of("a", "a")
+    left.task_done(20.0)
+    assert left.estimate(5.0, 0.0, 0.0) == pytest.approx(15.0)
+
+
+def test_one_that_is_slower_than_the_last_goes_by_its_own_pace() -> None:
+    left = left_of("a", "a")
+    left.task_done(20.0)
+    assert left.estimate(25.0, 0.5, 20.0) == pytest.approx(20.0)
+    assert left.estimate(19.0, 0.5, 18.0) == pytest.approx(18.0)
+
+
+def test_the_last_one_that_outlasts_its_like_is_not_said_to_be_over_in_a_second() -> None:
+    left = left_of("a", "a")
+    left.task_done(20.0)
+    assert left.estimate(25.0, 0.0, 0.0) is None  # a command tells no steps
+    assert left.estimate(25.0, 1.0, 20.0) is None  # the steps are done, what comes after them takes its time
+
+
+def test_another_that_is_still_to_come_counts_all_the_same() -> None:
+    left = left_of("a", "a", "b")
+    left.task_done(20.0)
+    assert left.estimate(25.0, 0.0, 0.0) == pytest.approx(20.0)
