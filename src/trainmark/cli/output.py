@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
     from trainmark.record.record import Record
-
-_STEERING = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What steers a terminal and JSON would let stand as it is."""
 
 json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
@@ -83,6 +79,7 @@ def write_file(path: Path, content: bytes) -> None:
 def print_json(value: Any) -> None:
     """Plain JSON, never coloured, non-finite numbers as strings."""
     from trainmark.record.codec import to_plain
+    from trainmark.report.printable import STEERING
 
     text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-    click.echo(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    click.echo(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
