@@ -63,7 +63,7 @@ def say(text: str) -> None:
 def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; raises :class:`~trainmark.errors.OutputError`."""
     from trainmark.errors import OutputError
-    from trainmark.record.store import write_atomically
+    from trainmark.regular import write_atomically
 
     try:
         write_atomically(path, content)
