@@ -21,6 +21,7 @@ from trainmark import __version__
 from trainmark.cli.main import run
 
 PATH = os.environ["PATH"]
+IMAGE = f"trainmark:{__version__}".replace("+", "-")
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ def test_build_says_what_it_made(programs: Path, tmp_path: Path, capsys: pytest.
     log = a_builder(programs, "buildah")
     assert run(["container", "build"]) == 0
     captured = capsys.readouterr()
-    assert f"trainmark:{__version__}-cpu: 1.21 KiB, built by buildah in " in captured.out
+    assert f"{IMAGE}-cpu: 1.21 KiB, built by buildah in " in captured.out
     assert "2 Python packages in it: trainmark-container/Dockerfile.sbom.cdx.json" in captured.out
-    assert f'podman run --rm -v "$PWD:/work" trainmark:{__version__}-cpu' in captured.out
+    assert f'podman run --rm -v "$PWD:/work" {IMAGE}-cpu' in captured.out
     assert "STEP 1/2" in captured.err
     assert "a detail" not in captured.err
     assert "a detail" in (tmp_path / "trainmark-container/Dockerfile.log").read_text()
@@ -143,7 +144,7 @@ def test_what_the_builder_is_asked(programs: Path, tmp_path: Path) -> None:
     assert values(words, "--build-arg") == [f"BASE=debian@{DIGEST}", "TORCH_INDEX="]
     assert values(words, "--secret") == [f"id=pip.conf,src={tmp_path / 'pip.conf'}"]
     assert values(words, "--target") == ["build"]
-    assert values(words, "--tag") == [f"trainmark:{__version__}-cpu-build"]
+    assert values(words, "--tag") == [f"{IMAGE}-cpu-build"]
     assert values(words, "--progress") == ["plain"]
     assert values(words, "--file") == ["there/Dockerfile"]
     assert words[-1] == "there"
