@@ -6,6 +6,7 @@ example has no page here: it becomes the path, as one finds it in the repository
 
 from __future__ import annotations
 
+import logging
 import posixpath
 import re
 from pathlib import Path
@@ -26,6 +27,7 @@ FROM_ROOT = {
     "project/changelog.md": "CHANGELOG.md",
     "project/contributing.md": "CONTRIBUTING.md",
 }
+_LOG = logging.getLogger("mkdocs.hooks")
 _VERBS_HELP = "<!-- every verb's help -->"
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<to>(?!\w+:|#)[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 
@@ -67,7 +69,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def rewritten(link: re.Match[str]) -> str:
         to = posixpath.normpath(posixpath.join(here, link["to"]))
         if not (ROOT / to).exists():
-            return link[0]  # mkdocs says what is wrong with it
+            if files.get_file_from_path(to.removeprefix("docs/")) is not None:
+                _LOG.warning("%s links %s, which is there on the site alone", page.file.src_path, link["to"])
+            return link[0]  # mkdocs says what else is wrong with it
         if (ROOT / to / "README.md").is_file() and to.startswith("docs/"):
             to += "/README.md"
         inside = {source: site for site, source in FROM_ROOT.items()}.get(to) or to.removeprefix("docs/")

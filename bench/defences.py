@@ -117,7 +117,7 @@ DEFENCES = (
     Defence(
         "kill -9 of trainmark: half-written records",
         f"{UNIT}/record/test_store.py::test_a_reader_never_sees_a_part",
-        "record/store.py",
+        "regular.py",
         (('        with os.fdopen(handle, "wb") as file:', '        with path.open("wb", buffering=4096) as file:'),),
     ),
     Defence(

@@ -12,6 +12,8 @@ from trainmark.report.markdown import to_markdown
 from trainmark.report.table import Table
 from trainmark.report.terminal import draw_all
 
+_DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
+
 
 def drawn(tables: Sequence[Table]) -> str:
     """What stands on the screen; AssertionError where it holds a control character."""
@@ -27,5 +29,13 @@ def drawn(tables: Sequence[Table]) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Whether it holds no control character but the ends of lines."""
-    return not any(unicodedata.category(each) == "Cc" and each != "\n" for each in text)
+    """Whether it holds no control character but the ends of lines, and nothing that changes the direction."""
+    return not any(map(_steers, text.replace("\n", "")))
+
+
+def _steers(each: str) -> bool:
+    return (
+        unicodedata.category(each) in ("Cc", "Zl", "Zp", "Cs")
+        or unicodedata.bidirectional(each) in _DIRECTIONS
+        or each in "\u061c\u200e\u200f"  # to which Unicode gives the class of letters
+    )

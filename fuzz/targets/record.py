@@ -70,15 +70,16 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
             tables.append(outside_table(record.id, observe(record)))
         tables.append(two_records_table(record.id, records[0].id, set_against(record, records[0])))
     try:
-        comparison = compare(records)
+        comparison, by_machine = compare(records), compare(records, "machine")
         published = agree(trainings(records))
     except TrainmarkError:
         return
     beside(comparison)
-    tables += [*comparison_tables(comparison), runs_table(records), machines_table(records)]
+    tables += [*comparison_tables(comparison), *comparison_tables(by_machine)]
+    tables += [runs_table(records), machines_table(records)]
     if drawing:
         drawn(tables)
-    json.dumps(codec.to_plain(comparison), allow_nan=False)
+    json.dumps(codec.to_plain([comparison, by_machine]), allow_nan=False)
     if whole_page:
         _Reader().read(page(records, comparison, published, cache=_CACHE))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from trainmark import units
+from trainmark import regular, units
 from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.groups import Dimension
@@ -106,7 +106,7 @@ class Compared:
         """Write that chart to a file that ends in ``.svg`` or ``.png``; returns where it is."""
         from trainmark.report.files import drawn
 
-        store.write_atomically(Path(path), drawn(Path(path), self._works(), [name]))
+        regular.write_atomically(Path(path), drawn(Path(path), self._works(), [name]))
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
@@ -120,7 +120,7 @@ class Compared:
             comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
         published = [result for result in agree(trainings(compared)) if result.key is not None]
         text = page(self.records, comparison, published, title=title)
-        store.write_atomically(Path(path), text.encode(errors="replace"))
+        regular.write_atomically(Path(path), text.encode(errors="replace"))
         return Path(path)
 
     def _works(self) -> list[Work]:

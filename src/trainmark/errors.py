@@ -22,7 +22,6 @@ TrainmarkError
 ├── ScalingFailed           what a prediction of more devices needs could not be measured
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
-├── NotPacked               the running code can't be put into an image
 ├── BuildFailed             an image was not built
 └── ProtocolError           the measured process broke the protocol
 
@@ -194,10 +193,6 @@ class RendezvousFailed(TrainmarkError):
 
 class RanksDiffer(TrainmarkError):
     """The processes of one training are not set up alike."""
-
-
-class NotPacked(TrainmarkError):
-    """The running code can't be put into an image."""
 
 
 class BuildFailed(TrainmarkError):

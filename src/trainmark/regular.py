@@ -1,4 +1,4 @@
-"""What a regular file holds, and no more of it than can be right.
+"""Regular files: read no further than can be right, and written whole or not at all.
 
 A path that a person names may be anything: a pipe that nobody writes to, a device without an end, a file of many
 gigabytes. None of them may keep trainmark waiting, or fill its memory.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 _BLOCK = 1 << 20
@@ -33,3 +34,18 @@ def read(path: Path, most: int) -> bytes:
     if status.st_size > most or len(content) > most:
         raise OSError(errno.EFBIG, f"larger than {most:,} bytes", str(path))
     return bytes(content)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees it whole or not at all, also after a crash of the machine."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -26,14 +27,14 @@ def version() -> str:
 
 def version_of(clone: Path) -> str:
     """What setuptools-scm would call the source in ``clone`` (``no-guess-dev``, ``node-and-date``)."""
-    described = _git(clone, "describe", "--tags", "--long", "--dirty", "--always", "--abbrev=9", "--match", "v[0-9]*")
+    described = git(clone, "describe", "--tags", "--long", "--dirty", "--always", "--abbrev=9", "--match", "v[0-9]*")
     found = _DESCRIBED.fullmatch(described)
     if found is None:
         return UNKNOWN  # no git here, or it refuses this folder: an older answer would be worse than none
     tag, ahead, node, dirty = found.groups()
     if tag and ahead == "0" and not dirty:
         return tag
-    public = f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + _git(clone, "rev-list", "--count", "HEAD")
+    public = f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + git(clone, "rev-list", "--count", "HEAD")
     return f"{public}+g{node}" + (f".d{_today()}" if dirty else "")
 
 
@@ -52,11 +53,13 @@ def _built() -> str:
     return built
 
 
-def _git(clone: Path, *words: str) -> str:
-    """What git says, empty where it says nothing."""
+def git(clone: Path, *words: str) -> str:
+    """What git says of ``clone``, empty where it says no or is not there."""
+    # Git tells its hooks by GIT_DIR and the like which repository they are of, and so would speak of that one here.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         said = subprocess.run(
-            ["git", "-C", str(clone), *words], capture_output=True, text=True, check=False, timeout=10
+            ["git", "-C", str(clone), *words], env=environment, capture_output=True, text=True, check=False, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -21,6 +21,7 @@ from trainmark import __version__
 from trainmark.cli.main import run
 
 PATH = os.environ["PATH"]
+IMAGE = f"trainmark:{__version__}".replace("+", "-")
 
 
 @pytest.fixture
@@ -105,9 +106,9 @@ def test_build_says_what_it_made(programs: Path, tmp_path: Path, capsys: pytest.
     log = a_builder(programs, "buildah")
     assert run(["container", "build"]) == 0
     captured = capsys.readouterr()
-    assert f"trainmark:{__version__}-cpu: 1.21 KiB, built by buildah in " in captured.out
+    assert f"{IMAGE}-cpu: 1.21 KiB, built by buildah in " in captured.out
     assert "2 Python packages in it: trainmark-container/Dockerfile.sbom.cdx.json" in captured.out
-    assert f'podman run --rm -v "$PWD:/work" trainmark:{__version__}-cpu' in captured.out
+    assert f'podman run --rm --hostname "$(hostname)" -v "$PWD:/work" {IMAGE}-cpu' in captured.out
     assert "STEP 1/2" in captured.err
     assert "a detail" not in captured.err
     assert "a detail" in (tmp_path / "trainmark-container/Dockerfile.log").read_text()
@@ -143,19 +144,33 @@ def test_what_the_builder_is_asked(programs: Path, tmp_path: Path) -> None:
     assert values(words, "--build-arg") == [f"BASE=debian@{DIGEST}", "TORCH_INDEX="]
     assert values(words, "--secret") == [f"id=pip.conf,src={tmp_path / 'pip.conf'}"]
     assert values(words, "--target") == ["build"]
-    assert values(words, "--tag") == [f"trainmark:{__version__}-cpu-build"]
+    assert values(words, "--tag") == [f"{IMAGE}-cpu-build"]
     assert values(words, "--progress") == ["plain"]
     assert values(words, "--file") == ["there/Dockerfile"]
     assert words[-1] == "there"
     assert not [words for words in told(log) if words[0] == "run"]  # a part of an image has no list of packages
 
 
-def test_nvidias_own_image(programs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = a_builder(programs, "docker")
+@pytest.mark.parametrize(
+    ("builder", "said"),
+    [
+        ("docker", 'docker run --rm --hostname "$(hostname)" --gpus all --ipc=host'),
+        ("podman", 'podman run --rm --hostname "$(hostname)" --device nvidia.com/gpu=all --ipc=host'),
+        ("buildah", 'podman run --rm --hostname "$(hostname)" --device nvidia.com/gpu=all --ipc=host'),
+    ],
+)
+def test_nvidias_own_image(builder: str, said: str, programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = a_builder(programs, builder)
     assert run(["container", "build", "--device", "cuda", "--ngc"]) == 0
     assert values(the_build(log), "--file") == ["trainmark-container/Dockerfile.ngc"]
-    out = capsys.readouterr().out
-    assert "docker run --rm --gpus all --ipc=host --ulimit memlock=-1 --ulimit stack=67108864 -v" in out
+    assert f'{said} --ulimit memlock=-1 --ulimit stack=67108864 -v "$PWD:/work" trainmark:' in capsys.readouterr().out
+
+
+def test_a_folder_that_looks_like_an_option_is_none(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a_builder(programs, "docker")
+    assert run(["container", "build", "--dry-run", "--json", "--out=-x"]) == 0
+    words = json.loads(capsys.readouterr().out)["command"]
+    assert (values(words, "--file"), words[-1]) == (["./-x/Dockerfile"], "./-x")
 
 
 def test_the_first_that_answers_builds(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:

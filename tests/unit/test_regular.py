@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import tracemalloc
 from pathlib import Path
 
@@ -50,3 +51,21 @@ def test_a_folder_and_nothing_at_all(tmp_path: Path) -> None:
         regular.read(tmp_path, 10)
     with pytest.raises(FileNotFoundError):
         regular.read(tmp_path / "absent", 10)
+
+
+def test_a_write_that_fails_at_the_last_moment_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "r.json").mkdir()
+    with pytest.raises(OSError, match=r"r\.json"):
+        regular.write_atomically(tmp_path / "r.json", b"content")
+    assert [each.name for each in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_drafts_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = []
+
+    def synced(descriptor: int) -> None:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    regular.write_atomically(tmp_path / "x", b"x")
+    assert modes == [0o600]

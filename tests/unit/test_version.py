@@ -57,6 +57,16 @@ def test_it_is_what_would_be_built(clone: Path) -> None:
     assert both() == "0.2.0rc1"
 
 
+def test_a_hook_of_another_repository_changes_nothing(
+    clone: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, other = version.version_of(clone), tmp_path_factory.mktemp("other")
+    git(other, "init")
+    git(other, "commit", "--allow-empty", "-m", "first")
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    assert version.version_of(clone) == mine
+
+
 def test_without_git_nothing_is_guessed(tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
     assert version.version_of(clone) == version.UNKNOWN

@@ -31,7 +31,7 @@ Examples:
   trainmark container build --device cuda --ngc          the same on NVIDIA's own PyTorch image
 
 \b
-Then: docker run --rm -v "$PWD:/work" trainmark:VERSION-cpu [trainmark's arguments]
+Then: docker run --rm --hostname "$(hostname)" -v "$PWD:/work" trainmark:VERSION-cpu [trainmark's arguments]
 """
 
 base_option = click.option(
@@ -208,6 +208,7 @@ def _say_unpinned(screen: Console, bases: list[str]) -> None:
 
 def _say_built(built: Built, flavour: Flavour) -> None:
     from trainmark import units
+    from trainmark.container.engine import run_line
 
     click.echo(
         f"{built.image}: {units.bytes_(built.bytes)}, built by {built.engine} in {units.seconds(built.seconds)} "
@@ -216,9 +217,7 @@ def _say_built(built: Built, flavour: Flavour) -> None:
     if built.sbom is None:
         return
     click.echo(f"{built.packages} Python packages in it: {built.sbom}")
-    runner = "docker" if built.engine == "docker" else "podman"  # which shares buildah's images
-    words = [runner, "run", "--rm", *flavour.run_options]
-    click.echo(f'Run it: {" ".join(words)} -v "$PWD:/work" {built.image}')
+    click.echo(f"Run it: {run_line(built.engine, built.image, flavour)}")
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
     from trainmark.record.record import Record
     from trainmark.record.store import Store
-
-_STEERING = re.compile(r"[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What steers a terminal and JSON would let stand as it is."""
 
 json_option: Callable[[Any], Any] = click.option(
     "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
@@ -83,7 +79,7 @@ def say(text: str) -> None:
 def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; raises :class:`~trainmark.errors.OutputError`."""
     from trainmark.errors import OutputError
-    from trainmark.record.store import write_atomically
+    from trainmark.regular import write_atomically
 
     try:
         write_atomically(path, content)
@@ -99,6 +95,7 @@ def write_file(path: Path, content: bytes) -> None:
 def print_json(value: Any) -> None:
     """Plain JSON, never coloured, non-finite numbers as strings."""
     from trainmark.record.codec import to_plain
+    from trainmark.report.printable import STEERING
 
     text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-    click.echo(_STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    click.echo(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

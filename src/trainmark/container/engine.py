@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainmark.container.flavours import Flavour
 from trainmark.container.process import ask
 from trainmark.errors import BuildFailed, NoEngine
 
 NAMES = ("docker", "podman", "buildah")
 _ANSWER_SECONDS = 30.0
+_ALL_GPUS = {"docker": ("--gpus", "all"), "podman": ("--device", "nvidia.com/gpu=all")}
 
 # These fail unless images can be built: docker's client is often there without its daemon, podman's without its
 # machine.
@@ -51,7 +53,10 @@ class Engine:
 
     def build_words(self, order: Order) -> list[str]:
         """The command that builds ``order``."""
-        words = [self.path, "build", "--file", str(order.folder / order.dockerfile), "--tag", order.tag]
+        folder = str(order.folder)
+        if folder.startswith("-"):
+            folder = f"./{folder}"  # or it would be an option
+        words = [self.path, "build", "--file", f"{folder}/{order.dockerfile}", "--tag", order.tag]
         if self.name == "docker":
             words += ["--progress", "plain"]
         for name, value in order.arguments.items():
@@ -62,7 +67,7 @@ class Engine:
             words += ["--target", order.target]
         if order.pip_config is not None:
             words += ["--secret", f"id=pip.conf,src={order.pip_config}"]
-        return [*words, str(order.folder)]
+        return [*words, folder]
 
     def digest(self, base: str) -> str | None:
         """``base`` by its present digest, or by that of what is here; None where this engine can't tell it."""
@@ -103,6 +108,14 @@ class Engine:
         if code != 0:
             raise BuildFailed(f"{' '.join(words)} failed", found=(err or out).strip()[-2000:])
         return out
+
+
+def run_line(engine: str, image: str, flavour: Flavour) -> str:
+    """The line for a shell that runs an image where ``engine`` left it, in the folder that one stands in."""
+    runner = "docker" if engine == "docker" else "podman"  # which shares buildah's images
+    gpus = _ALL_GPUS[runner] if flavour.device == "cuda" else ()
+    words = [runner, "run", "--rm", '--hostname "$(hostname)"', *gpus, *flavour.run_options, '-v "$PWD:/work"', image]
+    return " ".join(words)
 
 
 def find_engine(wanted: str | None = None, which: Callable[[str], str | None] = shutil.which) -> Engine:

@@ -28,7 +28,7 @@ class Flavour:
         framework: instructions that install a framework which the lock can't hold.
         venv_options: of `python3 -m venv`, each followed by a space.
         environment: more variables of the image.
-        run_options: what ``docker run`` needs beside a folder for the records.
+        run_options: what ``docker run`` needs beside a folder for the records, a host's name and the GPUs.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Flavour:
 
 
 # As NVIDIA's own images ask for it: memory shared by loaders and NCCL, memory locked for copies, stacks for compilers.
-_ALL_GPUS = ("--gpus", "all", "--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864")
+_FOR_GPUS = ("--ipc=host", "--ulimit", "memlock=-1", "--ulimit", "stack=67108864")
 
 CPU = Flavour(
     name="cpu",
@@ -67,7 +67,7 @@ CUDA = Flavour(
     base="docker.io/nvidia/cuda:13.0.3-base-ubuntu24.04",
     lock="requirements-cuda.txt",
     environment=("NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"),
-    run_options=_ALL_GPUS,
+    run_options=_FOR_GPUS,
 )
 NGC = Flavour(
     name="ngc",
@@ -77,7 +77,7 @@ NGC = Flavour(
     lock="requirements-ngc.txt",
     venv_options="--system-site-packages ",
     environment=CUDA.environment,
-    run_options=_ALL_GPUS,
+    run_options=_FOR_GPUS,
 )
 
 

@@ -14,7 +14,7 @@ from trainmark.container.flavours import Flavour
 from trainmark.container.origin import Origin
 from trainmark.container.wheel import pack, wheel_name
 from trainmark.errors import OutputError
-from trainmark.record.store import write_atomically
+from trainmark.regular import write_atomically
 
 _WRITTEN = ".written.json"
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import trainmark
-from trainmark.errors import NotPacked
+from trainmark.version import git
 
 
 @dataclass(frozen=True)
@@ -18,7 +16,7 @@ class Origin:
 
     Attributes:
         package: its folder.
-        version: of the code and of its installation, which are the same.
+        version: of the code as it is now, which may be newer than its installation.
         revision: the commit, with ``-dirty`` where files were changed since; None outside of a clone.
         source: where the clone came from, without passwords; None where that is not an address.
     """
@@ -35,24 +33,13 @@ class Origin:
 
 
 def origin() -> Origin:
-    """The code that runs here; raises :class:`~trainmark.errors.NotPacked` where its version can't be trusted."""
+    """The code that runs here."""
     package = Path(trainmark.__file__).parent
-    try:
-        installed = importlib.metadata.version("trainmark")
-    except importlib.metadata.PackageNotFoundError:
-        installed = "none"
-    if installed != trainmark.__version__:
-        raise NotPacked(
-            "the code that runs is not the one that is installed, so an image of it could not say its version",
-            expected=f"an installation of version {trainmark.__version__}",
-            found=f"{installed}",
-            fix="Install it again: pip install .",
-        )
     # A virtual environment often lies in somebody else's clone, whose commit says nothing of us.
-    tracked = _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
-    revision = _git(package, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") if tracked else None
-    source = address(_git(package, "remote", "get-url", "origin") or "") if tracked else None
-    return Origin(package, trainmark.__version__, revision, source)
+    tracked = bool(git(package, "ls-files", "--error-unmatch", "__init__.py"))
+    revision = git(package, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") if tracked else None
+    source = address(git(package, "remote", "get-url", "origin")) if tracked else None
+    return Origin(package, trainmark.__version__, revision or None, source)
 
 
 def address(remote: str) -> str | None:
@@ -66,12 +53,3 @@ def address(remote: str) -> str | None:
         return f"{written['scheme']}://{written['rest']}"
     short = re.fullmatch(r"(?:[\w.-]+@)?(?P<host>[\w-]+\.[\w.-]+):(?P<path>[\w./~+-]+)", remote)  # as scp writes it
     return f"ssh://{short['host']}/{short['path']}" if short else None
-
-
-def _git(folder: Path, *words: str) -> str | None:
-    """What git says, None where it says no or is not there."""
-    try:
-        answer = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None if answer.returncode == 0 else None

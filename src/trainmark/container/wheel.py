@@ -10,11 +10,14 @@ import base64
 import hashlib
 import importlib.metadata
 import io
+import re
 import zipfile
 
 from trainmark.container.origin import Origin
+from trainmark.errors import UsageError
 
 _FROM_INSTALLATION = ("METADATA", "entry_points.txt", "licenses/LICENSE")
+_VERSION = re.compile(r"^Version: .*$", re.MULTILINE)
 
 
 def wheel_name(origin: Origin) -> str:
@@ -23,18 +26,21 @@ def wheel_name(origin: Origin) -> str:
 
 
 def pack(origin: Origin) -> bytes:
-    """The wheel; the same code gives the same bytes."""
+    """The wheel; the same code gives the same bytes.
+
+    Raises:
+        UsageError: trainmark is not installed.
+    """
     info = f"trainmark-{origin.version}.dist-info"
     entries = {
         f"trainmark/{path.relative_to(origin.package).as_posix()}": path.read_bytes()
         for path in sorted(origin.package.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     }
-    installation = importlib.metadata.distribution("trainmark")
-    for name in _FROM_INSTALLATION:
-        text = installation.read_text(name) or (installation.read_text("PKG-INFO") if name == "METADATA" else None)
-        if text:
-            entries[f"{info}/{name}"] = text.encode()
+    # A clone asks git for its version, an installation its build; what is written down here may be older than both.
+    entries["trainmark/_version.py"] = f'VERSION = "{origin.version}"\n'.encode()
+    for name, text in _installed().items():
+        entries[f"{info}/{name}"] = _VERSION.sub(f"Version: {origin.version}", text, count=1).encode()
     entries[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: trainmark {origin.version}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     ).encode()
@@ -48,6 +54,22 @@ def pack(origin: Origin) -> bytes:
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, content)
     return packed.getvalue()
+
+
+def _installed() -> dict[str, str]:
+    """What the installation says of trainmark, by the name of its file: commands, requirements, licence."""
+    try:
+        installation = importlib.metadata.distribution("trainmark")
+    except importlib.metadata.PackageNotFoundError as error:
+        raise UsageError(
+            "an image can't be made of source alone, which does not say what it needs",
+            expected="trainmark installed",
+            found="no installation",
+            fix="pip install -e . in the clone.",
+        ) from error
+    texts = {name: installation.read_text(name) for name in _FROM_INSTALLATION}
+    texts["METADATA"] = texts["METADATA"] or installation.read_text("PKG-INFO")
+    return {name: text for name, text in texts.items() if text}
 
 
 def _digest(content: bytes) -> str:

@@ -22,7 +22,7 @@ from trainmark.execute.plan import Side
 from trainmark.execute.probe import Seen
 from trainmark.execute.wire import Message
 from trainmark.record.record import Peaks
-from trainmark.record.store import write_atomically
+from trainmark.regular import write_atomically
 
 TIMEOUT_SECONDS = 120.0
 

@@ -13,6 +13,7 @@ from trainmark import regular
 from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
 from trainmark.record import codec
 from trainmark.record.record import Record
+from trainmark.regular import write_atomically
 
 LOCK_NAME = ".trainmark.lock"
 MOST_BYTES = 512 << 20
@@ -185,21 +186,6 @@ def read(path: Path) -> Record:
     except OSError as error:
         raise RecordError(f"{path} can't be read", found=error.strerror or str(error)) from error
     return codec.decode(text, str(path))
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees it whole or not at all, also after a crash of the machine."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _rescued(name: str, content: bytes) -> str:

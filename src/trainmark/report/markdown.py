@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Table
+
+# What GitHub makes into a link without being asked: addresses of the web and of mail, and whom or what it mentions.
+# It looks for these in what is left when escapes and entities are read, so only a space of no width helps.
+_LINKING = re.compile(r":(?=//)|www(?=\.)|@(?=\S)|#(?=\d)|(?<![a-z])gh(?=-\d)", re.IGNORECASE)
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
@@ -38,6 +43,6 @@ def _cell(cell: Cell) -> str:
 
 
 def _escaped(text: str) -> str:
-    for special in "\\|*_`<[":
+    for special in "\\|*_`<[&":
         text = text.replace(special, f"\\{special}")
-    return printable(text).replace("\n", " ")
+    return _LINKING.sub("\\g<0>&#8203;", printable(text).replace("\n", " "))

@@ -158,6 +158,7 @@ def test_compose_runs_the_cpu_alone_and_a_gpu_after_it() -> None:
     for name, service in services.items():
         assert service["image"] == f"trainmark:1.2.3-{name}"
         assert service["init"] is True
+        assert service["hostname"] == "${TRAINMARK_HOSTNAME:-trainmark}"  # not a new machine each time
         assert service["volumes"][0].endswith(":/work")
 
 

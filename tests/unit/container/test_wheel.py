@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import subprocess
 import sys
 import zipfile
 from io import BytesIO
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -14,7 +16,7 @@ import trainmark
 from tests.unit.container.samples import an_origin
 from trainmark.container import origin as origins
 from trainmark.container.wheel import pack, wheel_name
-from trainmark.errors import NotPacked
+from trainmark.errors import UsageError
 from trainmark.workload import catalog
 
 
@@ -50,10 +52,33 @@ def test_the_same_code_gives_the_same_bytes(wheel: bytes) -> None:
     assert pack(an_origin()) == wheel
 
 
-def test_code_that_is_not_what_is_installed_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trainmark, "__version__", "9.9")
-    with pytest.raises(NotPacked, match=r"expected an installation of version 9\.9, found 0\.1\.0"):
-        origins.origin()
+def test_it_says_the_version_of_the_code_whatever_the_installation_says(tmp_path: Path) -> None:
+    (tmp_path / "wheel").write_bytes(pack(an_origin(version="9.9.post1.dev2+gabc")))
+    zipfile.ZipFile(tmp_path / "wheel").extractall(tmp_path)
+    code = "import importlib.metadata, trainmark; print(trainmark.__version__, importlib.metadata.version('trainmark'))"
+    answer = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert answer.stdout == "9.9.post1.dev2+gabc 9.9.post1.dev2+gabc\n", answer.stderr
+    assert (tmp_path / "trainmark-9.9.post1.dev2+gabc.dist-info/METADATA").is_file()
+
+
+def test_source_alone_is_not_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(name: str) -> NoReturn:
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", absent)
+    with pytest.raises(UsageError, match=r"expected trainmark installed, found no installation"):
+        pack(an_origin())
+
+
+def test_the_code_comes_from_its_own_clone_whatever_repository_a_hook_is_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = origins.origin()
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))
+    assert origins.origin() == here
 
 
 @pytest.mark.parametrize(

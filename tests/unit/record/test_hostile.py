@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +95,3 @@ def test_a_record_is_written_into_its_folder_or_not_at_all(tmp_path: Path, name:
     else:
         assert Store(out).write(record).parent == out
     assert not [path for path in tmp_path.rglob("*.json") if path.parent != out]
-
-
-def test_drafts_are_their_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    modes = []
-
-    def synced(descriptor: int) -> None:
-        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
-
-    monkeypatch.setattr(os, "fsync", synced)
-    store.write_atomically(tmp_path / "x", b"x")
-    assert modes == [0o600]

@@ -13,7 +13,8 @@ import pytest
 
 from tests.records import write_all
 from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
-from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name, write_atomically
+from trainmark.record.store import LOCK_NAME, Store, load, read, safe_name
+from trainmark.regular import write_atomically
 
 from .samples import a_record
 
@@ -120,13 +121,6 @@ def test_a_write_that_fails_half_way_leaves_nothing_behind(tmp_path: Path) -> No
     assert "can't write the record big.json into" in done.stdout
     assert "File too large" in done.stdout
     assert names(tmp_path) == []
-
-
-def test_a_write_that_fails_at_the_last_moment_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "r.json").mkdir()
-    with pytest.raises(OSError, match=r"r\.json"):
-        write_atomically(tmp_path / "r.json", b"content")
-    assert names(tmp_path) == ["r.json"]
 
 
 def test_a_reader_never_sees_a_part(tmp_path: Path) -> None:

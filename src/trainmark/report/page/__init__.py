@@ -19,7 +19,7 @@ from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import Sweep, sweeps, without_trials
 from trainmark.record.record import Record
-from trainmark.record.store import write_atomically
+from trainmark.regular import write_atomically
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, Side, Work

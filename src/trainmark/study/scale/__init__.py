@@ -31,7 +31,8 @@ from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Cloud, Record
-from trainmark.record.store import Store, write_atomically
+from trainmark.record.store import Store
+from trainmark.regular import write_atomically
 from trainmark.study.layouts import require_able
 from trainmark.study.parity import rounding_of
 from trainmark.study.scale import calibrate
