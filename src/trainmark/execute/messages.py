@@ -19,6 +19,8 @@ from trainmark.units import many
 Number = float
 Numbers = list[float]
 Seconds = Annotated[float, Meta(ge=0, le=LONGEST_SECONDS)]
+Difference = Annotated[float, Meta(ge=-LONGEST_SECONDS, le=LONGEST_SECONDS)]
+"""Of two times in seconds; on a busy machine the longer one may come out shorter."""
 Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
 
 
@@ -165,7 +167,7 @@ class Peaks(Struct):
 
 class Collective(Struct):
     bytes: Count
-    seconds: list[Seconds]
+    seconds: list[Difference]
 
 
 class Collectives(Struct):

@@ -37,6 +37,13 @@ def test_a_changed_answer_makes_a_record_or_is_refused(seed: int, which: str) ->
     target.one(said[:2] + b"\n".join(lines) + b"\n")
 
 
+def test_a_sum_may_seem_to_take_less_than_nothing() -> None:
+    """It is a difference of two times, and the machine may have been busier in the other one."""
+    require_sound("collectives", {"event": "collectives", "timings": [{"bytes": 4, "seconds": [-1e-5, 2e-5]}]})
+    with pytest.raises(ProtocolError):
+        require_sound("collectives", {"event": "collectives", "timings": [{"bytes": 4, "seconds": [-1e300]}]})
+
+
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
