@@ -21,7 +21,7 @@ from trainmark.execute.messages import require_sound
 from trainmark.execute.scratch import scratch_folder
 from trainmark.execute.undisturbed import undisturbed
 from trainmark.execute.wire import SCRATCH, Channel, Message, position, shared_page
-from trainmark.measure.host import oom_kills
+from trainmark.measure.control_group import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "bootstrap.py"
 TAIL_BYTES = 8_192

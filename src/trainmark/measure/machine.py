@@ -8,8 +8,9 @@ import platform
 import re
 from pathlib import Path
 
+from trainmark.measure.control_group import cpu_quota
 from trainmark.measure.files import read_text
-from trainmark.measure.host import cpu_quota, governors, turbo, usable_core_numbers, usable_cores
+from trainmark.measure.host import governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.record.record import Cloud, Machine
 

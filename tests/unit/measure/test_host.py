@@ -5,66 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.measure.trees import tree
 from trainmark.measure import host
-
-
-def tree(root: Path, **files: str) -> Path:
-    """Files below ``root``; two underscores stand for a slash, ``DOT`` for a dot."""
-    for name, text in files.items():
-        path = root / name.replace("__", "/").replace("DOT", ".")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
-
-
-@pytest.mark.parametrize(
-    ("files", "cores"),
-    [
-        ({}, None),
-        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__cpuDOTmax": "max 100000\n"}, None),
-        ({"proc__self__cgroup": "0::/\n", "sys__fs__cgroup__cpuDOTmax": "150000 100000\n"}, 1.5),
-        (
-            {
-                "proc__self__cgroup": "0::/slice/job\n",
-                "sys__fs__cgroup__slice__cpuDOTmax": "200000 100000\n",
-                "sys__fs__cgroup__slice__job__cpuDOTmax": "max 100000\n",
-            },
-            2.0,
-        ),
-        (
-            {
-                "proc__self__cgroup": "0::/slice/job\n",
-                "sys__fs__cgroup__slice__cpuDOTmax": "200000 100000\n",
-                "sys__fs__cgroup__slice__job__cpuDOTmax": "50000 100000\n",
-            },
-            0.5,
-        ),
-        (
-            {
-                "sys__fs__cgroup__cpu__cpuDOTcfs_quota_us": "400000\n",
-                "sys__fs__cgroup__cpu__cpuDOTcfs_period_us": "100000\n",
-            },
-            4.0,
-        ),
-        (
-            {
-                "proc__self__cgroup": "5:cpuset:/\n4:cpu,cpuacct:/docker/abc\n0::/\n",
-                "sys__fs__cgroup__cpu__docker__abc__cpuDOTcfs_quota_us": "300000\n",
-                "sys__fs__cgroup__cpu__docker__abc__cpuDOTcfs_period_us": "100000\n",
-            },
-            3.0,
-        ),
-        (
-            {
-                "sys__fs__cgroup__cpu__cpuDOTcfs_quota_us": "-1\n",
-                "sys__fs__cgroup__cpu__cpuDOTcfs_period_us": "100000\n",
-            },
-            None,
-        ),
-    ],
-)
-def test_cpu_quota(tmp_path: Path, files: dict[str, str], cores: float | None) -> None:
-    assert host.cpu_quota(tree(tmp_path, **files)) == cores
 
 
 @pytest.mark.parametrize(
@@ -161,25 +103,3 @@ def test_this_machine() -> None:
     assert found.usable_cores and found.usable_cores >= 1
     assert found.clock_resolution_seconds is not None and 0 < found.clock_resolution_seconds < 1e-3
     assert found.memory_available_bytes and found.memory_available_bytes > 0
-
-
-@pytest.mark.parametrize(
-    ("files", "left"),
-    [
-        ({}, None),
-        ({"proc__self__cgroup": "0::/a\n", "sys__fs__cgroup__a__memoryDOTmax": "max\n"}, None),
-        ({"proc__self__cgroup": "0::/a/b\n", "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n"}, 2**31),
-        ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "9223372036854771712\n"}, None),
-        ({"sys__fs__cgroup__memory__memoryDOTlimit_in_bytes": "1073741824\n"}, 2**30),
-        (
-            {
-                "proc__self__cgroup": "0::/a\n",
-                "sys__fs__cgroup__a__memoryDOTmax": "2147483648\n",
-                "sys__fs__cgroup__a__memoryDOTcurrent": "1073741824\n",
-            },
-            2**30,
-        ),
-    ],
-)
-def test_memory_left(tmp_path: Path, files: dict[str, str], left: int | None) -> None:
-    assert host.memory_left(tree(tmp_path, **files)) == left
