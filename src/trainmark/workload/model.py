@@ -193,7 +193,7 @@ def _image(layer: Layer, shape: Shape) -> Shape:
 def _windows(size: int, stride: int, width: int, padding: str) -> int:
     before, after = padding_of(size, stride, width, "same" if padding == "same" else "valid")
     if size > _MOST_SIDE:
-        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", f"{size:.3g}")
+        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # of any number of digits
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))
     return (width + before + after - size) // stride + 1
