@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import Decimal  # numbers of hundreds of digits are no floats
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,7 +180,9 @@ def _apply(layer: Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
 def _require_room(parameters: int, output: Shape) -> None:
     """Raise Misfit for a network that no machine would hold, before anybody asks for its memory."""
     if parameters > MOST_PARAMETERS:
-        raise Misfit((), f"a network of at most {MOST_PARAMETERS:,} weights", f"{parameters:.3g} up to this layer")
+        raise Misfit(
+            (), f"a network of at most {MOST_PARAMETERS:,} weights", f"{Decimal(parameters):.3g} up to this layer"
+        )
     if math.prod(output) > MOST_VALUES:
         raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {_written(output)}")
 

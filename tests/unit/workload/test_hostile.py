@@ -69,6 +69,7 @@ def test_what_no_machine_would_hold_is_refused_at_once(old: str, new: str) -> No
     ("layer", "said"),
     [
         ({"kind": "dense", "units": 10**12}, "at most 1,073,741,824 weights"),
+        ({"kind": "dense", "units": 10**400}, "at most 1,073,741,824 weights"),
         ({"kind": "conv2d", "filters": 10**12, "size": 3}, "at most 1,073,741,824 weights"),
         ({"kind": "conv2d", "filters": 1, "size": 10**12, "padding": "same"}, "a window of at most"),
         ({"kind": "max-pool", "size": 10**12, "stride": 1, "padding": "same"}, "a window of at most"),
