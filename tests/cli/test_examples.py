@@ -17,6 +17,7 @@ from trainmark.cli import main
 from trainmark.workload import catalog
 
 ROOT = Path(__file__).parents[2]
+ASKING = ("trainmark list", "trainmark list devices", "trainmark list backends --python old=/opt/old/bin/python")
 CHEAP = {"list", "show", "schema", "compare", "export", "completion"}
 
 
@@ -80,10 +81,8 @@ def test_it_is_read_and_names_what_there_is(where: str, line: str) -> None:
 
 @pytest.mark.parametrize("line", sorted({line for _, line in examples_of_help() if words_of(line)[0] in CHEAP}))
 def test_it_works(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "--plot" in line or "mlflow" in line or line in ("trainmark list", "trainmark list devices"):
-        pytest.skip(
-            "drawing and asking every framework are slow, MLflow's server is not here; they have tests elsewhere"
-        )
+    if "--plot" in line or "mlflow" in line or line in ASKING:
+        pytest.skip("drawing and asking frameworks are slow, MLflow's server is not here; they have tests elsewhere")
     results = ROOT / "docs" / "results" / "main-job"
     for folder in ("trainmark-results", "old", "new"):
         shutil.copytree(results, tmp_path / folder)

@@ -30,7 +30,7 @@ PLAN = SimpleNamespace(
 
 
 def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
-    def measure(_plan: Any, _store: Any, observer: Any, **_: Any) -> None:
+    def measure(_plan: Any, _store: Any, observer: Any, *_: Any, **__: Any) -> None:
         observer.task_started(TASK)
         observer.run_started(ARun(), False)
         if finished:
