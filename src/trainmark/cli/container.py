@@ -113,7 +113,7 @@ def write_command(device: Device | None, ngc: bool, base: str | None, folder: Pa
 @click.option(
     "--torch-index",
     metavar="URL",
-    help="Where the CPU's PyTorch is fetched, instead of PyTorch's own index; '' for pip's index.",
+    help="Index with PyTorch's builds for the CPU; pip's own if not given, which often has builds with CUDA alone.",
 )
 @click.option(
     "--pip-config",

@@ -9,10 +9,12 @@ Device = Literal["cpu", "cuda"]
 
 _PYTORCH_CPU = """\
 # PyTorch's builds for the CPU are not on the usual index, so they can't be in the lock: the version is exact, unhashed.
-# With an empty TORCH_INDEX, pip's own index decides (and may serve a build with CUDA, some gigabytes).
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+# With an empty TORCH_INDEX, pip's own index decides; a build with CUDA can't be imported here, so the image ends there.
+ARG TORCH_INDEX=
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \\
-    /opt/trainmark/bin/pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch==2.13.0"""
+    /opt/trainmark/bin/pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch==2.13.0
+RUN /opt/trainmark/bin/python -c "import torch" \\
+ || { echo "expected PyTorch's build for the CPU: name the index that has it, --torch-index URL" >&2; exit 1; }"""
 
 
 @dataclass(frozen=True)
