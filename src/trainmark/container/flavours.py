@@ -13,7 +13,7 @@ _PYTORCH_CPU = """\
 ARG TORCH_INDEX=
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf \\
     /opt/trainmark/bin/pip install --no-deps ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch==2.13.0
-RUN /opt/trainmark/bin/python -c "import torch" \\
+RUN /opt/trainmark/bin/python -B -c "import torch" \\
  || { echo "expected PyTorch's build for the CPU: name the index that has it, --torch-index URL" >&2; exit 1; }"""
 
 
