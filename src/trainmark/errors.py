@@ -8,6 +8,7 @@ TrainmarkError
 │   ├── Unsupported         the backend can't do what the workload or the options ask
 │   ├── SpecError           a workload file is wrong
 │   ├── OutputError         the output folder can't be used
+│   │   └── UnwritableFolder    it can't be written
 │   └── NoEngine            nothing here builds container images
 ├── DataError               a dataset can't be used
 │   ├── DamagedData         a file is not what its name promises
@@ -33,6 +34,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 _LONGEST = 100
 """Letters of a name that are looked at, and told."""
@@ -124,6 +126,19 @@ class SpecError(UsageError):
 
 class OutputError(UsageError):
     """The output folder can't be used."""
+
+
+class UnwritableFolder(OutputError):
+    """Nothing can be written into the folder that ``--out`` names, because of ``error``."""
+
+    def __init__(self, folder: Path, error: OSError) -> None:
+        in_container = ' In a container: run it with --user "$(id -u):$(id -g)".'
+        super().__init__(
+            f"can't write into {folder}",
+            expected="a folder that can be written",
+            found=error.strerror or str(error),
+            fix="Give another one with --out." + (in_container if isinstance(error, PermissionError) else ""),
+        )
 
 
 class NoEngine(UsageError):

@@ -22,6 +22,7 @@ from trainmark.cli.main import run
 
 PATH = os.environ["PATH"]
 IMAGE = f"trainmark:{__version__}".replace("+", "-")
+WHEEL = f"WHEEL=trainmark-{__version__}-py3-none-any.whl"
 
 
 @pytest.fixture
@@ -113,7 +114,7 @@ def test_build_says_what_it_made(programs: Path, tmp_path: Path, capsys: pytest.
     assert "a detail" not in captured.err
     assert "a detail" in (tmp_path / "trainmark-container/Dockerfile.log").read_text()
     words = the_build(log)
-    assert values(words, "--build-arg") == [f"BASE=docker.io/library/debian@{DIGEST}"]
+    assert values(words, "--build-arg") == [f"BASE=docker.io/library/debian@{DIGEST}", WHEEL]
     assert f"org.opencontainers.image.version={__version__}" in values(words, "--label")
     assert ["rm", "trainmark-working-container"] in told(log)
 
@@ -141,7 +142,7 @@ def test_what_the_builder_is_asked(programs: Path, tmp_path: Path) -> None:
     arguments = ["--torch-index", "", "--pip-config", "pip.conf", "--target", "build", "--out", "there"]
     assert run(["container", "build", *arguments]) == 0
     words = the_build(log)
-    assert values(words, "--build-arg") == [f"BASE=debian@{DIGEST}", "TORCH_INDEX="]
+    assert values(words, "--build-arg") == [f"BASE=debian@{DIGEST}", WHEEL, "TORCH_INDEX="]
     assert values(words, "--secret") == [f"id=pip.conf,src={tmp_path / 'pip.conf'}"]
     assert values(words, "--target") == ["build"]
     assert values(words, "--tag") == [f"{IMAGE}-cpu-build"]
@@ -216,13 +217,14 @@ def test_changed_files_are_built_as_they_are(
     log = a_builder(programs, "buildah")
     run(["container", "write"])
     dockerfile = tmp_path / "trainmark-container/Dockerfile"
-    changed = dockerfile.read_text().replace("docker.io/library/debian:bookworm-slim", f"debian@{DIGEST}") + "# mine\n"
+    changed = dockerfile.read_text().replace("docker.io/library/debian:bookworm-slim", f"debian@{DIGEST}")
+    changed = changed.replace("ARG WHEEL=trainmark-", "ARG WHEEL=trainmark-0.0.1-of-then-") + "# mine\n"
     dockerfile.write_text(changed)
     compose = (tmp_path / "trainmark-container/compose.yaml").read_text()
     assert run(["container", "build"]) == 0
     assert "Dockerfile in trainmark-container was changed there and is used as it is" in capsys.readouterr().err
     assert dockerfile.read_text() == changed
-    assert values(the_build(log), "--build-arg") == [f"BASE=debian@{DIGEST}"]
+    assert values(the_build(log), "--build-arg") == [f"BASE=debian@{DIGEST}", WHEEL], "its name is of the code of now"
     assert (tmp_path / "trainmark-container/compose.yaml").read_text() == compose
 
 

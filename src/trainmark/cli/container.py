@@ -136,6 +136,7 @@ def build_command(**options: Any) -> int:
     from trainmark.container.engine import Order, find_engine
     from trainmark.container.origin import origin
     from trainmark.container.render import check_base, check_tag, image_name
+    from trainmark.container.wheel import wheel_name
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     screen = console(to_stderr=True)
@@ -146,7 +147,7 @@ def build_command(**options: Any) -> int:
         base = check_base(folders.base_there(folder, flavour) or base)
     code = origin()
     tag = check_tag(options["tag"] or _part(image_name(flavour, code), options["target"]))
-    arguments = {"BASE": base}
+    arguments = {"BASE": base, "WHEEL": wheel_name(code)}
     if options["torch_index"] is not None:
         if not flavour.framework:
             raise UsageError("--torch-index is for the CPU", found=f"--device {flavour.device}")

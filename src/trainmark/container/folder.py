@@ -13,7 +13,7 @@ from trainmark.container import render
 from trainmark.container.flavours import Flavour
 from trainmark.container.origin import Origin
 from trainmark.container.wheel import pack, wheel_name
-from trainmark.errors import OutputError
+from trainmark.errors import OutputError, UnwritableFolder
 from trainmark.regular import write_atomically
 
 _WRITTEN = ".written.json"
@@ -85,12 +85,7 @@ def write(folder: Path, files: Mapping[str, bytes], *, keep_changed: bool, force
         if known != before:
             write_atomically(folder / _WRITTEN, json.dumps(known, indent=1, sort_keys=True).encode())
     except OSError as error:
-        raise OutputError(
-            f"can't write into {folder}",
-            expected="a folder that can be written",
-            found=error.strerror or str(error),
-            fix="Give another one with --out.",
-        ) from error
+        raise UnwritableFolder(folder, error) from error
     return Written(fresh, same, changed)
 
 

@@ -90,6 +90,7 @@ def _service(flavour: Flavour, base: str, origin: Origin, before: Flavour | None
         image=image_name(flavour, origin),
         dockerfile=flavour.dockerfile,
         base=base,
+        arguments='        TORCH_INDEX: "${TRAINMARK_TORCH_INDEX:-}"\n' if flavour.framework else "",
     )
     if flavour.device == "cuda":
         text += _template("gpus.yaml").substitute()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainmark.data import cache, digest, idx, synthetic
+from trainmark.data import digest, idx, synthetic
 from trainmark.data.catalog import KnownDataset, KnownFile, SplitName
 from trainmark.data.ink import SIDE
 from trainmark.data.progress import Progress
 from trainmark.errors import DamagedData, DataUnavailable
+from trainmark.regular import write_atomically
 
 _PIXELS = SIDE * SIDE
 
@@ -34,7 +35,7 @@ def draw(known: KnownDataset, directory: Path, progress: Progress) -> None:
             if file.split == split:
                 payload = idx.encode(images if file.holds == "images" else labels)
                 _expect(payload, file, directory / file.name)
-                cache.keep(directory, file.name, payload)
+                write_atomically(directory / file.name, payload)
         before += len(images) * _PIXELS
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.data import cache, digest, stored
+from trainmark.data import digest, stored
 from trainmark.data.catalog import KnownDataset, KnownFile
 from trainmark.data.download import DownloadFailed, download
 from trainmark.data.mirrors import Mirror
@@ -15,6 +15,7 @@ from trainmark.data.progress import Progress
 from trainmark.data.reach import Probes
 from trainmark.data.unpack import NotTheArchive, unpack
 from trainmark.errors import DamagedData
+from trainmark.regular import write_atomically
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class _Visit:
         try:
             for file, payload in self._contents(part, tuple(wanted)):
                 digest.check(payload, file, part)
-                cache.keep(self.directory, file.name, payload)
+                write_atomically(self.directory / file.name, payload)
                 wanted.remove(file)
         except (DamagedData, NotTheArchive) as error:
             part.unlink()

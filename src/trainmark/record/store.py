@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from trainmark import regular
-from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UsageError
+from trainmark.errors import ForeignRecord, OutputError, RecordError, RecordNotKept, UnwritableFolder, UsageError
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.regular import write_atomically
@@ -84,7 +84,7 @@ class Store:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = (self.folder / LOCK_NAME).open("a+b", buffering=0)
         except OSError as error:
-            raise _unwritable(self.folder, error) from error
+            raise UnwritableFolder(self.folder, error) from error
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -107,7 +107,7 @@ class Store:
                 lock.write(str(os.getpid()).encode())
                 self._sweep()
             except OSError as error:
-                raise _unwritable(self.folder, error) from error
+                raise UnwritableFolder(self.folder, error) from error
             yield
             lock.truncate(0)
 
@@ -206,13 +206,3 @@ def _rescued(name: str, content: bytes) -> str:
 def safe_name(text: str, longest: int = 60) -> str:
     """``text`` as a part of a file name: letters, digits, dots and dashes only, and not many."""
     return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:longest] or "x"
-
-
-def _unwritable(folder: Path, error: OSError) -> OutputError:
-    return OutputError(
-        f"can't write into {folder}",
-        expected="a folder that can be written",
-        found=error.strerror or str(error),
-        fix="Give another one with --out."
-        + (' In a container: run it with --user "$(id -u):$(id -g)".' if isinstance(error, PermissionError) else ""),
-    )

@@ -65,7 +65,8 @@ def test_all_that_pip_installs_is_locked(which: Flavour) -> None:
     installs = [line for line in re.sub(r"\\\n\s*", "", build).splitlines() if "pip install" in line]
     assert all("--no-deps" in line for line in installs)
     assert f"--require-hashes --requirement /tmp/{which.lock}" in installs[0]
-    assert installs[-1].endswith("--no-index /tmp/trainmark-1.2.3-py3-none-any.whl")
+    assert installs[-1].endswith('--no-index "/tmp/${WHEEL}"')
+    assert "\nARG WHEEL=trainmark-1.2.3-py3-none-any.whl\nCOPY ${WHEEL} /tmp/\n" in build
     assert len(installs) == (3 if which is CPU else 2)
 
 
@@ -147,6 +148,8 @@ def test_compose_runs_the_cpu_alone_and_a_gpu_after_it() -> None:
     services = yaml.safe_load(render.compose(bases, an_origin()))["services"]
     assert list(services) == ["cpu", "cuda"]
     assert services["cpu"]["build"]["args"]["BASE"] == f"debian@{DIGEST}"
+    assert services["cpu"]["build"]["args"]["TORCH_INDEX"] == "${TRAINMARK_TORCH_INDEX:-}"
+    assert set(services["cuda"]["build"]["args"]) == {"BASE"}
     assert "profiles" not in services["cpu"]
     assert services["cuda"]["profiles"] == ["cuda"]
     assert services["cuda"]["depends_on"] == {"cpu": {"condition": "service_completed_successfully"}}
