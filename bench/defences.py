@@ -65,6 +65,42 @@ DEFENCES = (
         (("if deadline is not None and now > deadline:", "if False:"),),
     ),
     Defence(
+        "folder that may not be looked at",
+        f"{END}/test_closed.py::test_a_folder_that_is_closed",
+        "regular.py",
+        (("        return error.strerror or str(error)\n", "        raise\n"),),
+    ),
+    Defence(
+        "name that is too long",
+        f"{END}/test_closed.py::test_a_name_that_is_too_long",
+        "regular.py",
+        (("        return error.strerror or str(error)\n", "        raise\n"),),
+    ),
+    Defence(
+        "full disk under what is printed",
+        f"{END}/test_streams.py::test_a_disk_that_is_full_under_what_is_printed",
+        "cli/main.py",
+        (("if error.errno != errno.ENOSPC or", "if True or"),),
+    ),
+    Defence(
+        "streams closed",
+        f"{END}/test_streams.py::test_streams_that_are_closed",
+        "cli/main.py",
+        (("            os.open(os.devnull, os.O_RDWR)\n", "            pass\n"),),
+    ),
+    Defence(
+        "terminal without UTF-8",
+        f"{END}/test_streams.py::test_letters_that_a_terminal_lacks_end_nothing",
+        "cli/main.py",
+        (('            stream.reconfigure(errors="replace")', "            pass"),),
+    ),
+    Defence(
+        "JSON without UTF-8",
+        f"{END}/test_streams.py::test_json_says_every_letter_in_any_encoding",
+        "cli/output.py",
+        (("ensure_ascii=ascii_only", "ensure_ascii=False"),),
+    ),
+    Defence(
         "hung import",
         f"{UNIT}/execute/test_probe.py::test_an_import_that_hangs_is_given_up",
         "execute/probe.py",

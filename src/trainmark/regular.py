@@ -1,4 +1,4 @@
-"""Regular files: read no further than can be right, and written whole or not at all.
+"""Regular files: looked at, read no further than can be right, and written whole or not at all.
 
 A path that a person names may be anything: a pipe that nobody writes to, a device without an end, a file of many
 gigabytes. None of them may keep trainmark waiting, or fill its memory.
@@ -13,6 +13,29 @@ import tempfile
 from pathlib import Path
 
 _BLOCK = 1 << 20
+
+
+def is_file(path: Path) -> bool:
+    """Can a regular file be seen there? Unlike ``Path.is_file`` this never raises, also of what is closed to us."""
+    return found_at(path) == "a file"
+
+
+def is_folder(path: Path) -> bool:
+    """Can a folder be seen there? Unlike ``Path.is_dir`` this never raises."""
+    return found_at(path) == "a folder"
+
+
+def found_at(path: Path) -> str:
+    """What is there, or why nothing can be seen there, in words for an error."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: of a name that can't be one
+        return "nothing"
+    except OSError as error:
+        return error.strerror or str(error)
+    if stat.S_ISDIR(mode):
+        return "a folder"
+    return "a file" if stat.S_ISREG(mode) else "neither a file nor a folder"
 
 
 def read(path: Path, most: int) -> bytes:

@@ -113,7 +113,7 @@ def test_an_empty_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 def test_a_path_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", str(tmp_path / "nowhere")]) == 2
-    assert "nowhere does not exist" in capsys.readouterr().err
+    assert "nowhere: expected a record or a folder of records, found nothing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "package"}', '{"schema_version": 1}'])

@@ -53,9 +53,10 @@ def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ("what", "said"),
     [
         ("mnist-cn", "Did you mean mnist-cnn"),
-        ("nowhere.json", "nowhere.json does not exist"),
-        ("nowhere.toml", "nowhere.toml does not exist"),
+        ("nowhere.json", "no records at nowhere.json: expected a record or a folder of records, found nothing"),
+        ("nowhere.toml", "nowhere.toml can't be read: found No such file"),
         (".", ". is a folder"),
+        ("/dev/null", "/dev/null is no workload: expected a name that ends in .toml, found neither a file nor"),
     ],
 )
 def test_usage(

@@ -51,7 +51,12 @@ class CommandLine:
     ) -> tuple[int, str, str]:
         """Start it, wait, return exit code, stdout and stderr."""
         process = self.start(*arguments, fake=fake, extra=extra)
-        out, err = process.communicate(timeout=120)
+        try:
+            out, err = process.communicate(timeout=240)
+        except BaseException:  # or what it said, and it itself, would fall on the next test
+            process.kill()
+            process.communicate()
+            raise
         return process.returncode, out, err
 
     def train_arguments(self, *arguments: str) -> list[str]:

@@ -48,6 +48,19 @@ def small_disk(folder: Path, kibibytes: int) -> Iterator[Path]:
         _system("umount", "-l", str(folder))
 
 
+@contextlib.contextmanager
+def closed(folder: Path) -> Iterator[Sequence[str]]:
+    """Nobody may look into it; yields what a command begins with so that root may not either. Raises NotHere."""
+    folder.chmod(0o000)
+    try:
+        prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+        if prefix and (problem := _system(*prefix, "true")):
+            raise NotHere(f"root can't be kept out of a folder: {problem}")
+        yield prefix
+    finally:
+        folder.chmod(0o700)
+
+
 def make_read_only(disk: Path) -> None:
     """Nobody can write there any more, root neither."""
     problem = _system("mount", "-o", "remount,ro", str(disk))

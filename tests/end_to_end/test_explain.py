@@ -148,7 +148,7 @@ def test_one_side_at_a_time(command: CommandLine) -> None:
 def test_a_record_that_is_not_there(command: CommandLine, arguments: tuple[str, ...]) -> None:
     code, _, err = command.run("explain", *arguments)
     assert code == 2
-    assert "there is no record" in err
+    assert "no record at " in err
 
 
 def test_a_file_that_is_no_record(command: CommandLine, tmp_path: Path) -> None:

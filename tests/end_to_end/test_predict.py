@@ -147,7 +147,7 @@ def test_damaged_weights_are_refused(command: CommandLine, record: Path, spoil: 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("nowhere.json",), "there is no record"),
+        (("nowhere.json",), "no record at nowhere.json"),
         (("RECORD", "--grid", "grid.gif"), ".png or .svg"),
         (("RECORD", "-o", "all.txt"), ".csv or .parquet"),
         (("RECORD", "--index", "10000"), "no test example 10,000"),

@@ -35,6 +35,24 @@ def test_a_device_is_no_file(device: str) -> None:
         regular.read(Path(device), 10)
 
 
+def test_what_is_found_is_said_and_nothing_is_raised(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    os.mkfifo(tmp_path / "pipe")
+    found = {
+        "file": "a file",
+        ".": "a folder",
+        "pipe": "neither a file nor a folder",
+        "absent": "nothing",
+        "file/below": "nothing",
+        "\0": "nothing",
+        "x" * 300: "File name too long",
+    }
+    for name, words in found.items():
+        path = tmp_path / name
+        assert regular.found_at(path) == words
+        assert (regular.is_file(path), regular.is_folder(path)) == (words == "a file", words == "a folder")
+
+
 def test_a_file_of_many_gigabytes_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "sparse"
     with path.open("wb") as file:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import cache_dir, conditions_options, data_dir_option, names_option, seed_option
@@ -79,7 +80,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     screen = console(to_stderr=True)
     request = request_of(options)
     with DataProgress(screen) as progress:
-        if target.endswith(".json") or (Path(target).is_file() and not target.endswith(".toml")):
+        if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
             _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
             question = _ask_of_record(_existing(target), request, progress)
         else:
@@ -110,10 +111,11 @@ def _existing(name: str) -> Path:
     """The file of a record."""
     from trainmark.errors import UsageError
 
-    if not Path(name).is_file():
+    if not regular.is_file(Path(name)):
         raise UsageError(
-            f"there is no record {name!r}",
+            f"no record at {name}",
             expected="the file of a record, or one WORKLOAD alone",
+            found=regular.found_at(Path(name)),
             fix="`trainmark compare FOLDER` shows what a folder holds.",
         )
     return Path(name)

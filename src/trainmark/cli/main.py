@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import io
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -106,7 +109,20 @@ def command() -> None:
 
 def main() -> None:
     """Run the command line and leave with the exit code that DESIGN.md promises."""
+    _stand_on_three_streams()
     sys.exit(run(sys.argv[1:]))
+
+
+def _stand_on_three_streams() -> None:
+    """Whatever we were started with."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # it was closed, and the next file that is opened would take its place
+            os.open(os.devnull, os.O_RDWR)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it was closed
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter gets a question mark for it
 
 
 def run(arguments: list[str]) -> int:
@@ -128,3 +144,8 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of a pipe went away, as with `| head`; nothing to say to anybody
         return OK
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise  # of a file, that is a mistake of ours
+        click.echo("trainmark: what is printed can't be written: No space left on device", err=True)
+        return FAILED

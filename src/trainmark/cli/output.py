@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,5 +99,8 @@ def print_json(value: Any) -> None:
     from trainmark.record.codec import to_plain
     from trainmark.report.printable import STEERING
 
-    text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    # JSON is UTF-8; whatever else stdout is holds ASCII.
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # there is none where stdout was closed
+    ascii_only = codecs.lookup(encoding).name != "utf-8"
+    text = json.dumps(to_plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
     click.echo(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))

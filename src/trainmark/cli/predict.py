@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark import regular
 from trainmark.cli.main import OK
 from trainmark.cli.options import cache_dir, data_dir_option, python_option, timeout_option
 from trainmark.cli.output import console, json_option, print_json, say, write_file
@@ -57,8 +58,8 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     from trainmark.study import predict
 
     _require_endings(output, grid)
-    if not path.is_file():
-        raise UsageError(f"there is no record {str(path)!r}", expected="the file of one record")
+    if not regular.is_file(path):
+        raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     record, screen = read(path), console(to_stderr=True)
     with DataProgress(screen) as progress:

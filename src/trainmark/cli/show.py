@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.output import console, json_option, print_json
 
@@ -45,21 +46,18 @@ def _show_record(path: Path, as_json: bool) -> None:
 
 def _show_workload(name: str, as_json: bool) -> None:
     from trainmark.data.fit import require_fit
-    from trainmark.errors import UnknownName, UsageError
+    from trainmark.errors import UsageError
     from trainmark.report.layer_table import layer_data, layer_table
     from trainmark.report.terminal import draw
     from trainmark.workload import catalog
 
-    try:
-        workload = catalog.find(name)
-    except UnknownName as error:
-        if Path(name).is_dir():
-            raise UsageError(
-                f"{name} is a folder",
-                expected="a workload or one record",
-                fix=f"Give one of its files, or run: trainmark compare {name}",
-            ) from error
-        raise
+    if regular.is_folder(Path(name)) and name not in catalog.names():
+        raise UsageError(
+            f"{name} is a folder",
+            expected="a workload or one record",
+            fix=f"Give one of its files, or run: trainmark compare {name}",
+        )
+    workload = catalog.find(name)
     require_fit(workload)
     if as_json:
         print_json(layer_data(workload))

@@ -76,7 +76,7 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 
     words = engine.build_words(order)
     begun = time.monotonic()
-    with log.open("w", buffering=1) as writing:
+    with log.open("w", buffering=1, encoding="utf-8") as writing:
         code = follow(words, hear, writing)
     seconds = time.monotonic() - begun
     if code != 0:
@@ -94,5 +94,5 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 def _sbom(order: Order, engine: Engine) -> tuple[Path, int]:
     text = engine.read(order.tag, SBOM_IN_IMAGE)
     path = order.folder / f"{order.dockerfile}.sbom.cdx.json"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return path, len(json.loads(text)["components"])

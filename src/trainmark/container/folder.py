@@ -46,7 +46,7 @@ def contents(chosen: Sequence[tuple[Flavour, str]], origin: Origin) -> dict[str,
 def base_there(folder: Path, flavour: Flavour) -> str | None:
     """The base that was written into the folder; None where there is none yet."""
     with contextlib.suppress(OSError):
-        return render.base_of((folder / flavour.dockerfile).read_text())
+        return render.base_of((folder / flavour.dockerfile).read_text(encoding="utf-8"))
     return None
 
 
@@ -92,7 +92,7 @@ def write(folder: Path, files: Mapping[str, bytes], *, keep_changed: bool, force
 def _digests(folder: Path) -> dict[str, str]:
     """What trainmark wrote there last, by name; nothing where that can't be known, which counts as changed."""
     with contextlib.suppress(OSError, ValueError):
-        known = json.loads((folder / _WRITTEN).read_text())
+        known = json.loads((folder / _WRITTEN).read_text(encoding="utf-8"))
         if isinstance(known, dict):
             return known
     return {}

@@ -20,7 +20,7 @@ def ask(words: Sequence[str], seconds: float | None = None) -> tuple[int, str, s
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         start_new_session=True,
     ) as process:
@@ -42,7 +42,7 @@ def follow(words: Sequence[str], told: Callable[[str], None], log: TextIO) -> in
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         start_new_session=True,  # a Ctrl-C is ours to pass on
     ) as process:

@@ -76,12 +76,12 @@ def compose(chosen: Sequence[tuple[Flavour, str]], origin: Origin) -> str:
 
 def ignored() -> str:
     """What of the folder an engine does not look at."""
-    return resources.files(__package__).joinpath("template", "dockerignore").read_text()
+    return resources.files(__package__).joinpath("template", "dockerignore").read_text(encoding="utf-8")
 
 
 def lock(name: str) -> str:
     """A file of exact versions with hashes."""
-    return resources.files(__package__).joinpath("locks", name).read_text()
+    return resources.files(__package__).joinpath("locks", name).read_text(encoding="utf-8")
 
 
 def _service(flavour: Flavour, base: str, origin: Origin, before: Flavour | None) -> str:
@@ -101,7 +101,7 @@ def _service(flavour: Flavour, base: str, origin: Origin, before: Flavour | None
 
 
 def _template(name: str) -> Template:
-    return Template(resources.files(__package__).joinpath("template", name).read_text())
+    return Template(resources.files(__package__).joinpath("template", name).read_text(encoding="utf-8"))
 
 
 def _checked(text: str, allowed: re.Pattern[str], option: str, expected: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark import regular
 from trainmark.data.catalog import KnownDataset, KnownFile
 from trainmark.errors import DamagedData
 
@@ -83,6 +84,6 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:
     for name in (file.name, f"{file.name}.gz"):
-        if (directory / name).is_file():
+        if regular.is_file(directory / name):
             return directory / name
     return None

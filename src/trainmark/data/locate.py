@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from trainmark import regular
 from trainmark.data import catalog, folder
 from trainmark.data.cache import exclusive
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
@@ -111,10 +112,11 @@ def places_of(
     for source, place in places:
         if place is None:
             continue
-        if not place.is_dir():
+        if not regular.is_folder(place):
             raise UsageError(
-                f"the data folder {place} of {_NAMED_BY[source]} does not exist",
-                found="a file" if place.exists() else "nothing",
+                f"the data folder {place} of {_NAMED_BY[source]} can't be used",
+                expected="a folder",
+                found=regular.found_at(place),
                 fix="Create it, or name another.",
             )
         try:

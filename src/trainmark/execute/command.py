@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.probe import THIS
 from trainmark.execute.wire import Message
@@ -132,7 +133,7 @@ class Run:
         """Of the script among its words, else of the program where that is a path: an edited one is something else."""
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
         path = self.of.directory / found if found else None
-        if path is None or not path.is_file() or path.stat().st_size > _LARGEST_PROGRAM:
+        if path is None or not regular.is_file(path) or path.stat().st_size > _LARGEST_PROGRAM:
             return None
         return hashlib.sha256(path.read_bytes()).hexdigest()
 

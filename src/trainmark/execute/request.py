@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainmark import regular
 from trainmark.backends.base import PRECISIONS, Precision
 from trainmark.data.fit import require_fit
 from trainmark.data.locate import Located, locate
@@ -263,11 +264,15 @@ def locate_all(
 def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, str] | None:
     if request.weights_from is None:
         return None
-    if not request.weights_from.is_file():
-        raise UsageError(f"{request.weights_from} does not exist", expected="the record of a run with --save-weights")
+    if not regular.is_file(request.weights_from):
+        raise UsageError(
+            f"no record at {request.weights_from}",
+            expected="that of a run with --save-weights",
+            found=regular.found_at(request.weights_from),
+        )
     record = store.read(request.weights_from)
     file = request.weights_from.with_suffix(".safetensors")  # beside it, whatever the record calls itself
-    if not file.is_file():
+    if not regular.is_file(file):
         raise UsageError(
             f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."
         )

@@ -132,15 +132,17 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
     """As :func:`load`, each with its file."""
     files: dict[Path, None] = {}
     for path in paths:
-        if path.is_dir():
+        if regular.is_folder(path):
             found = sorted(path.glob("*.json"))
             if not found:
                 raise UsageError(f"no records in {path}", expected="files that end in .json", fix="Run: trainmark run")
             files.update((file.resolve(), None) for file in found)
-        elif path.is_file():
+        elif regular.is_file(path):
             files[path.resolve()] = None
         else:
-            raise UsageError(f"{path} does not exist", expected="a record or a folder of records")
+            raise UsageError(
+                f"no records at {path}", expected="a record or a folder of records", found=regular.found_at(path)
+            )
     records: list[tuple[Record, Path]] = []
     strays: list[ForeignRecord] = []
     seen: set[bytes] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from trainmark import units
+from trainmark import regular, units
 from trainmark.data.catalog import find
 from trainmark.data.load import load
 from trainmark.data.locate import locate
@@ -50,7 +50,7 @@ def _best(records: Iterable[Record], files: Mapping[str, Path]) -> list[tuple[Re
             accuracy is None
             or record.dataset is None
             or record.id not in files
-            or not files[record.id].with_suffix(".safetensors").is_file()
+            or not regular.is_file(files[record.id].with_suffix(".safetensors"))
         ):
             continue
         if work not in best or accuracy > (best[work][0].final.test_accuracy or 0.0):

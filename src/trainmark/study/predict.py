@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainmark import regular
 from trainmark.analysis.predictions import Predictions, probabilities
 from trainmark.data.locate import Located
 from trainmark.data.progress import Progress, silent
@@ -71,7 +72,7 @@ def prepare(
         )
     workload = Workload.from_data(record.workload.spec)
     weights = path.with_suffix(".safetensors")
-    if not weights.is_file():
+    if not regular.is_file(weights):
         raise UsageError(
             f"there are no weights beside {path.name}",
             expected=weights.name,
@@ -79,7 +80,7 @@ def prepare(
         )
     if workload.weight_average:
         weights = average_of(weights)
-        if not weights.is_file():
+        if not regular.is_file(weights):
             raise UsageError(
                 f"{record.workload.name} is tested with averaged weights, and those of {path.name} were not saved",
                 expected=weights.name,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.errors import SpecError, UnknownName
+from trainmark.errors import SpecError, UnknownName, UsageError
 from trainmark.workload import catalog
 from trainmark.workload.losses import SoftmaxCrossEntropy, TwoStageCrossEntropy
 from trainmark.workload.model import lay_out
@@ -71,7 +71,7 @@ def test_an_unknown_workload_is_answered_with_the_nearest(typed: str, near: str)
     "name", ["../x", "../catalog/mnist-cnn", "/etc/passwd", "a/b", "", ".", "..", "mnist-cnn\n", "mnist-*", "x" * 300]
 )
 def test_a_name_stays_in_the_folder(name: str) -> None:
-    with pytest.raises(UnknownName):
+    with pytest.raises(UsageError, match=r"^(unknown workload .*|.* is no workload: .*)$"):
         catalog.find(name)
 
 
@@ -86,7 +86,7 @@ def test_a_file_that_cannot_be_read_is_a_spec_error(tmp_path: Path, content: byt
     file = tmp_path / "mine.toml"
     if content is not None:
         file.write_bytes(content)
-    with pytest.raises(SpecError, match=r"does not exist|can't be read"):
+    with pytest.raises(SpecError, match="can't be read"):
         catalog.find(str(file))
 
 

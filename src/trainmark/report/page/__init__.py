@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainmark import units
+from trainmark import regular, units
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import Sweep, sweeps, without_trials
 from trainmark.record.record import Record
-from trainmark.regular import write_atomically
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, Side, Work
@@ -215,12 +214,12 @@ def _vega(cache: Path | None) -> str:
     import vl_convert
 
     kept = None if cache is None else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
-    if kept is not None and kept.is_file():
+    if kept is not None and regular.is_file(kept):
         return kept.read_text(encoding="utf-8")
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
     bundle = bundle.replace("</script", "<\\/script")
     if kept is not None:
         with contextlib.suppress(OSError):  # a cache that can't be written only costs the time again
             kept.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(kept, bundle.encode())
+            regular.write_atomically(kept, bundle.encode())
     return bundle

@@ -13,6 +13,7 @@ from typing import Any
 
 import platformdirs
 
+from trainmark import regular
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, TrainmarkError
 from trainmark.execute.here import Here, look_around
@@ -80,8 +81,8 @@ def _found(wanted: Located) -> Located:
     try:
         here = locate(
             wanted.name,
-            named=wanted.directory if wanted.directory.is_dir() else None,
-            environment=Path(named) if named and Path(named).is_dir() else None,
+            named=wanted.directory if regular.is_folder(wanted.directory) else None,
+            environment=Path(named) if named and regular.is_folder(Path(named)) else None,
             cache=Path(platformdirs.user_cache_dir("trainmark")),
             download=False,
         )

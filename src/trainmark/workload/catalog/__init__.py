@@ -35,21 +35,24 @@ def find(name: str) -> Workload:
 
     Raises:
         UnknownName: no such workload in the catalogue.
-        SpecError: the file can't be read or does not describe a workload; says the line.
+        SpecError: the file is called otherwise, can't be read, or does not describe a workload; says the line.
     """
     base, _, variant = (name, "", "") if name.endswith(".toml") else name.partition(":")
     path = Path(base)
     if path.suffix != ".toml":
         path = _FOLDER / f"{base}.toml"
         if not re.fullmatch(r"[\w.-]{1,100}", base) or not path.is_file():
-            raise UnknownName("workload", name, names())
-    if not path.exists():
-        raise SpecError(f"{path} does not exist", fix="Give the name of a workload, or the path of its TOML file.")
+            there = regular.found_at(Path(name))
+            if not name or there == "nothing":
+                raise UnknownName("workload", name, names())
+            raise SpecError(f"{name} is no workload", expected="a name that ends in .toml", found=there)
     try:
         text = regular.read(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(
-            f"{path} can't be read", found=str(error), fix="Give the path of a workload's TOML file."
+            f"{path} can't be read",
+            found=(isinstance(error, OSError) and error.strerror) or str(error),
+            fix="Give the name of a workload, or the path of its TOML file.",
         ) from error
     return parse(text, str(path), variant)
 
