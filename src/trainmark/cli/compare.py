@@ -198,7 +198,7 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
     """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr.
 
     Raises:
-        UsageError: nothing was compared, so that nothing can miss the bar.
+        UsageError: nothing could be held against the bar, so that nothing can miss it.
     """
     from trainmark.analysis.bar import fail_below
     from trainmark.errors import UsageError
@@ -217,12 +217,16 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
         say(f"{_named(group)} misses the bar of {written(ratio)}: {why}")
     for group in bar.unjudged:
         say(f"{_named(group)} can't be held against the bar of {written(ratio)}: it has no interval")
-    if not (bar.cleared or bar.missed or bar.unjudged):
+    if not (bar.cleared or bar.missed):
+        few = "and no interval among their speed-ups" if bar.unjudged else "and no speed-up among them"
+        more = (
+            "train more rounds with --repeats" if bar.unjudged else "give both folders, or another --by or --baseline"
+        )
         raise UsageError(
             f"nothing was held against the bar of {written(ratio)}",
-            expected="records of two sides that trained the same, one of them the reference",
-            found=f"{many(len(comparison.groups), 'group')}, and no speed-up among them",
-            fix="A gate that holds nothing would be green for ever: give both folders, or another --by or --baseline.",
+            expected="rounds of two sides that trained the same, one of them the reference",
+            found=f"{many(len(comparison.groups), 'group')}, {few}",
+            fix=f"A gate that holds nothing would be green for ever: {more}.",
         )
     return MISSED_BAR if bar.missed else OK
 
