@@ -35,6 +35,7 @@ from trainmark.backends import registry
 from trainmark.data.load import load
 from trainmark.data.locate import locate
 from trainmark.measure import machine
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.report.markdown import to_markdown
 from trainmark.workload import catalog
 from trainmark.workload.spec import Workload
@@ -178,7 +179,7 @@ def revision() -> str | None:
 def main() -> None:
     options = parse()
     here = machine.describe(machine.cpu_load(1.0))
-    busy = here.load_before is not None and here.load_before > machine.BUSY_SHARE
+    busy = here.load_before is not None and here.load_before > BUSY_SHARE
     conditions = [
         f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
         "chooses by itself; float32",

@@ -204,7 +204,9 @@ def run(workload: str, backend: str, *options: str, environment: dict[str, str])
             check=True, capture_output=True, env=environment,
         )  # fmt: skip
         (record,) = load([Path(out)])
-    return record.epochs[-1].seconds / record.epochs[-1].steps
+    last = record.epochs[-1]
+    assert last.steps is not None, "only a measured command does not count its steps"
+    return last.seconds / last.steps
 
 
 def judged(case: Case, found: dict[str, Any], plain: dict[str, Any]) -> str:

@@ -32,9 +32,10 @@ def yardsticks(records: list[Record]) -> list[Yardstick]:
     """One for each device."""
     by_device: dict[tuple[str, str, int | None], list[Record]] = defaultdict(list)
     for record in records:
-        if record.outcome.status == "ok" and record.device.name and record.threads is None:
-            cores = record.machine.usable_cores if record.device.kind == "cpu" else None
-            by_device[record.device.name, record.device.kind, cores].append(record)
+        device = record.device
+        if record.outcome.status == "ok" and device.name and device.kind and record.threads is None:
+            cores = record.machine.usable_cores if device.kind == "cpu" else None
+            by_device[device.name, device.kind, cores].append(record)
     return [_yardstick(*device, of) for device, of in by_device.items()]
 
 
@@ -44,12 +45,15 @@ def _yardstick(device: str, kind: str, cores: int | None, records: list[Record])
     paces: dict[tuple[str, str, str, str | None, str, str], list[float]] = defaultdict(list)
     for record in records:
         precision, peaks, run = record.backend.precision, record.peaks, summarize(record)
+        style = record.backend.style
+        if precision is None or style is None:
+            continue  # of a measured command
         if peaks is not None and peaks.matmul_flops_per_second is not None:
             flops[precision] = max(flops.get(precision, 0.0), peaks.matmul_flops_per_second)
             copies += [peaks.copy_bytes_per_second] if peaks.copy_bytes_per_second is not None else []
         if run.samples_per_second is not None and not DOUBTFUL & run.caveats:
             backend, workload = record.backend, record.workload
-            what = (workload.name, workload.step_fingerprint, backend.name, backend.version, backend.style, precision)
+            what = (workload.name, workload.step_fingerprint, backend.name, backend.version, style, precision)
             paces[what].append(run.samples_per_second)
     days = sorted({record.created[:10] for record in records})
     return Yardstick(
