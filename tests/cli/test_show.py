@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_record, a_trial, write_all
 from trainmark.cli.main import run
@@ -28,10 +29,12 @@ def test_a_workload_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    record = a_record()
+    record = structs.replace(a_record(), trainmark="1.2.3+g0123456")
     path = write_all(tmp_path, [record]) / f"{record.id}.json"
     assert run(["show", str(path)]) == 0
-    assert "mnist-mlp512, numpy fast on cpu: ok" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "mnist-mlp512, numpy fast on cpu: ok" in out
+    assert f"trainmark 1.2.3+g0123456: {record.command}" in out
     assert run(["show", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["id"] == record.id
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.command import CommandLine, wait_until
+from trainmark import __version__
 from trainmark.hook import VARIABLE
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
@@ -66,6 +67,7 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
     assert first.process is not None and first.process.seconds is not None
     assert first.process.seconds > sum(epoch.seconds for epoch in first.epochs)
     assert first.process.language is not None and first.process.language.startswith("Python 3")
+    assert first.trainmark == __version__
     assert first.memory.host_peak_bytes is None, "a small script's peak is hidden by that of the process before it"
     assert Caveat.NO_EPOCHS not in first.caveats
 

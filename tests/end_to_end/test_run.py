@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from trainmark import __version__
 from trainmark.record import weights
 from trainmark.record.caveats import Caveat
 
@@ -29,6 +30,7 @@ def test_rounds_are_interleaved_and_every_number_is_kept(command: CommandLine) -
         assert len(record.step_losses) == sum(epoch.steps for epoch in record.epochs) == 40
         assert record.final.training_seconds == pytest.approx(sum(epoch.seconds for epoch in record.epochs))
         assert record.group.id == records[0].group.id
+        assert record.trainmark == __version__
         assert record.backend.settings == {"asynchronous": True}
         assert record.memory.host_peak_bytes is not None and record.memory.host_peak_bytes > 10_000_000
         assert record.setup_seconds is not None and record.epochs[0].start_seconds >= record.setup_seconds

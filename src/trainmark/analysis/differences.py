@@ -84,6 +84,7 @@ FACTS: dict[str, Callable[[Record], str | None]] = {
     "CUDA of the driver": lambda record: record.machine.cuda or ("none" if not record.machine.gpus else None),
     "system": lambda record: record.machine.os,
     "Python": lambda record: record.python.version,
+    "trainmark": lambda record: record.trainmark,
     "precision": lambda record: record.backend.precision,
     "threads": lambda record: (
         str(record.threads) if record.threads is not None else None if record.process else "default"

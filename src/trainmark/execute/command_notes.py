@@ -121,6 +121,7 @@ class CommandNotes:
             id=self.id,
             created=self.created,
             command=settings.command,
+            trainmark=self.here.trainmark,
             outcome=outcome,
             workload=WorkloadRef(
                 run.of.name, run.of.fingerprint, run.of.fingerprint, {"command": list(run.of.template)}

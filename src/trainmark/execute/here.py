@@ -10,15 +10,17 @@ from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Cloud, Machine
+from trainmark.version import version
 
 
 @dataclass(frozen=True)
 class Here:
-    """The machine, its GPUs as their driver sees them, and the numbers of the cores that may be used."""
+    """The machine, its GPUs as their driver sees them, the numbers of the cores that may be used, and who looks."""
 
     machine: Machine
     driver: Driver
     cores: tuple[int, ...] = field(default_factory=usable_core_numbers)
+    trainmark: str = field(default_factory=version)
 
     def gpu(self, device: str) -> int | None:
         """The driver's number of a device, None for a CPU or where it can't be told."""

@@ -156,6 +156,7 @@ class Notes:
             id=self.id,
             created=self.created,
             command=run.settings.command,
+            trainmark=self.here.trainmark,
             outcome=outcome,
             workload=WorkloadRef(
                 workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()

@@ -1,7 +1,7 @@
 """The record of one run, as frozen data.
 
 History of the format
-    1   2026-11: the first. Later, without a new number: ``machine.cloud`` and ``machine.identity``.
+    1   2026-11: the first. Later, without a new number: ``machine.cloud``, ``machine.identity``, ``trainmark``.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
 ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
@@ -357,12 +357,15 @@ class Record(Struct, frozen=True, kw_only=True):
 
     Of a command of somebody's own (``process`` is not null) nothing is known but what is seen from outside and what it
     reports: ``dataset``, ``model`` and ``metrics`` are null, and ``seed`` is where it was told none.
+
+    ``trainmark`` is the version that measured; in a clone it names the commit, and whether files were changed.
     """
 
     schema_version: int = SCHEMA_VERSION
     id: str
     created: str
     command: str
+    trainmark: str | None = None
     outcome: Outcome
     workload: WorkloadRef
     dataset: DatasetRef | None

@@ -132,7 +132,7 @@ def _conditions(record: Record) -> Iterator[str]:
     if record.process is None:
         version = record.python.version or "version not known"
         yield f"python {record.python.label}, {version}, {record.python.executable}"
-    yield f"command: {record.command}"
+    yield f"trainmark {record.trainmark or '(version not known)'}: {record.command}"
 
 
 def _how(record: Record, figure: str) -> str:

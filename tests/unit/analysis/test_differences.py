@@ -54,3 +54,9 @@ def test_containers_that_share_a_name_are_told_apart() -> None:
 
 def test_along_another_dimension_machines_are_not_told_apart() -> None:
     assert compare([on("a", cpu="x"), on("b", cpu="y")]).differences == ()
+
+
+def test_another_trainmark_is_a_difference() -> None:
+    old, new = (structs.replace(on(name), trainmark=version) for name, version in (("old", "1.0"), ("new", "1.1")))
+    (difference,) = compare([old, new], by="machine").differences
+    assert (difference.what, difference.values) == ("trainmark", {"old": "1.0", "new": "1.1"})
