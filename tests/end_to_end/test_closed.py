@@ -66,3 +66,13 @@ def test_a_folder_that_is_closed(command: CommandLine) -> None:
     for words, ((out, err), code) in zip(VERBS, said, strict=True):
         assert (code, out) == (2, ""), (words, err)
         assert "Permission denied" in err and "Traceback" not in err, (words, err)
+
+
+@pytest.mark.parametrize("words", [("doctor", "--quick"), ("measure", "--", "true"), ("run", *FAKE)], ids=" ".join)
+def test_a_working_folder_that_is_gone(words: tuple[str, ...], command: CommandLine, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    process = command.start(*words, before=["sh", "-c", f'cd {gone} && rmdir {gone} && exec "$0" "$@"'])
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (2, ""), err
+    assert "No such file or directory" in err and "Traceback" not in err

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
+from trainmark.cli.options import cache_dir, data_dir_option, environment_dir, working_folder
 from trainmark.cli.output import console, json_option, print_json
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
         checks = list(doctor.diagnose(facts))
         checks += doctor.look_at_data(
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
-            (cache_dir(), Path.cwd()),
+            (cache_dir(), working_folder()),
         )
         checks += doctor.look_at_pace(facts)
     if as_json:

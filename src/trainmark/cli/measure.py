@@ -23,6 +23,7 @@ from trainmark.cli.options import (
     seed_option,
     timeout_option,
     until_stable_option,
+    working_folder,
 )
 from trainmark.cli.output import console, json_option, made_before
 from trainmark.cli.request import typed
@@ -88,7 +89,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     if options["until_stable"] is not None and options["resume"]:
         raise UsageError("--until-stable does not go with --resume", fix="Leave one of them out.")
     store, screen = Store(options["out"]), console(to_stderr=True)
-    measured = commands.Command(options["name"] or commands.name_of(words), words, Path.cwd())
+    measured = commands.Command(options["name"] or commands.name_of(words), words, working_folder())
     settings = commands.Settings(
         seed=options["seed"],
         timeout=options["timeout"],

@@ -206,6 +206,16 @@ def environment_dir() -> Path | None:
     return Path(folder) if folder else None
 
 
+def working_folder() -> Path:
+    """Where this was started."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            "the folder that this was started in is gone", found=error.strerror or str(error), fix="cd to another."
+        ) from error
+
+
 def cache_dir() -> Path:
     """Where trainmark keeps its own copies of datasets."""
     import platformdirs
