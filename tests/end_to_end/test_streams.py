@@ -59,3 +59,17 @@ def test_a_disk_that_is_full_under_what_is_printed(words: str, command: CommandL
     assert "Traceback" not in err
     if words == TRAIN:
         assert set(command.outcomes()) == {"ok"}, "records are not what is printed"
+
+
+def test_words_and_folders_that_are_not_unicode(command: CommandLine) -> None:
+    command.out = command.out.parent / b"caf\xe9".decode("utf-8", "surrogateescape")
+    code, _, err = command.run(*TRAIN.format(out=command.out).split())
+    assert code == 0, err
+    code, _, err = command.run(*f"measure --repeats 1 --name {command.out.name} --out {command.out} -- true".split())
+    assert code == 0, err
+    records = command.records()
+    assert {record.outcome.status for record in records} == {"ok"}
+    assert all("caf?" in record.command for record in records)
+    code, out, err = command.run("compare", str(command.out), "--json")
+    assert code == 0, err
+    assert json.loads(out)

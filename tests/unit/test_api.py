@@ -117,3 +117,10 @@ def test_what_is_trained_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_what_can_not_be_trained_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(TrainmarkError, match="mnist-mlp128"):
         trainmark.run("mnist-mlp12", out=tmp_path, quiet=True)
+
+
+@pytest.mark.parametrize("wrong", [{"seed": 10**30}, {"threads": -1}, {"repeats": 0}, {"steps": 10**9}, {"epochs": -1}])
+def test_numbers_that_nobody_means(wrong: dict[str, int]) -> None:
+    (name,) = wrong
+    with pytest.raises(UsageError, match=f"{name}.*expected .* found"):
+        trainmark.run("mnist-mlp32", backend="fake", dataset="synthetic-digits", **wrong)

@@ -13,12 +13,12 @@ import click
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     cloud_option,
-    count_option,
     names_option,
     out_option,
     price_option,
     read_cloud,
     read_prices,
+    repeats_option,
     resume_option,
     seed_option,
     timeout_option,
@@ -64,7 +64,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for; one word each, without commas."
 )
-@count_option("--repeats", "Rounds.", default=5)
+@repeats_option()
 @until_stable_option
 @click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
 @seed_option("Of the first round.")

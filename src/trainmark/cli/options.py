@@ -13,6 +13,7 @@ import click
 
 from trainmark.cli import complete
 from trainmark.errors import UsageError
+from trainmark.execute.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
     from trainmark.execute.probe import Interpreter
@@ -44,7 +45,10 @@ precision_option: Decorator = click.option(
     help="fp32, tf32, bf16, fp16 or fp64.",
 )
 threads_option: Decorator = click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="CPU threads; the framework's own choice if not given."
+    "--threads",
+    type=click.IntRange(1, MOST_THREADS),
+    metavar="N",
+    help="CPU threads; the framework's own choice if not given.",
 )
 python_option: Decorator = click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
@@ -76,16 +80,23 @@ def conditions_options(command: Any) -> Any:
     return command
 
 
-def count_option(flag: str, text: str, default: int | None = None, least: int = 1) -> Decorator:
+def count_option(
+    flag: str, text: str, default: int | None = None, least: int = 1, most: int | None = None
+) -> Decorator:
     """An option that takes a number of things."""
     shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
-    made: Decorator = click.option(flag, type=click.IntRange(least), metavar="N", help=text, **shown)
+    made: Decorator = click.option(flag, type=click.IntRange(least, most), metavar="N", help=text, **shown)
     return made
 
 
 def seed_option(of: str) -> Decorator:
     """``--seed``, and what it is the seed of."""
-    return count_option("--seed", of, default=1, least=0)
+    return count_option("--seed", of, default=1, least=0, most=MOST_SEED)
+
+
+def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
+    """``--repeats``, with its help."""
+    return count_option("--repeats", text, default, most=MOST_ROUNDS)
 
 
 def out_option(text: str = "Folder for the records.") -> Decorator:

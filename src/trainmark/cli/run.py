@@ -23,6 +23,7 @@ from trainmark.cli.options import (
     price_option,
     python_option,
     read_cloud,
+    repeats_option,
     resume_option,
     seed_option,
     threads_option,
@@ -66,7 +67,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "a,b",
 )
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
-@count_option("--repeats", "Rounds.  [default: 5; 1 with --published]")
+@repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
 @until_stable_option
 @count_option("--epochs", "Epochs a run, instead of the workload's own.")
 @count_option("--steps", "Steps a run, instead of epochs.")

@@ -22,6 +22,7 @@ from trainmark.cli.options import (
     names_option,
     out_option,
     read_cloud,
+    repeats_option,
     resume_option,
     seed_option,
 )
@@ -106,7 +107,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
 @names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
 @names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
-@count_option("--repeats", "Rounds.", default=5)
+@repeats_option()
 @count_option("--steps", "Steps a run.", default=120, least=2)
 @seed_option("Of the first round.")
 @conditions_options

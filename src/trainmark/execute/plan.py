@@ -13,6 +13,7 @@ from typing import Any, Literal
 from trainmark.backends.base import Precision, Style
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
+from trainmark.execute.bounds import MOST_SEED, MOST_THREADS, require_within
 from trainmark.execute.probe import Interpreter
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
@@ -114,6 +115,10 @@ class Settings:
     command: str = "trainmark run"
     substituted: bool = False
     prices: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_within("the seed", self.seed, 0, MOST_SEED)
+        require_within("the number of threads", self.threads, 1, MOST_THREADS)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from trainmark.data.locate import Located, locate
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute import choose, plan
+from trainmark.execute.bounds import MOST_ROUNDS, require_within
 from trainmark.execute.plan import Course, Settings, Side, Task
 from trainmark.execute.probe import Interpreter, Seen, probe
 from trainmark.record import store, weights
@@ -58,6 +59,9 @@ class Request:
     data_dir: Path | None = None
     environment: Path | None = None
     settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        require_within("the number of repeats", self.repeats, 1, MOST_ROUNDS)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,10 @@ def encode(record: Record) -> bytes:
 
 def content(record: Record) -> bytes:
     """Equal for equal records, NaN included, and quickly made."""
-    return msgspec.msgpack.encode(record)
+    try:
+        return msgspec.msgpack.encode(record)
+    except UnicodeEncodeError:  # of a command line that is not Unicode
+        return encode(record)
 
 
 def to_plain(value: Any) -> Any:

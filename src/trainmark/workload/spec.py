@@ -8,7 +8,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.workload.decode import decode, require
+from trainmark.errors import SpecError
+from trainmark.workload.decode import Misfit, decode, dotted, require
 from trainmark.workload.layers import ChannelDropout, Dropout, Layer, LogSoftmax
 from trainmark.workload.losses import Loss, NegativeLogLikelihood
 from trainmark.workload.optimizers import Optimizer, WeightAverage
@@ -91,8 +92,12 @@ class Workload:
         )
 
     def with_schedule(self, **changes: Any) -> Workload:
-        """This workload with some fields of its schedule changed."""
-        return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
+        """This workload with some fields of its schedule changed; raises :class:`~trainmark.errors.SpecError`."""
+        try:
+            return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
+        except Misfit as misfit:
+            where = f"the schedule of {self.name}, {dotted(misfit.path)}"
+            raise SpecError(where, expected=misfit.expected, found=misfit.found) from None
 
 
 def _digest(*parts: Any) -> str:
