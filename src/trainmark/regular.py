@@ -17,19 +17,26 @@ _BLOCK = 1 << 20
 
 def is_file(path: Path) -> bool:
     """Can a regular file be seen there? Unlike ``Path.is_file`` this never raises, also of what is closed to us."""
-    return found_at(path) == "a file"
+    return stat.S_ISREG(_mode(path))
 
 
 def is_folder(path: Path) -> bool:
     """Can a folder be seen there? Unlike ``Path.is_dir`` this never raises."""
-    return found_at(path) == "a folder"
+    return stat.S_ISDIR(_mode(path))
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except (OSError, ValueError):  # the last: of a name that can't be one
+        return 0
 
 
 def found_at(path: Path) -> str:
     """What is there, or why nothing can be seen there, in words for an error."""
     try:
         mode = path.stat().st_mode
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # the last: of a name that can't be one
+    except (FileNotFoundError, NotADirectoryError, ValueError):
         return "nothing"
     except OSError as error:
         return error.strerror or str(error)

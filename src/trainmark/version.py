@@ -59,7 +59,13 @@ def git(clone: Path, *words: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     try:
         said = subprocess.run(
-            ["git", "-C", str(clone), *words], env=environment, capture_output=True, text=True, check=False, timeout=10
+            ["git", "-C", str(clone), *words],
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+            timeout=10,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

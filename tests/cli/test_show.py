@@ -59,6 +59,7 @@ def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("nowhere.json", "no records at nowhere.json: expected a record or a folder of records, found nothing"),
         ("nowhere.toml", "nowhere.toml can't be read: found No such file"),
         (".", ". is a folder"),
+        ("folder.json", "folder.json is a folder"),
         ("/dev/null", "/dev/null is no workload: expected a name that ends in .toml, found neither a file nor"),
     ],
 )
@@ -66,6 +67,7 @@ def test_usage(
     what: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    write_all(tmp_path / "folder.json", [a_record(), a_record(round=1)])
     assert run(["show", what]) == 2
     out, err = capsys.readouterr()
     assert out == ""

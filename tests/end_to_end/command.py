@@ -34,7 +34,9 @@ class CommandLine:
         extra: dict[str, str] | None = None,
     ) -> subprocess.Popen[str]:
         """Start it, with the words of another command ``before`` it and ``extra`` in its environment; don't wait."""
-        environment = {key: value for key, value in os.environ.items() if key != "TRAINMARK_DATA"}
+        environment = {
+            key: value for key, value in os.environ.items() if key not in ("TRAINMARK_DATA", "PYTHONUNBUFFERED")
+        }
         environment |= {"TRAINMARK_FAKE": json.dumps(fake or {}), "XDG_CACHE_HOME": str(self.cache_home)} | (
             extra or {}
         )
@@ -42,7 +44,8 @@ class CommandLine:
             [*before, sys.executable, "-m", "trainmark", *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             env=environment,
         )
 

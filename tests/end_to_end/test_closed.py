@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,45 @@ def test_a_folder_that_is_closed(command: CommandLine) -> None:
         assert "Permission denied" in err and "Traceback" not in err, (words, err)
 
 
-@pytest.mark.parametrize("words", [("doctor", "--quick"), ("measure", "--", "true"), ("run", *FAKE)], ids=" ".join)
+def test_data_that_is_closed_is_not_fallen_past(command: CommandLine, data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "named" / "mnist").mkdir(parents=True)
+    words = ["run", "mnist-mlp32", "--backend", "fake", "--steps", "2", "--data-dir", str(tmp_path / "named")]
+    try:
+        with closed(tmp_path / "named" / "mnist") as prefix:
+            process = command.start(*words, before=prefix, extra={"TRAINMARK_DATA": str(data_dir)})
+            _, err = process.communicate(timeout=120)
+    except NotHere as error:
+        pytest.skip(str(error))
+    assert process.returncode == 2, err
+    assert "named of --data-dir can't be read" in err and "Permission denied" in err
+
+
+def test_a_program_that_may_be_run_and_not_read(command: CommandLine, tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    shutil.copy("/bin/true", program)
+    try:
+        with closed(program) as prefix:
+            program.chmod(0o111)
+            process = command.start(
+                "measure", "--repeats", "1", "--out", str(command.out), "--", str(program), before=prefix
+            )
+            _, err = process.communicate(timeout=120)
+    except NotHere as error:
+        pytest.skip(str(error))
+    assert process.returncode == 0, err
+    assert command.outcomes() == ["ok"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("doctor", "--quick"),
+        ("measure", "--", "true"),
+        ("run", *FAKE),
+        ("list", "backends", "--python", "x=bin/python"),
+    ],
+    ids=" ".join,
+)
 def test_a_working_folder_that_is_gone(words: tuple[str, ...], command: CommandLine, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()

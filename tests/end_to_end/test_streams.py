@@ -16,29 +16,36 @@ ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIO
 TRAIN = "run mnist-mlp32 --backend fake --dataset synthetic-digits --steps 3 --repeats 1 --out {out}"
 
 
-def in_shell(command: CommandLine, words: str, how: str) -> tuple[int, str, str]:
+def in_shell(command: CommandLine, words: str, how: str, **extra: str) -> tuple[int, str, str]:
+    if "/dev/full" in how and not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
     # The interpreter's own words come after the line, where the shell counts them from 0.
-    process = command.start(*words.split(), before=["sh", "-c", f'"$0" "$@" {how}'])
+    process = command.start(*words.split(), before=["sh", "-c", f'"$0" "$@" {how}'], extra=extra)
     out, err = process.communicate(timeout=120)
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("words", ["list", "show mnist-cnn", "compare {out}", TRAIN, "--help"])
-def test_letters_that_a_terminal_lacks_end_nothing(words: str, command: CommandLine) -> None:
+@pytest.mark.parametrize("words", ["list", "compare {out}", TRAIN])
+@pytest.mark.parametrize("tongue", [ASCII, {"PYTHONIOENCODING": "latin-1"}], ids=["ascii", "latin-1"])
+def test_letters_that_a_terminal_lacks_end_nothing(words: str, tongue: dict[str, str], command: CommandLine) -> None:
     write_all(command.out, [a_record(), a_record(round=1)])
-    code, out, err = command.run(*words.format(out=command.out).split(), extra=ASCII)
+    code, out, err = command.run(*words.format(out=command.out).split(), extra=tongue)
     assert code == 0, err
     assert out and "Traceback" not in err
 
 
-def test_json_says_every_letter_in_any_encoding(command: CommandLine) -> None:
+@pytest.mark.parametrize("form", ["json", "csv", "markdown"])
+def test_what_may_be_read_as_a_file_is_utf_8(form: str, command: CommandLine) -> None:
     record = a_record()
     named = structs.replace(record, machine=structs.replace(record.machine, name="Büro \N{CJK UNIFIED IDEOGRAPH-673A}"))
-    file = write_all(command.out, [named]) / f"{named.id}.json"
-    for encoding in ("ascii", "latin-1", "utf-8"):
-        code, out, err = command.run("show", str(file), "--json", extra={"PYTHONIOENCODING": encoding})
-        assert code == 0, err
-        assert json.loads(out)["machine"]["name"] == named.machine.name, encoding
+    folder = str(write_all(command.out, [named]))
+    said = [
+        command.start("compare", folder, "--format", form, extra={"PYTHONIOENCODING": encoding})
+        for encoding in ("latin-1", "utf-8")
+    ]
+    texts = [process.communicate(timeout=120)[0] for process in said]
+    assert texts[0] == texts[1]
+    assert form == "markdown" or named.machine.name in texts[0]
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
@@ -49,16 +56,37 @@ def test_streams_that_are_closed(closed: str, command: CommandLine) -> None:
     assert "Traceback" not in out + err
 
 
-@pytest.mark.parametrize("words", ["list", "list --json", "--help", TRAIN])
-def test_a_disk_that_is_full_under_what_is_printed(words: str, command: CommandLine) -> None:
-    if not Path("/dev/full").exists():
-        pytest.skip("there is no /dev/full here")
-    code, _, err = in_shell(command, words.format(out=command.out), ">/dev/full")
+@pytest.mark.parametrize("words", ["list", "list --json", "schema", "--help", TRAIN])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_is_full_under_what_is_printed(words: str, unbuffered: str, command: CommandLine) -> None:
+    code, _, err = in_shell(command, words.format(out=command.out), ">/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert code == 1
-    assert "what is printed can't be written: No space left on device" in err
-    assert "Traceback" not in err
+    assert "what is printed can't be written: found No space left on device" in err
+    assert "Traceback" not in err and "ignored" not in err
     if words == TRAIN:
         assert set(command.outcomes()) == {"ok"}, "records are not what is printed"
+
+
+@pytest.mark.parametrize(("how", "code"), [("2>/dev/full", 0), (">/dev/full 2>&1", 1)])
+def test_a_disk_that_is_full_under_what_is_said_on_the_way(how: str, code: int, command: CommandLine) -> None:
+    assert in_shell(command, TRAIN.format(out=command.out), how)[0] == code
+    assert set(command.outcomes()) == {"ok"}
+
+
+def test_an_error_that_nobody_hears_keeps_its_exit_code(command: CommandLine) -> None:
+    assert in_shell(command, "lsit", "2>/dev/full")[0] == 2
+
+
+def test_a_file_that_may_not_grow(command: CommandLine, tmp_path: Path) -> None:
+    process = command.start("schema", before=["sh", "-c", f'ulimit -f 1; "$0" "$@" >{tmp_path}/schema'])
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, "can't be written: found File too large" in err) == (1, True), err
+
+
+def test_a_reader_that_has_enough(command: CommandLine) -> None:
+    process = command.start("schema", before=["bash", "-c", '"$0" "$@" | true; exit ${PIPESTATUS[0]}'])
+    _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
 
 
 def test_words_and_folders_that_are_not_unicode(command: CommandLine) -> None:

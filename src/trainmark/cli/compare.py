@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
-from trainmark.cli.output import comparable, console, json_option, print_json, say, write_file
+from trainmark.cli.output import comparable, console, json_option, print_file, print_json, say, write_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,9 +187,9 @@ def _show(comparison: Comparison, form: Format) -> None:
     from trainmark.report import tables
 
     if form == "markdown":
-        click.echo(tables.comparison_markdown(comparison), nl=False)
+        print_file(tables.comparison_markdown(comparison))
     elif form == "csv":
-        click.echo(tables.comparison_csv(comparison), nl=False)
+        print_file(tables.comparison_csv(comparison))
     else:
         tables.print_comparison(console(), comparison)
 
@@ -218,15 +218,14 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
     for group in bar.unjudged:
         say(f"{_named(group)} can't be held against the bar of {written(ratio)}: it has no interval")
     if not (bar.cleared or bar.missed):
-        few = "and no interval among their speed-ups" if bar.unjudged else "and no speed-up among them"
-        more = (
-            "train more rounds with --repeats" if bar.unjudged else "give both folders, or another --by or --baseline"
-        )
+        too_few = any(group.speedup.ratio is not None for group in bar.unjudged)
+        lacking = "interval" if too_few else "speed-up"
+        mend = "train more rounds, --repeats 5" if too_few else "give both folders, or another --by or --baseline"
         raise UsageError(
             f"nothing was held against the bar of {written(ratio)}",
             expected="rounds of two sides that trained the same, one of them the reference",
-            found=f"{many(len(comparison.groups), 'group')}, {few}",
-            fix=f"A gate that holds nothing would be green for ever: {more}.",
+            found=f"{many(len(comparison.groups), 'group')}, and no {lacking} among them",
+            fix=f"A gate that holds nothing would be green for ever: {mend}.",
         )
     return MISSED_BAR if bar.missed else OK
 

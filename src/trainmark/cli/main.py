@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import io
-import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli.streams import ReaderGone, stand_on_three
 from trainmark.errors import TrainmarkError, UsageError
 
 if TYPE_CHECKING:
@@ -109,26 +107,16 @@ def command() -> None:
 
 def main() -> None:
     """Run the command line and leave with the exit code that DESIGN.md promises."""
-    _stand_on_three_streams()
+    stand_on_three()
     sys.exit(run(sys.argv[1:]))
-
-
-def _stand_on_three_streams() -> None:
-    """Whatever we were started with."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:  # it was closed, and the next file that is opened would take its place
-            os.open(os.devnull, os.O_RDWR)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # None where it was closed
-            stream.reconfigure(errors="replace")  # a terminal that lacks a letter gets a question mark for it
 
 
 def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code."""
     try:
         code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()  # here, where it can still be said that it can't be written
         return code if isinstance(code, int) else OK
     except click.ClickException as error:
         error.show()
@@ -141,11 +129,5 @@ def run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("trainmark: interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe went away, as with `| head`; nothing to say to anybody
+    except ReaderGone:
         return OK
-    except OSError as error:
-        if error.errno != errno.ENOSPC or error.filename is not None:
-            raise  # of a file, that is a mistake of ours
-        click.echo("trainmark: what is printed can't be written: No space left on device", err=True)
-        return FAILED

@@ -241,4 +241,5 @@ def _interpreter(text: str) -> Interpreter:
     if not separator or not label or not path or "@" in label or label == "default":
         raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
     # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
-    return Interpreter(label, Path(path).expanduser().absolute())
+    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path's own ends where there is no such user)
+    return Interpreter(label, place if place.is_absolute() else working_folder() / place)

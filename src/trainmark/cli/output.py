@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -99,8 +97,10 @@ def print_json(value: Any) -> None:
     from trainmark.record.codec import to_plain
     from trainmark.report.printable import STEERING
 
-    # JSON is UTF-8; whatever else stdout is holds ASCII.
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # there is none where stdout was closed
-    ascii_only = codecs.lookup(encoding).name != "utf-8"
-    text = json.dumps(to_plain(value), indent=2, ensure_ascii=ascii_only, allow_nan=False)
-    click.echo(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
+    text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    print_file(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+
+
+def print_file(text: str) -> None:
+    """What may be read as a file, such as CSV: UTF-8 whatever the terminal speaks, so that no letter is lost."""
+    click.echo(text.encode(errors="replace"), nl=False)

@@ -26,6 +26,15 @@ def command(what: str, as_json: bool) -> None:
 
     A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or a .toml file.
     """
+    from trainmark.errors import UsageError
+    from trainmark.workload import catalog
+
+    if regular.is_folder(Path(what)) and what not in catalog.names():
+        raise UsageError(
+            f"{what} is a folder",
+            expected="a workload or one record",
+            fix=f"Give one of its files, or run: trainmark compare {what}",
+        )
     if what.endswith(".json"):
         _show_record(Path(what), as_json)
     else:
@@ -46,17 +55,10 @@ def _show_record(path: Path, as_json: bool) -> None:
 
 def _show_workload(name: str, as_json: bool) -> None:
     from trainmark.data.fit import require_fit
-    from trainmark.errors import UsageError
     from trainmark.report.layer_table import layer_data, layer_table
     from trainmark.report.terminal import draw
     from trainmark.workload import catalog
 
-    if regular.is_folder(Path(name)) and name not in catalog.names():
-        raise UsageError(
-            f"{name} is a folder",
-            expected="a workload or one record",
-            fix=f"Give one of its files, or run: trainmark compare {name}",
-        )
     workload = catalog.find(name)
     require_fit(workload)
     if as_json:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shlex
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from trainmark.container.engine import Engine, Order
 from trainmark.container.process import follow
 from trainmark.container.render import is_pinned
-from trainmark.errors import BuildFailed
+from trainmark.errors import BuildFailed, UnwritableFolder
 
 SBOM_IN_IMAGE = "/opt/trainmark/sbom.cdx.json"
 _TAIL_LINES = 25
@@ -76,7 +77,7 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 
     words = engine.build_words(order)
     begun = time.monotonic()
-    with log.open("w", buffering=1, encoding="utf-8") as writing:
+    with _writing_into(order.folder), log.open("w", buffering=1, encoding="utf-8") as writing:
         code = follow(words, hear, writing)
     seconds = time.monotonic() - begun
     if code != 0:
@@ -94,5 +95,14 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 def _sbom(order: Order, engine: Engine) -> tuple[Path, int]:
     text = engine.read(order.tag, SBOM_IN_IMAGE)
     path = order.folder / f"{order.dockerfile}.sbom.cdx.json"
-    path.write_text(text, encoding="utf-8")
+    with _writing_into(order.folder):
+        path.write_text(text, encoding="utf-8")
     return path, len(json.loads(text)["components"])
+
+
+@contextlib.contextmanager
+def _writing_into(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UnwritableFolder(folder, error) from error

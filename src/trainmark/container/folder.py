@@ -46,7 +46,7 @@ def contents(chosen: Sequence[tuple[Flavour, str]], origin: Origin) -> dict[str,
 def base_there(folder: Path, flavour: Flavour) -> str | None:
     """The base that was written into the folder; None where there is none yet."""
     with contextlib.suppress(OSError):
-        return render.base_of((folder / flavour.dockerfile).read_text(encoding="utf-8"))
+        return render.base_of((folder / flavour.dockerfile).read_text(encoding="utf-8", errors="replace"))
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +46,9 @@ def glimpse(
                 return Glimpse(name, holding.directory.resolve(), source, holding.complete)
     except DamagedData as error:
         return Glimpse(name, problem=str(error))
-    cached = folder.look(known, cache / known.layouts[0])
+    cached = None
+    with contextlib.suppress(OSError):  # what is wrong with the cache is said where it is needed
+        cached = folder.look(known, cache / known.layouts[0])
     if cached is not None and cached.complete:
         return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
     return Glimpse(name)

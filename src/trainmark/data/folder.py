@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark import regular
 from trainmark.data.catalog import KnownDataset, KnownFile
 from trainmark.errors import DamagedData
 
@@ -84,6 +85,7 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:
     for name in (file.name, f"{file.name}.gz"):
-        if regular.is_file(directory / name):
-            return directory / name
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # any other error is the caller's to tell
+            if stat.S_ISREG((directory / name).stat().st_mode):
+                return directory / name
     return None

@@ -133,9 +133,12 @@ class Run:
         """Of the script among its words, else of the program where that is a path: an edited one is something else."""
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
         path = self.of.directory / found if found else None
-        if path is None or not regular.is_file(path) or path.stat().st_size > _LARGEST_PROGRAM:
+        if path is None:
             return None
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        try:
+            return hashlib.sha256(regular.read(path, _LARGEST_PROGRAM)).hexdigest()
+        except OSError:  # such as one that may be run and not read
+            return None
 
     @property
     def identity(self) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Cloud, Machine
-from trainmark.version import version
+from trainmark.version import UNKNOWN, version
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Here:
     machine: Machine
     driver: Driver
     cores: tuple[int, ...] = field(default_factory=usable_core_numbers)
-    trainmark: str = field(default_factory=version)
+    trainmark: str | None = None
 
     def gpu(self, device: str) -> int | None:
         """The driver's number of a device, None for a CPU or where it can't be told."""
@@ -48,4 +48,5 @@ def look_around(cloud: Cloud | None = None) -> Here:
     """
     load = cpu_load()
     driver = read_driver()
-    return Here(describe(load, driver, cloud=cloud), driver)
+    mine = version()
+    return Here(describe(load, driver, cloud=cloud), driver, trainmark=None if mine == UNKNOWN else mine)

@@ -133,7 +133,7 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
     files: dict[Path, None] = {}
     for path in paths:
         if regular.is_folder(path):
-            found = sorted(path.glob("*.json"))
+            found = _records_in(path)
             if not found:
                 raise UsageError(f"no records in {path}", expected="files that end in .json", fix="Run: trainmark run")
             files.update((file.resolve(), None) for file in found)
@@ -157,6 +157,13 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
     if strays:
         raise _all_of(strays)
     return sorted(records, key=lambda each: (each[0].created, each[0].round, each[0].id))
+
+
+def _records_in(folder: Path) -> list[Path]:
+    try:
+        return sorted(file for file in folder.iterdir() if file.suffix == ".json")
+    except OSError as error:
+        raise UsageError(f"{folder} can't be read", found=error.strerror or str(error)) from error
 
 
 def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:

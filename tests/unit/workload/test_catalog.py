@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.errors import SpecError, UnknownName, UsageError
+from trainmark.errors import SpecError, UnknownName
 from trainmark.workload import catalog
 from trainmark.workload.losses import SoftmaxCrossEntropy, TwoStageCrossEntropy
 from trainmark.workload.model import lay_out
@@ -67,12 +67,23 @@ def test_an_unknown_workload_is_answered_with_the_nearest(typed: str, near: str)
     assert near in caught.value.near
 
 
-@pytest.mark.parametrize(
-    "name", ["../x", "../catalog/mnist-cnn", "/etc/passwd", "a/b", "", ".", "..", "mnist-cnn\n", "mnist-*", "x" * 300]
-)
+@pytest.mark.parametrize("name", ["../x", "../catalog/mnist-cnn", "a/b", "", ".", "..", "mnist-cnn\n", "mnist-*"])
 def test_a_name_stays_in_the_folder(name: str) -> None:
-    with pytest.raises(UsageError, match=r"^(unknown workload .*|.* is no workload: .*)$"):
+    with pytest.raises(UnknownName):
         catalog.find(name)
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "/dev/null", "x" * 300])
+def test_a_path_that_is_called_otherwise_is_said_to_be(name: str) -> None:
+    with pytest.raises(SpecError, match=r"is no workload: expected a name that ends in \.toml"):
+        catalog.find(name)
+
+
+def test_a_folder_does_not_take_the_suggestion_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mnist-cn").mkdir()
+    with pytest.raises(UnknownName, match="Did you mean mnist-cnn"):
+        catalog.find("mnist-cn")
 
 
 def test_an_unknown_variant_is_answered_with_the_variants_there_are() -> None:

@@ -75,6 +75,7 @@ def facts(record: Record) -> dict[str, str]:
         "parameters": record.model.parameters if record.model else None,
         "outcome": record.outcome.status,
         "caveats": " ".join(caveat.value for caveat in record.caveats),
+        "trainmark": record.trainmark,
         "record": record.id,
     }
     return {name: str(value) for name, value in named.items() if value not in (None, "")}

@@ -214,8 +214,9 @@ def _vega(cache: Path | None) -> str:
     import vl_convert
 
     kept = None if cache is None else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
-    if kept is not None and regular.is_file(kept):
-        return kept.read_text(encoding="utf-8")
+    if kept is not None:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return kept.read_text(encoding="utf-8")
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
     bundle = bundle.replace("</script", "<\\/script")
     if kept is not None:

@@ -21,7 +21,9 @@ def knock(address: str, patience: float = PATIENCE_SECONDS) -> None:
         _require_open(address, patience)
     asking = [sys.executable, "-c", _KNOCK, address]
     try:
-        asked = subprocess.run(asking, capture_output=True, text=True, timeout=patience, check=False)
+        asked = subprocess.run(
+            asking, capture_output=True, encoding="utf-8", errors="replace", timeout=patience, check=False
+        )
     except subprocess.TimeoutExpired:
         raise _unreachable(address, f"no answer within {patience:g} seconds") from None
     if asked.returncode:

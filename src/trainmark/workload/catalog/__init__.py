@@ -43,7 +43,7 @@ def find(name: str) -> Workload:
         path = _FOLDER / f"{base}.toml"
         if not re.fullmatch(r"[\w.-]{1,100}", base) or not path.is_file():
             there = regular.found_at(Path(name))
-            if not name or there == "nothing":
+            if there in ("nothing", "a folder"):
                 raise UnknownName("workload", name, names())
             raise SpecError(f"{name} is no workload", expected="a name that ends in .toml", found=there)
     try:
