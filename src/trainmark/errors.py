@@ -24,6 +24,7 @@ TrainmarkError
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
 ├── BuildFailed             an image was not built
+├── PrintingFailed          stdout can't be written
 └── ProtocolError           the measured process broke the protocol
 
 Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
@@ -212,6 +213,10 @@ class RanksDiffer(TrainmarkError):
 
 class BuildFailed(TrainmarkError):
     """A container image was not built."""
+
+
+class PrintingFailed(TrainmarkError):
+    """What was asked for can't be written to stdout, such as into a file on a disk that is full."""
 
 
 class ProtocolError(TrainmarkError):

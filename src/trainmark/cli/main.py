@@ -115,8 +115,6 @@ def run(arguments: list[str]) -> int:
     """Run one command line; returns its exit code."""
     try:
         code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()  # here, where it can still be said that it can't be written
         return code if isinstance(code, int) else OK
     except click.ClickException as error:
         error.show()

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, TextIO
 
-from trainmark.errors import TrainmarkError
+from trainmark.errors import PrintingFailed
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 class ReaderGone(Exception):
     """Nobody reads stdout any more, as after ``| head``; there is nothing to say to anybody."""
-
-
-class PrintingFailed(TrainmarkError):
-    """What stdout is can't be written."""
 
 
 def stand_on_three() -> None:
