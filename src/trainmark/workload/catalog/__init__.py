@@ -45,7 +45,7 @@ def find(name: str) -> Workload:
             there = regular.found_at(Path(name))
             if there in ("nothing", "a folder"):
                 raise UnknownName("workload", name, names())
-            raise SpecError(f"{name} is no workload", expected="a name that ends in .toml", found=there)
+            raise SpecError(f"{name[:100]} is no workload", expected="a name that ends in .toml", found=there)
     try:
         text = regular.read(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
