@@ -95,6 +95,8 @@ def _parse(content: bytes) -> Weights:
     tensors = {name: entry for name, entry in header.items() if name != "__metadata__"}
     for name, entry in sorted(tensors.items(), key=lambda each: each[1]["data_offsets"]):
         (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
+        if not all(type(number) is int and 0 <= number <= len(content) for number in (start, end, *shape)):
+            raise ValueError(f"tensor {name[:100]!r}: its shape and place must be whole numbers within the file")
         if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not start <= end <= len(body):
             raise ValueError(f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}")
         if start != at:  # as the format has it; else a few bytes could be as many tensors as one likes
