@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sequence
 
 from trainmark import units
@@ -15,7 +16,7 @@ def rooflines(works: Sequence[Work]) -> Iterator[Chart]:
     for work in works:
         for side in work.sides:
             known = side.result.efficiency
-            if known is not None and known.roofline_seconds is not None:
+            if known is not None and known.roofline_seconds is not None and known.peak_flops_per_second > 0:
                 key = side.result.key
                 place = (
                     key.machine,
@@ -55,7 +56,8 @@ def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
         {"intensity": intensity, "flops": min(peak, intensity * bandwidth) if bandwidth else peak}
         for intensity in sorted({left, *corner, right})
     ]
-    lowest = min(min(row["flops"] for row in rows), roof[0]["flops"])
+    # What is further below the peak was not measured, and a scale of logarithms has no place for nothing.
+    lowest = max(min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min)
     x = alt.X(
         "intensity:Q",
         title="FLOPs for each byte that a step must move",
