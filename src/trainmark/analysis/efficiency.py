@@ -118,11 +118,12 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         return None
     try:
         workload = Workload.from_data(record.workload.spec)
+        plan = lay_out(workload)
     except Misfit:  # another trainmark's
         return None
     batch = examples / steps
     flops = batch * model.training_flops_per_example
-    moved = traffic.compulsory(lay_out(workload), workload.optimizer, batch, _VALUE_BYTES.get(precision, 4))
+    moved = traffic.compulsory(plan, workload.optimizer, batch, _VALUE_BYTES.get(precision, 4))
     roofline = gap = None
     if limit.bytes_per_second:
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
