@@ -34,25 +34,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}; all if none is given")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, default=0, help="of chance, so that the same is tried again; 0: any")
     parser.add_argument("--keep", type=Path, help="a folder for the inputs that found something new, by target")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if unknown := set(asked.targets) - set(TARGETS):
         parser.error(f"unknown target {', '.join(sorted(unknown))}: expected {', '.join(TARGETS)}")
     if asked.inside:
-        fuzz_here(asked.targets[0], asked.seconds, asked.keep)
+        fuzz_here(asked.targets[0], asked.seconds, asked.seed, asked.keep)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        codes = pool.map(lambda name: fuzz(name, asked.seconds, asked.keep), asked.targets or TARGETS)
+        codes = pool.map(lambda name: fuzz(name, asked.seconds, asked.seed, asked.keep), asked.targets or TARGETS)
         return int(any(list(codes)))
 
 
-def fuzz(name: str, seconds: int, keep: Path | None) -> int:
+def fuzz(name: str, seconds: int, seed: int, keep: Path | None) -> int:
     """Fuzz a target in a process of its own, and print one line about it; returns its exit code."""
     with tempfile.TemporaryDirectory(prefix="trainmark-fuzz-") as temporary:
         found = keep / name if keep else Path(temporary)
         found.mkdir(parents=True, exist_ok=True)
         FINDINGS.mkdir(exist_ok=True)
-        options = ["--inside", "--seconds", str(seconds), "--keep", str(found), name]
+        options = ["--inside", "--seconds", str(seconds), "--seed", str(seed), "--keep", str(found), name]
         ran = subprocess.run(
             [sys.executable, "-m", "fuzz", *options],
             env={**os.environ, "TMPDIR": temporary},
@@ -68,7 +69,7 @@ def fuzz(name: str, seconds: int, keep: Path | None) -> int:
     return ran.returncode
 
 
-def fuzz_here(name: str, seconds: int, found: Path) -> None:
+def fuzz_here(name: str, seconds: int, seed: int, found: Path) -> None:
     """Fuzz a target in this process; never returns."""
     import atheris
 
@@ -80,6 +81,7 @@ def fuzz_here(name: str, seconds: int, found: Path) -> None:
     options = [
         "fuzz",
         f"-max_total_time={seconds}",
+        f"-seed={seed}",
         f"-max_len={MOST_BYTES.get(name, DEFAULT_MOST_BYTES)}",
         f"-timeout={SECONDS_AN_INPUT}",
         f"-rss_limit_mb={RESIDENT_MIB}",
