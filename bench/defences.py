@@ -129,8 +129,14 @@ DEFENCES = (
     Defence(
         "SIGTERM while training",
         f"{PHASES}[training-3-sigterm]",
-        "cli/run.py",
-        (("    signal.signal(signal.SIGTERM, signal.default_int_handler)", "    pass"),),
+        "cli/interrupts.py",
+        (("    signal.signal(signal.SIGTERM, ends)", "    pass"),),
+    ),
+    Defence(
+        "Ctrl-C while a module is imported that drops it",
+        "tests/cli/test_interrupts.py::test_a_module_that_drops_what_is_raised_in_it_does_not_drop_an_interrupt[SIGINT]",
+        "cli/interrupts.py",
+        (("            return True\n        frame", "            return False\n        frame"),),
     ),
     Defence(
         "Ctrl-C while data is made",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -138,7 +137,6 @@ def build_command(**options: Any) -> int:
     from trainmark.container.render import check_base, check_tag, image_name
     from trainmark.container.wheel import wheel_name
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     screen = console(to_stderr=True)
     folder: Path = options["folder"]
     _check_ngc(options["device"], options["ngc"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -76,7 +75,6 @@ def command(target: str, other: str | None, **options: Any) -> int:
         _refuse(_OF_MEASURING, "two records are explained from what they say")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     request = request_of(options)
     with DataProgress(screen) as progress:

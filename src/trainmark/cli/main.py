@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from trainmark.cli import interrupts
 from trainmark.cli.streams import ReaderGone, stand_on_three
 from trainmark.errors import TrainmarkError, UsageError
 
@@ -108,6 +109,7 @@ def command() -> None:
 def main() -> None:
     """Run the command line and leave with the exit code that DESIGN.md promises."""
     stand_on_three()
+    interrupts.hear()
     sys.exit(run(sys.argv[1:]))
 
 

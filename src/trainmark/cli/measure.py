@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -85,7 +84,6 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.execute.here import look_around
     from trainmark.record.store import Store
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     if options["until_stable"] is not None and options["resume"]:
         raise UsageError("--until-stable does not go with --resume", fix="Leave one of them out.")
     store, screen = Store(options["out"]), console(to_stderr=True)

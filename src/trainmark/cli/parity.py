@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,7 +65,6 @@ def command(**options: Any) -> int:
     from trainmark.record.store import Store
     from trainmark.study import parity
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     with DataProgress(screen) as data_progress:
         plan = parity.prepare(request_of(options), cache_dir(), progress=data_progress, asking=data_progress.asking)

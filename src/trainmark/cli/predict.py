@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +59,6 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     _require_endings(output, grid)
     if not regular.is_file(path):
         raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     record, screen = read(path), console(to_stderr=True)
     with DataProgress(screen) as progress:
         subject = predict.prepare(record, path, request_of(options), cache_dir(), progress)

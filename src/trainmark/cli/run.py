@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import signal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -116,7 +115,6 @@ def command(**options: Any) -> int:
     """
     from trainmark.record.store import Store
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     store = Store(options["out"])
     for other in ("resume", "published"):
         if options["until_stable"] is not None and options[other]:

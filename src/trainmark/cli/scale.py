@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import signal
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -127,7 +126,6 @@ def command(**options: Any) -> int:
     from trainmark.record.store import Store, safe_name
     from trainmark.study import scale
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     screen = console(to_stderr=True)
     tell = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
     link = _read_link(options["link"])

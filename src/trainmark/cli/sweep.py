@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 import shlex
-import signal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -122,7 +121,6 @@ def command(**options: Any) -> int:
     from trainmark.record.store import Store
     from trainmark.study.sweep import cluster, plan
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a batch system's end is an interrupt like Ctrl-C
     cluster.require_ray()
     request = request_of({**options, "threads": _threads(options)})
     points = plan.read(request, options["grids"])
