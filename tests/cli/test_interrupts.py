@@ -41,7 +41,7 @@ except KeyboardInterrupt:
 def play(folder: Path, ends: str, seconds: float, how: str, **options: object) -> str:
     (folder / "drops.py").write_text(DROPS.replace("SECONDS", str(seconds)))
     (folder / "main.py").write_text(HEARS + ends)
-    environment = {**os.environ, "PYTHONPATH": str(folder)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])}
     return subprocess.run(
         [sys.executable, str(folder / "main.py"), how], env=environment, capture_output=True, text=True, **options
     ).stdout  # type: ignore[call-overload]
