@@ -72,13 +72,14 @@ def build(order: Order, engine: Engine, told: Callable[[str], None]) -> Built:
 
     def hear(line: str) -> None:
         tail.append(line)
+        writing.write(f"{line}\n")
         if _STEP.match(line):
             told(line)
 
     words = engine.build_words(order)
     begun = time.monotonic()
     with _writing_into(order.folder), log.open("w", buffering=1, encoding="utf-8") as writing:
-        code = follow(words, hear, writing)
+        code = follow(words, hear)
     seconds = time.monotonic() - begun
     if code != 0:
         raise BuildFailed(

@@ -6,9 +6,10 @@ import contextlib
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 import psutil
+
+from trainmark.errors import BuildFailed
 
 _PATIENCE_SECONDS = 10.0
 
@@ -35,21 +36,28 @@ def ask(words: Sequence[str], seconds: float | None = None) -> tuple[int, str, s
     return process.returncode, out, err
 
 
-def follow(words: Sequence[str], told: Callable[[str], None], log: TextIO) -> int:
-    """Run a program and pass on each line as it comes; returns its exit code. Ctrl-C ends it, and all it started."""
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,  # a Ctrl-C is ours to pass on
-    ) as process:
+def follow(words: Sequence[str], told: Callable[[str], None]) -> int:
+    """Run a program and pass on each line as it comes; returns its exit code. Ctrl-C ends it, and all it started.
+
+    Raises:
+        BuildFailed: it can't be started.
+    """
+    try:
+        started = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # a Ctrl-C is ours to pass on
+        )
+    except OSError as error:
+        raise BuildFailed(f"{words[0]} can't be started", found=error.strerror or str(error)) from error
+    with started as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
-                log.write(line)
                 told(line.rstrip())
             return process.wait()
         except BaseException:
