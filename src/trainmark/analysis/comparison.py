@@ -68,6 +68,11 @@ class _Side:
             return frozenset()  # what else decides is in the key
         return frozenset(run.examples for run in self.runs if run.examples is not None)
 
+    @property
+    def trainmarks(self) -> frozenset[str | None]:
+        """The versions that measured it; early records don't tell theirs."""
+        return frozenset(record.trainmark for record in self.group.records)
+
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]
 
@@ -121,6 +126,8 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
+    if len(side.trainmarks) > 1:
+        caveats.add(Caveat.DIFFERENT_TRAINMARKS)
     seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
     if len(seconds) < FEWEST_FOR_INTERVAL:
         caveats.add(Caveat.FEW_ROUNDS)
@@ -227,6 +234,8 @@ def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Cav
         found.add(Caveat.DIFFERENT_MACHINES)
     if by == "machine" and these.version != those.version:
         found.add(Caveat.DIFFERENT_VERSIONS)
+    if side.trainmarks and reference.trainmarks and side.trainmarks != reference.trainmarks:
+        found.add(Caveat.DIFFERENT_TRAINMARKS)
     if _weights_differ(side.runs, reference.runs):
         found.add(Caveat.DIFFERENT_WEIGHTS)
     return found

@@ -59,4 +59,5 @@ class Caveat(str, Enum):
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"
     DIFFERENT_MACHINES = "different-machines", "not the same machine"
     DIFFERENT_VERSIONS = "different-versions", "not the same version of the framework"
+    DIFFERENT_TRAINMARKS = "different-trainmarks", "not the same version of trainmark, which may measure otherwise"
     DIFFERENT_WEIGHTS = "different-weights", "not the same initial weights"

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
@@ -204,6 +205,21 @@ def test_what_differs_unasked_is_told(changed: dict[str, Any], caveat: Caveat) -
         changed = {"model": a_record(round=7).model}
     assert other(compare(rounds([2.0] * 3) + fast([1.0] * 3))).caveats == ()
     assert caveat in other(compare(rounds([2.0] * 3) + fast([1.0] * 3, **changed))).caveats
+
+
+def test_sides_that_another_trainmark_measured_are_told() -> None:
+    old, new = rounds([2.0] * 3), fast([1.0] * 3)
+    assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *new])).caveats
+    newer = [structs.replace(record, trainmark="2.0") for record in new]
+    comparison = compare([*old, *newer])
+    assert Caveat.DIFFERENT_TRAINMARKS in other(comparison).caveats
+    assert Caveat.DIFFERENT_TRAINMARKS not in comparison.groups[0].caveats, "one version measured the reference"
+
+
+def test_repeats_that_two_trainmarks_measured_are_told() -> None:
+    first, *rest = rounds([2.0] * 3)
+    (group,) = compare([structs.replace(first, trainmark="2.0"), *rest]).groups
+    assert Caveat.DIFFERENT_TRAINMARKS in group.caveats
 
 
 def test_machines_that_are_asked_about_may_differ() -> None:
