@@ -6,16 +6,18 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from trainmark.data.locate import Located
 from trainmark.record.record import Record
 from trainmark.record.store import LOCK_NAME, load
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -97,18 +99,37 @@ def descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def measured_processes() -> Iterator[psutil.Process]:
-    """Processes that were started to be measured, anywhere on this machine."""
-    for process in psutil.process_iter(["cmdline"]):
-        if any(part.endswith("execute/bootstrap.py") for part in process.info["cmdline"] or ()):
-            yield process
+def measured(pid: int) -> list[psutil.Process]:
+    """What was started to be measured, among the descendants of a process."""
+    return [process for process in descendants(pid) if "execute/bootstrap.py" in command_of(process)]
 
 
-def wait_until(holds: Any, seconds: float = 30.0) -> None:
-    """Return when ``holds()``, fail when it never does."""
+def command_of(process: psutil.Process) -> str:
+    """What it was started with; nothing once it has ended."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def alive(processes: Sequence[psutil.Process]) -> list[psutil.Process]:
+    """Those that still run; one that waits for its parent to ask how it ended does not."""
+    return [process for process in processes if _is_alive(process)]
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_until(holds: Callable[[], T], seconds: float = 30.0) -> T:
+    """What ``holds()`` gives as soon as that is something; fails when it never does."""
     import time
 
     deadline = time.monotonic() + seconds
-    while not holds():
+    while not (found := holds()):
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.02)
+    return found

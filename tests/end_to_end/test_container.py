@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.end_to_end.command import wait_until
+from tests.end_to_end.command import measured, wait_until
 from trainmark import __version__
 from trainmark.record.store import load
 
@@ -196,10 +196,9 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
     at = words.index("--") + 1
     words[at:at] = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
     with subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as outside:
-        builder = psutil.Process(outside.pid)
         assert outside.stderr is not None
         assert any(re.search(r"step\s+\d", line) for line in outside.stderr), "it ended before its first step"
-        (child,) = training_in(builder)
+        (child,) = measured(outside.pid)
         first = child.parent()
         assert first is not None
         assert (inner(first.pid), inner(child.pid) > 1) == (1, True)
@@ -210,21 +209,7 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
     assert {record.outcome.status for record in load([folder / "trainmark-results"])} == {"interrupted"}
 
 
-def training_in(builder: psutil.Process) -> list[psutil.Process]:
-    """What trains among all that a builder runs, seen from outside."""
-    running = builder.children(recursive=True)
-    return [process for process in running if "execute/bootstrap.py" in command_of(process)]
-
-
 def inner(pid: int) -> int:
     """The number of a process inside of its own namespace."""
     status = Path(f"/proc/{pid}/status").read_text()
     return int(next(line for line in status.splitlines() if line.startswith("NSpid:")).split()[-1])
-
-
-def command_of(process: psutil.Process) -> str:
-    """What it was started with; nothing once it has ended."""
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""

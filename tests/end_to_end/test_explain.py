@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 
@@ -126,16 +125,12 @@ def test_ctrl_c_leaves_no_process_of_those_that_take_turns(command: CommandLine)
         fake=KERNELS,
     )  # fmt: skip
 
-    def ours() -> list[psutil.Process]:
-        return [child for child in measured_processes() if child.ppid() == process.pid]
-
-    wait_until(lambda: len(ours()) == 2)
-    children = ours()
+    children = wait_until(lambda: pair if len(pair := measured(process.pid)) == 2 else None)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
+    assert children and not alive(children)
 
 
 def test_one_side_at_a_time(command: CommandLine) -> None:

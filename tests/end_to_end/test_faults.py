@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 
 
 @pytest.mark.parametrize(
@@ -55,14 +55,14 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     arguments = command.train_arguments("--repeats", "2", "--device", "cpu")
     process = command.start(*arguments, fake={"step_seconds": 0.05})
     wait_until(lambda: "ok" in command.outcomes())
-    (first_child,) = {child.pid for child in measured_processes() if child.ppid() == process.pid} or {0}
-    wait_until(lambda: any(child.ppid() == process.pid and child.pid != first_child for child in measured_processes()))
+    first_child = {child.pid for child in measured(process.pid)}
+    children = wait_until(lambda: [child for child in measured(process.pid) if child.pid not in first_child])
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "What is finished is in" in err and "--resume" in err and "Traceback" not in err
     assert command.outcomes() == ["ok", "interrupted"]
-    assert not [child for child in measured_processes() if child.ppid() == process.pid]
+    assert not alive(children)
     first = command.records()[0].id
     assert command.train("--repeats", "2", "--device", "cpu", "--resume")[0] == 0
     finished = [record for record in command.records() if record.outcome.status == "ok"]
@@ -79,12 +79,11 @@ def sleeps(process: psutil.Process) -> bool:
 def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
     process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 1.0})
     wait_until(lambda: (command.out / ".trainmark.lock").exists())  # whoever was asked beforehand is gone
-    wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
-    (child,) = [child for child in measured_processes() if child.ppid() == process.pid]
+    (child,) = wait_until(lambda: measured(process.pid))
     wait_until(lambda: sleeps(child))  # as the fake does while it 'trains'; else it would say something and notice
     process.kill()
     process.communicate()
-    wait_until(lambda: not child.is_running() or child.status() == "zombie", seconds=10)
+    wait_until(lambda: not alive([child]), seconds=10)
 
 
 def test_two_runs_into_one_folder(command: CommandLine) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, command_of, measured, wait_until
 from tests.end_to_end.hosts import Host, NoHosts, two_hosts
 from trainmark.record.store import load, safe_name
 
@@ -75,14 +75,14 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
     assert spread.endswith(scale.hosts[1].address)
 
 
-def ranks_running() -> int:
-    return sum("--rank" in process.info["cmdline"] for process in measured_processes())
+def ranks_of(processes: list[subprocess.Popen[str]]) -> int:
+    return sum("--rank" in command_of(rank) for process in processes for rank in measured(process.pid))
 
 
 def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
     # weak: nothing comes before it but one run on each machine alone, which is many times faster
     both = [scale.start(number, "--weak", "--steps", "9000") for number in (0, 1)]
-    wait_until(lambda: ranks_running() == 2, 100)
+    wait_until(lambda: ranks_of(both) == 2, 100)
     time.sleep(12)
     assert [process.poll() for process in both] == [None, None]
     scale.hosts[1].cut_off()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.command import CommandLine, descendants, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     seen: set[int] = set()
 
     def there() -> bool:
-        seen.update(child.pid for child in measured_processes() if child.ppid() == process.pid)
+        seen.update(child.pid for child in measured(process.pid))
         return len(seen) >= processes
 
     wait_until(there)
@@ -38,7 +38,7 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert "Traceback" not in err
-    assert not [child for child in family if child.is_running()], "nobody is left behind"
+    assert not alive(family), "nobody is left behind"
     assert fresh.outcomes() == (["interrupted"] if phase == "training" else [])
     assert fresh.leftovers() == []
 
@@ -48,12 +48,11 @@ def test_while_an_interpreter_hangs(command: CommandLine, tmp_path: Path) -> Non
     hanging.write_text("#!/bin/sh\nexec sleep 300\n")
     hanging.chmod(0o755)
     process = command.start("run", "--backend", "fake@slow", "--python", f"slow={hanging}", "--out", str(command.out))
-    wait_until(lambda: bool(descendants(process.pid)))
-    family = descendants(process.pid)
+    family = wait_until(lambda: descendants(process.pid))
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert not [child for child in family if child.is_running()]
+    assert not alive(family)
 
 
 def test_while_data_is_made(command: CommandLine, tmp_path: Path) -> None:
@@ -76,7 +75,7 @@ def test_kill_9_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     family = descendants(process.pid)
     process.kill()
     process.communicate()
-    wait_until(lambda: not [child for child in family if child.is_running() and child.status() != "zombie"], 10)
+    wait_until(lambda: not alive(family), 10)
     kept = {path: path.read_bytes() for path in command.out.glob("*.json")}
     assert kept
     code, _, err = command.run(*arguments, "--resume")

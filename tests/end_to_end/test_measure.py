@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, wait_until
+from tests.end_to_end.command import CommandLine, command_of, descendants, wait_until
 from trainmark import __version__
 from trainmark.hook import VARIABLE
 from trainmark.record.caveats import Caveat
@@ -256,12 +256,10 @@ def test_a_script_killed_in_the_middle_of_an_epoch_leaves_the_epochs_it_had(comm
     )
 
     def child() -> psutil.Process | None:
-        every = psutil.Process(process.pid).children(recursive=True)
-        return next((each for each in every if script in " ".join(each.cmdline())), None)
+        return next((each for each in descendants(process.pid) if script in command_of(each)), None)
 
-    wait_until(lambda: child() is not None)
+    found = wait_until(child)
     time.sleep(2.5)
-    found = child()
     assert found is not None
     found.send_signal(signal.SIGKILL)
     _, err = process.communicate(timeout=20)

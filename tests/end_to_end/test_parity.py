@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 from trainmark.analysis.parity import NUDGES
 from trainmark.record.store import load
 
@@ -183,12 +183,12 @@ def test_a_hung_side_ends_by_its_timeout(command: CommandLine) -> None:
 def test_ctrl_c_leaves_no_process(command: CommandLine) -> None:
     process = command.start(*fakes(command), fake={"step_seconds": 1.0})
     wait_until(lambda: (command.out / "parity").is_dir())  # so the backend has been asked, and a run begins
-    wait_until(lambda: any(child.ppid() == process.pid for child in measured_processes()))
+    children = wait_until(lambda: measured(process.pid))
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
     assert out == "" and "Traceback" not in err
-    assert not [child for child in measured_processes() if child.ppid() == process.pid]
+    assert not alive(children)
 
 
 @pytest.mark.parametrize(

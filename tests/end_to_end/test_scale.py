@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes
+from tests.end_to_end.command import CommandLine, command_of, measured
 from trainmark.analysis.parity import Curve, judge, relative_difference
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
@@ -152,9 +151,8 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
     assert pair.parts_at_step == 1  # the first loss is of weights that no gradient has touched
 
 
-def ranks_of_this_process() -> Iterable[psutil.Process]:
-    ours = {child.pid for child in psutil.Process().children(recursive=True)}
-    return (process for process in measured_processes() if process.pid in ours and "--rank" in process.info["cmdline"])
+def ranks_of_this_process() -> list[psutil.Process]:
+    return [process for process in measured(os.getpid()) if "--rank" in command_of(process)]
 
 
 class Killer:
@@ -180,7 +178,7 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
     assert first.outcome.reason == "ended with rank 1, which failed first"
     assert second.outcome.reason == whole.outcome.reason
     assert whole.epochs  # what was heard before is kept
-    assert not list(ranks_of_this_process())
+    assert not ranks_of_this_process()
 
 
 def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> None:

@@ -14,10 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
-from tests.end_to_end.command import CommandLine, measured_processes, wait_until
+from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import load
@@ -42,26 +41,6 @@ def records(command: CommandLine) -> list[Record]:
     return load([folder]) if list(folder.glob("*.json")) else []
 
 
-def of_sweep(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    """The measured processes below ``process``."""
-    found = []
-    for child in measured_processes():
-        try:
-            if process.pid in [parent.pid for parent in child.parents()]:
-                found.append(child)
-        except psutil.NoSuchProcess:
-            continue
-    return found
-
-
-def below(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    return psutil.Process(process.pid).children(recursive=True)
-
-
-def all_gone(processes: list[psutil.Process]) -> bool:
-    return not [each for each in processes if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
-
-
 def answers(address: str) -> bool:
     host, port = address.split(":")
     with socket.socket() as line:
@@ -77,10 +56,9 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
-    wait_until(lambda: len(records(command)) >= 2 and of_sweep(process), 60)
-    child = of_sweep(process)[0]
+    child, *_ = wait_until(lambda: measured(process.pid) if len(records(command)) >= 2 else [], 60)
     child.parent().kill()  # type: ignore[union-attr]
-    wait_until(lambda: all_gone([child]), 10)
+    wait_until(lambda: not alive([child]), 10)
     out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     assert "its Ray worker died" in err and "tried again" in err
@@ -102,11 +80,11 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     process = command.start(*arguments(command), fake={"step_seconds": 0.02})
-    wait_until(lambda: len(records(command)) >= 4 and of_sweep(process), 60)
-    others = below(process)
+    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid), 60)
+    others = descendants(process.pid)
     process.kill()
     process.communicate()
-    wait_until(lambda: all_gone(others), 20)
+    wait_until(lambda: not alive(others), 20)
     kept = {record.id for record in records(command)}
     assert 4 <= len(kept) < 12
     code, out, err = command.run(*arguments(command, "--resume"))
@@ -124,13 +102,13 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and of_sweep(process), 60)
-    others = below(process)
+    wait_until(lambda: len(records(command)) == 2 and measured(process.pid), 60)
+    others = descendants(process.pid)
     process.send_signal(sent)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
     assert out == "" and "Traceback" not in err and "--resume" in err
-    wait_until(lambda: all_gone(others), 10)
+    wait_until(lambda: not alive(others), 10)
     assert [record.outcome.status for record in records(command)] == ["ok", "ok"]
 
 
@@ -138,8 +116,8 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
     process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and of_sweep(process), 60)
-    of_sweep(process)[0].parent().kill()  # type: ignore[union-attr]
+    child, *_ = wait_until(lambda: measured(process.pid) if len(records(command)) == 2 else [], 60)
+    child.parent().kill()  # type: ignore[union-attr]
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err
     ends = {record.group.trial: record.outcome for record in records(command)}
