@@ -24,12 +24,12 @@ Clock = Callable[[], float]
 class Reduction(Protocol):
     """Sums over all ranks."""
 
-    def sums(self, size: int) -> Callable[[], object]:
-        """A function that sums ``size`` bytes of float32 over all ranks, and returns when the sum is there."""
+    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+        """A function that takes so many turns, the way the backend takes steps, and returns when they are done.
 
-    def compute(self) -> None:
-        """A few milliseconds of what a training step is made of, over some megabytes of weights, on this rank alone;
-        returns when it is done."""
+        A turn is some milliseconds of what a training step is made of, over some megabytes of weights, and behind it a
+        sum of ``size`` bytes over all ranks that waits for it, and that the next turn waits for; or all but the sum.
+        """
 
     def meet(self) -> None:
         """Return when every rank has called it."""
@@ -39,8 +39,8 @@ class Reduction(Protocol):
 class Collective(Protocol):
     """A backend whose sums over all ranks can be measured; a plug-in need not be one."""
 
-    def reduction(self, options: Options) -> Reduction:
-        """Of this rank of the layout in ``options``; joins the others."""
+    def reduction(self, options: Options, arrays: int) -> Reduction:
+        """Of this rank of the layout in ``options``; joins the others. A network's gradients are so many ``arrays``."""
 
 
 @dataclass(frozen=True)
@@ -53,23 +53,24 @@ class Timing:
 
 def measure(reduction: Reduction, clock: Clock, sizes: Sequence[int]) -> list[Timing]:
     """Time sums of each size, in rounds that go through all sizes: a slow drift meets them alike."""
-    works: dict[int, Callable[[], object]] = {size: reduction.sums(size) for size in sizes}
-    for work in works.values():
-        _timed(work, reduction, clock)  # the first use connects and allocates
+    stretches = {
+        size: tuple(reduction.stretch(size, _IN_A_ROW, summed=summed) for summed in (False, True)) for size in sizes
+    }
+    for pair in stretches.values():
+        for stretch in pair:
+            _timed(stretch, reduction, clock)  # the first use connects, compiles and allocates
     seconds: dict[int, list[float]] = {size: [] for size in sizes}
     for _ in range(_ROUNDS):
-        without = _timed(lambda: None, reduction, clock)
-        for size, work in works.items():
-            seconds[size].append(_timed(work, reduction, clock) - without)
+        for size, (without, summed) in stretches.items():
+            apart = _timed(without, reduction, clock)
+            seconds[size].append(_timed(summed, reduction, clock) - apart)
     return [Timing(size, tuple(each)) for size, each in seconds.items()]
 
 
-def _timed(work: Callable[[], object], reduction: Reduction, clock: Clock) -> float:
-    """Seconds of some computation with ``work`` behind it."""
+def _timed(stretch: Callable[[], object], reduction: Reduction, clock: Clock) -> float:
+    """Seconds of one of its turns."""
     reduction.meet()
     start = clock()
-    for _ in range(_IN_A_ROW):
-        reduction.compute()
-        work()
+    stretch()
     reduction.meet()
     return (clock() - start) / _IN_A_ROW

@@ -326,7 +326,8 @@ def _measure_limits(request: Message, say: Callable[[Message], None]) -> None:
 def _time_collectives(request: Message, say: Callable[[Message], None]) -> None:
     backend, options = registry.load(request["backend"]), Options.from_data(request["options"])
     if isinstance(backend, collectives.Collective):
-        timings = collectives.measure(backend.reduction(options), time.perf_counter, request["sizes"])
+        reduction = backend.reduction(options, request["arrays"])
+        timings = collectives.measure(reduction, time.perf_counter, request["sizes"])
         say({"event": "collectives", "timings": [dataclasses.asdict(timing) for timing in timings]})
     say({"event": "done"})
 

@@ -10,22 +10,20 @@ from trainmark.backends import collectives
 
 
 class Fake:
-    """Sums that take 2 µs and 1 ns a byte, behind a computation of 3 ms; the first one of a size takes a second."""
+    """Sums that take 2 µs and 1 ns a byte, behind a computation of 3 ms; the first ones of a size take a second."""
 
     def __init__(self) -> None:
         self.now = 0.0
         self.met = 0
-        self.known: set[int] = set()
+        self.known: set[tuple[int, bool]] = set()
 
-    def sums(self, size: int) -> Callable[[], object]:
-        def work() -> None:
-            self.now += 2e-6 + 1e-9 * size if size in self.known else 1.0
-            self.known.add(size)
+    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+        def take() -> None:
+            self.now += turns * (3e-3 + (2e-6 + 1e-9 * size if summed else 0.0))
+            self.now += 0.0 if (size, summed) in self.known else 1.0
+            self.known.add((size, summed))
 
-        return work
-
-    def compute(self) -> None:
-        self.now += 3e-3
+        return take
 
     def meet(self) -> None:
         self.met += 1
@@ -43,4 +41,4 @@ def test_what_a_sum_adds_is_told_without_the_computation_and_the_first_use() -> 
 def test_every_stretch_begins_and_ends_together() -> None:
     fake = Fake()
     collectives.measure(fake, lambda: fake.now, (4,))
-    assert fake.met == 2 * (1 + 7 * 2)
+    assert fake.met == 2 * (2 + 7 * 2)

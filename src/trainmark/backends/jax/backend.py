@@ -69,10 +69,10 @@ class JaxBackend:
         kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
         return kind(workload, model, data, options, device)
 
-    def reduction(self, options: Options) -> Reduction:
+    def reduction(self, options: Options, arrays: int) -> Reduction:
         """Sums over the devices of this process."""
         self._set_up(options)
-        return JaxReduction(_mesh(options))
+        return JaxReduction(_mesh(options), arrays)
 
     def _set_up(self, options: Options) -> None:
         """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""

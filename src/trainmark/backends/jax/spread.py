@@ -26,6 +26,9 @@ from trainmark.workload.spec import Workload
 AXIS = "data"
 _EACH, _SAME = PartitionSpec(AXIS), PartitionSpec()
 
+_SIDE, _ROWS, _PRODUCTS, _TINY = 1024, 64, 2, 1e-20
+"""What stands for a step, and the factor by which a turn's numbers go into the next: each waits for the other."""
+
 
 class SpreadTrainer(FastTrainer):
     """``fast`` on several devices."""
@@ -75,29 +78,45 @@ class SpreadTrainer(FastTrainer):
 
 
 class JaxReduction:
-    """See :class:`~trainmark.backends.collectives.Reduction`."""
+    """See :class:`~trainmark.backends.collectives.Reduction`.
 
-    def __init__(self, mesh: Mesh) -> None:
-        self._mesh = mesh
-        self._weights = self._put(np.ones((1024 * mesh.size, 1024), np.float32))
-        self._batch = self._put(np.ones((64 * mesh.size, 1024), np.float32))
-        self._product = jax.jit(over(mesh, lambda x, w: x @ w, (_EACH, _EACH), _EACH))
-        self._sum = jax.jit(over(mesh, lambda x: lax.psum(x, AXIS), (_EACH,), _EACH))
+    The turns are those of a compiled loop, as steps are, and what is summed is as many arrays: on the CPU the devices
+    meet for each of them, although they are one operation of the program.
+    """
 
-    def sums(self, size: int) -> Callable[[], object]:
-        """A sum of ``size`` bytes of every device."""
-        values = self._put(np.zeros(self._mesh.size * max(1, size // 4), np.float32))
-        return lambda: jax.block_until_ready(self._sum(values))
+    def __init__(self, mesh: Mesh, arrays: int) -> None:
+        self._mesh, self._arrays = mesh, arrays
 
-    def compute(self) -> None:
-        """Two products with 4 MiB on every device."""
-        jax.block_until_ready([self._product(self._batch, self._weights) for _ in range(2)])
+    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+        """Two products with 4 MiB on every device, and a sum behind them."""
+
+        def turn(carry: tuple[Array, list[Array]], weights: Array) -> tuple[Array, list[Array]]:
+            batch, arrays = carry
+            for _ in range(_PRODUCTS):
+                batch = jnp.tanh(batch @ weights)
+            arrays = [array + _TINY * batch[0, 0] for array in arrays]
+            if summed:
+                arrays = lax.pmean(arrays, AXIS)
+            return batch + _TINY * sum(array[0] for array in arrays), arrays
+
+        def loop(batch: Array, arrays: list[Array], weights: Array) -> tuple[Array, list[Array]]:
+            carry, _ = lax.scan(lambda carry, _: (turn(carry, weights), None), (batch, arrays), length=turns)
+            return carry
+
+        program = jax.jit(over(self._mesh, loop, (_SAME, _SAME, _SAME), (_SAME, _SAME)))
+        each = max(1, size // 4 // self._arrays)
+        taken = (
+            self._put((_ROWS, _SIDE), 1.0),
+            [self._put((each,), 1.0) for _ in range(self._arrays)],
+            self._put((_SIDE, _SIDE), 1.0 / _SIDE),
+        )
+        return lambda: jax.block_until_ready(program(*taken))
 
     def meet(self) -> None:
         """There is one process, which waits for all devices anyway."""
 
-    def _put(self, values: NDArray[Any]) -> Array:
-        return jax.device_put(jnp.asarray(values), NamedSharding(self._mesh, _EACH))
+    def _put(self, shape: tuple[int, ...], value: float) -> Array:
+        return jax.device_put(np.full(shape, value, np.float32), NamedSharding(self._mesh, _SAME))
 
 
 def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:

@@ -65,10 +65,11 @@ class TorchBackend:
 
         return launch(asked)
 
-    def reduction(self, options: Options) -> Reduction:
+    def reduction(self, options: Options, arrays: int) -> Reduction:
         """Sums over the ranks by gloo or NCCL."""
         from trainmark.backends.torch.parallel.reduction import TorchReduction
 
+        del arrays  # DDP packs them into messages of its own
         return TorchReduction(options)
 
     def limits(self, options: Options) -> Limits:

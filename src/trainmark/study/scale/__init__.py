@@ -132,9 +132,11 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
             "one device has nobody to talk to", fix="--link US,GBPS predicts for a network that you know."
         )
     stages = {stages for _, stages in question.layouts}
-    network = calibrate.network_of(lay_out(plan.workload), side, stages, processes=plan.processes)
+    layers = lay_out(plan.workload)
+    network = calibrate.network_of(layers, side, stages, processes=plan.processes)
     link = link or calibrate.measure_link(
         network.gradient_bytes,
+        2 * len(layers.weighted_layers),  # a kernel and a bias each
         side,
         settings.threads,
         settings.seed,

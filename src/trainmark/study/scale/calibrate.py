@@ -32,6 +32,7 @@ _BUCKET_BYTES = (2**20, 25 * 2**20)
 
 def measure_link(
     size: int,
+    arrays: int,
     side: Side,
     threads: int | None,
     seed: int,
@@ -45,6 +46,7 @@ def measure_link(
 
     Args:
         size: bytes of the gradients; the line is fitted to sizes around it, for over more of them it is none.
+        arrays: that they are.
 
     Raises:
         ScalingFailed: they could not be started, or did not find each other.
@@ -53,7 +55,13 @@ def measure_link(
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
     options = Options(side.style, side.device, side.precision, seed, threads, layout=layout)
     sizes = [max(4, int(size * share)) for share in _SHARES_OF_SIZE]
-    request: Message = {"event": "collectives", "backend": side.backend, "options": options.to_data(), "sizes": sizes}
+    request: Message = {
+        "event": "collectives",
+        "backend": side.backend,
+        "options": options.to_data(),
+        "sizes": sizes,
+        "arrays": arrays,
+    }
     if processes:
         place = dataclasses.replace(rendezvous, name="trainmark-collectives")
         request = {

@@ -25,24 +25,28 @@ class TorchReduction:
         self._weights = torch.ones(_SIDE, _SIDE, device=self._ranks.device)
         self._batch = torch.ones(_ROWS, _SIDE, device=self._ranks.device)
 
-    def sums(self, size: int) -> Callable[[], object]:
-        """An all-reduce of ``size`` bytes."""
+    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+        """Products and an update, and an all-reduce behind them, of one array: DDP packs them."""
         values = torch.zeros(max(1, size // 4), dtype=torch.float32, device=self._ranks.device)
 
-        def work() -> None:
-            dist.all_reduce(values)
-            if values.device.type == "cuda":
-                torch.cuda.synchronize(values.device)
+        def take() -> None:
+            for _ in range(turns):
+                self._compute()
+                if summed:
+                    dist.all_reduce(values)
+                    self._wait()
 
-        return work
+        return take
 
-    def compute(self) -> None:
-        """Products and an update."""
+    def _compute(self) -> None:
         for _ in range(_PRODUCTS):
             self._batch @ self._weights
         self._weights.mul_(1.0)
-        if self._weights.device.type == "cuda":
-            torch.cuda.synchronize(self._weights.device)
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._ranks.device.type == "cuda":
+            torch.cuda.synchronize(self._ranks.device)
 
     def meet(self) -> None:
         """A barrier."""
