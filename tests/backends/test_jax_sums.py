@@ -1,31 +1,56 @@
-"""How JAX's sums are timed: in a compiled loop, of as many arrays as a network has."""
+"""How JAX's sums are timed: in a compiled loop, of as many arrays as a network has, each turn after the other."""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 jax = pytest.importorskip("jax", reason="jax is not installed")
 
+ON_TWO_DEVICES = """
+import jax, numpy
+from trainmark.backends.jax.spread import AXIS, JaxReduction
+reduction = JaxReduction(jax.sharding.Mesh(numpy.array(jax.devices()), (AXIS,)), 6)
+taken = numpy.ones((64, 1024), "f"), [numpy.ones(1000, "f")] * 6, numpy.ones((1024, 1024), "f")
+for summed in (False, True):
+    print("PROGRAM", reduction.program(12, summed=summed).lower(*taken).compile().as_text())
+"""
 
-@pytest.mark.parametrize(("summed", "met"), [(True, [[1000] * 6]), (False, [])])
-def test_the_devices_meet_in_the_loop_for_every_array(
-    summed: bool, met: list[list[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from trainmark.backends.jax.spread import AXIS, JaxReduction
 
-    seen: list[list[int]] = []
-    averaged = jax.lax.pmean
+def test_two_devices_meet_for_every_array_in_each_turn_of_a_loop() -> None:
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    words = [sys.executable, "-c", ON_TWO_DEVICES]
+    said = subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
+    _, without, summed = said.split("PROGRAM")
+    assert " all-reduce(" not in without
+    (sums,) = re.findall(r"= \((.*?)\) all-reduce\(", summed)
+    assert sums.count("f32[1000]") == 6
+    for program in (without, summed):
+        assert '"known_trip_count":{"n":"12"}' in program
+        loop = next(part for part in program.split("\n\n") if re.search(r"\bdot\(|custom-call\(", part))
+        assert "f32[1000]{0} copy(" not in loop, "the difference would not be the sum alone"
 
-    def pmean(arrays: Any, axis: str) -> Any:
-        seen.append([array.size for array in arrays])
-        return averaged(arrays, axis)
 
-    monkeypatch.setattr(jax.lax, "pmean", pmean)
-    reduction = JaxReduction(jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (AXIS,)), 6)
-    batch, arrays = reduction.stretch(24_000, 12, summed=summed)()
-    assert seen == met, "seen once though it is done twelve times, so it is part of the program"
-    assert [array.size for array in arrays] == [1000] * 6
-    assert not np.array_equal(batch, np.ones_like(batch)), "the products are not left out"
+def test_a_turn_waits_for_what_stands_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainmark.backends.jax import spread
+
+    monkeypatch.setattr(spread, "_TINY", 0.01)
+    reduction = spread.JaxReduction(jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (spread.AXIS,)), 6)
+    found = [[np.asarray(stretch()[0])[0, 0] for stretch in reduction.stretches(24_000, n)] for n in (1, 2, 12)]
+    batch = array = 1.0
+    expected = []
+    for _ in range(12):
+        batch += 0.01 * 6 * array
+        batch = np.tanh(np.tanh(batch))
+        array += 0.01 * batch
+        expected.append(batch)
+    for both, turns in zip(found, (1, 2, 12), strict=True):
+        assert both == pytest.approx([expected[turns - 1]] * 2, rel=1e-5)
+    assert all(abs(a - b) > 1e-3 for a, b in pairwise(expected[:3])), "else it would not show"

@@ -190,6 +190,18 @@ def test_the_one_that_was_asked_for_builds(programs: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["engine"] == "buildah"
 
 
+def test_what_is_only_called_like_a_builder_is_none(programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (programs / "docker").write_text("#!/no/such/interpreter\n")
+    (programs / "podman").write_bytes(b"\x00 no program")
+    for name in ("docker", "podman"):
+        (programs / name).chmod(0o755)
+    assert run(["container", "build", "--dry-run"]) == 2
+    err = capsys.readouterr().err
+    assert "docker, which can't build: No such file" in err and "podman, which can't build: Exec format" in err
+    a_builder(programs, "buildah")
+    assert run(["container", "build", "--dry-run"]) == 0
+
+
 @pytest.mark.parametrize(("more", "said"), [([], "docker or podman or buildah"), (["--with", "podman"], "no podman")])
 def test_nobody_builds(more: list[str], said: str, programs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a_builder(programs, "docker", broken=True)

@@ -99,9 +99,22 @@ def descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def measured(pid: int) -> list[psutil.Process]:
-    """What was started to be measured, among the descendants of a process."""
-    return [process for process in descendants(pid) if "execute/bootstrap.py" in command_of(process)]
+def measured(pid: int, *, deep: bool = False) -> list[psutil.Process]:
+    """The children of a process that were started to be measured, or ``deep`` down those among all its descendants.
+
+    A process that was just forked shows the words of its parent until it has become its own program: deep down
+    something that a measured process starts may be counted, too.
+    """
+    below = descendants(pid) if deep else children(pid)
+    return [process for process in below if "execute/bootstrap.py" in command_of(process)]
+
+
+def children(pid: int) -> list[psutil.Process]:
+    """What a process has started."""
+    try:
+        return list(psutil.Process(pid).children())
+    except psutil.NoSuchProcess:
+        return []
 
 
 def command_of(process: psutil.Process) -> str:

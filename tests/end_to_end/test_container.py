@@ -198,7 +198,7 @@ def test_the_first_process_of_a_container_ends_when_it_is_told_to(
     with subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as outside:
         assert outside.stderr is not None
         assert any(re.search(r"step\s+\d", line) for line in outside.stderr), "it ended before its first step"
-        (child,) = measured(outside.pid)
+        (child,) = measured(outside.pid, deep=True)
         first = child.parent()
         assert first is not None
         assert (inner(first.pid), inner(child.pid) > 1) == (1, True)

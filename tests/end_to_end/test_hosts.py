@@ -76,7 +76,7 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
 
 
 def ranks_of(processes: list[subprocess.Popen[str]]) -> int:
-    return sum("--rank" in command_of(rank) for process in processes for rank in measured(process.pid))
+    return sum("--rank" in command_of(rank) for process in processes for rank in measured(process.pid, deep=True))
 
 
 def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:

@@ -33,7 +33,7 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
         return len(seen) >= processes
 
     wait_until(there)
-    family = descendants(process.pid)
+    family = wait_until(lambda: descendants(process.pid))
     process.send_signal(how)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err

@@ -256,10 +256,12 @@ def test_a_script_killed_in_the_middle_of_an_epoch_leaves_the_epochs_it_had(comm
     )
 
     def child() -> psutil.Process | None:
-        return next((each for each in descendants(process.pid) if script in command_of(each)), None)
+        script_itself = f"{sys.executable} {script} "
+        return next((each for each in descendants(process.pid) if command_of(each).startswith(script_itself)), None)
 
-    found = wait_until(child)
+    wait_until(child)
     time.sleep(2.5)
+    found = child()
     assert found is not None
     found.send_signal(signal.SIGKILL)
     _, err = process.communicate(timeout=20)

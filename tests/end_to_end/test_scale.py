@@ -152,7 +152,7 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
 
 
 def ranks_of_this_process() -> list[psutil.Process]:
-    return [process for process in measured(os.getpid()) if "--rank" in command_of(process)]
+    return [process for process in measured(os.getpid(), deep=True) if "--rank" in command_of(process)]
 
 
 class Killer:

@@ -56,7 +56,7 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
-    child, *_ = wait_until(lambda: measured(process.pid) if len(records(command)) >= 2 else [], 60)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 60)
     child.parent().kill()  # type: ignore[union-attr]
     wait_until(lambda: not alive([child]), 10)
     out, err = process.communicate(timeout=100)
@@ -80,7 +80,7 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     process = command.start(*arguments(command), fake={"step_seconds": 0.02})
-    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid), 60)
+    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 60)
     others = descendants(process.pid)
     process.kill()
     process.communicate()
@@ -102,7 +102,7 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and measured(process.pid), 60)
+    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 60)
     others = descendants(process.pid)
     process.send_signal(sent)
     out, err = process.communicate(timeout=30)
@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
     process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
-    child, *_ = wait_until(lambda: measured(process.pid) if len(records(command)) == 2 else [], 60)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 60)
     child.parent().kill()  # type: ignore[union-attr]
     out, err = process.communicate(timeout=60)
     assert process.returncode == 1, err

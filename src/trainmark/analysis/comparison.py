@@ -69,9 +69,9 @@ class _Side:
         return frozenset(run.examples for run in self.runs if run.examples is not None)
 
     @property
-    def trainmarks(self) -> frozenset[str | None]:
-        """The versions that measured it; early records don't tell theirs."""
-        return frozenset(record.trainmark for record in self.group.records)
+    def trainmarks(self) -> frozenset[str]:
+        """The versions that measured it, as far as they are told."""
+        return frozenset(record.trainmark for record in self.group.records if record.trainmark is not None)
 
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]

@@ -105,7 +105,7 @@ def _published(position: int, group: GroupResult) -> Iterator[Beside]:
     """What was published of the same steps, with its hardware named; epochs are of the whole dataset."""
     key = group.key
     workload = next((found for found in map(catalog.find, _plain_names()) if _fits(found, group)), None)
-    if workload is None or workload.published is None or key.train_examples is None:
+    if workload is None or workload.published is None or not key.train_examples:
         return
     for run in workload.published.runs:
         for timing in run.timings:

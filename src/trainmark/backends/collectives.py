@@ -24,11 +24,12 @@ Clock = Callable[[], float]
 class Reduction(Protocol):
     """Sums over all ranks."""
 
-    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
-        """A function that takes so many turns, the way the backend takes steps, and returns when they are done.
+    def stretches(self, size: int, turns: int) -> tuple[Callable[[], object], Callable[[], object]]:
+        """Two functions that take so many turns, the way the backend takes steps, and return when they are done.
 
-        A turn is some milliseconds of what a training step is made of, over some megabytes of weights, and behind it a
-        sum of ``size`` bytes over all ranks that waits for it, and that the next turn waits for; or all but the sum.
+        A turn is some milliseconds of what a training step is made of, over some megabytes of weights. In the second
+        function there is a sum of ``size`` bytes over all ranks behind it, which waits for it, and the next turn for
+        the sum.
         """
 
     def meet(self) -> None:
@@ -53,9 +54,7 @@ class Timing:
 
 def measure(reduction: Reduction, clock: Clock, sizes: Sequence[int]) -> list[Timing]:
     """Time sums of each size, in rounds that go through all sizes: a slow drift meets them alike."""
-    stretches = {
-        size: tuple(reduction.stretch(size, _IN_A_ROW, summed=summed) for summed in (False, True)) for size in sizes
-    }
+    stretches = {size: reduction.stretches(size, _IN_A_ROW) for size in sizes}
     for pair in stretches.values():
         for stretch in pair:
             _timed(stretch, reduction, clock)  # the first use connects, compiles and allocates

@@ -11,8 +11,9 @@ import time
 from types import FrameType
 
 LONGEST_IMPORT = 3.0
-"""Seconds after which an import is interrupted all the same: it may hang."""
+"""Seconds after which an import is interrupted all the same, whatever it makes of that: it may hang."""
 _LOOK_AGAIN = 0.02
+_HAS_TIMER = hasattr(signal, "setitimer")
 
 
 def hear() -> None:
@@ -23,12 +24,18 @@ def hear() -> None:
     signal.signal(signal.SIGTERM, ends)
 
 
+def forget() -> None:
+    """What waited for an import that was the command's last has come too late to end it."""
+    if _HAS_TIMER:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 class _Ends:
     def __init__(self) -> None:
         self._until: float | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if _is_importing(frame) and hasattr(signal, "setitimer"):
+        if _is_importing(frame) and _HAS_TIMER:
             now = time.monotonic()
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
@@ -37,6 +44,7 @@ class _Ends:
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return
         self._until = None
+        forget()
         raise KeyboardInterrupt
 
 

@@ -110,7 +110,9 @@ def main() -> None:
     """Run the command line and leave with the exit code that DESIGN.md promises."""
     stand_on_three()
     interrupts.hear()
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    interrupts.forget()
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:

@@ -130,7 +130,10 @@ def find_engine(wanted: str | None = None, which: Callable[[str], str | None] = 
         if path is None:
             found.append(f"no {name}")
             continue
-        code, out, err = ask([path, *_KNOCKS[name]], _ANSWER_SECONDS)
+        try:
+            code, out, err = ask([path, *_KNOCKS[name]], _ANSWER_SECONDS)
+        except BuildFailed as failed:  # what is called so is none, and another may be here
+            code, out, err = 126, "", failed.found or ""
         if code == 0:
             return Engine(name, path)
         said = (err or out).strip().splitlines() or [f"exit code {code}"]

@@ -15,16 +15,12 @@ _PATIENCE_SECONDS = 10.0
 
 
 def ask(words: Sequence[str], seconds: float | None = None) -> tuple[int, str, str]:
-    """Run a program that answers; exit code, stdout and stderr. One that takes longer than ``seconds`` says nothing."""
-    with subprocess.Popen(
-        words,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    ) as process:
+    """Run a program that answers; exit code, stdout and stderr. One that takes longer than ``seconds`` says nothing.
+
+    Raises:
+        BuildFailed: it can't be started.
+    """
+    with _started(words, stderr=subprocess.PIPE) as process:
         try:
             out, err = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -42,19 +38,7 @@ def follow(words: Sequence[str], told: Callable[[str], None]) -> int:
     Raises:
         BuildFailed: it can't be started.
     """
-    try:
-        started = subprocess.Popen(
-            words,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,  # a Ctrl-C is ours to pass on
-        )
-    except OSError as error:
-        raise BuildFailed(f"{words[0]} can't be started", found=error.strerror or str(error)) from error
-    with started as process:
+    with _started(words, stderr=subprocess.STDOUT) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -63,6 +47,21 @@ def follow(words: Sequence[str], told: Callable[[str], None]) -> int:
         except BaseException:
             end(process)
             raise
+
+
+def _started(words: Sequence[str], stderr: int) -> subprocess.Popen[str]:
+    try:
+        return subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # a Ctrl-C is ours to pass on
+        )
+    except OSError as error:
+        raise BuildFailed(f"{words[0]} can't be started", found=error.strerror or str(error)) from error
 
 
 def end(process: subprocess.Popen[str]) -> None:

@@ -369,7 +369,7 @@ class Notes:
     @property
     def _stands_still(self) -> bool:
         """Whether no weight changed."""
-        return len(self._unchanged) == 2 * len(self.run.course.model.weighted_layers)
+        return len(self._unchanged) == self.run.course.model.arrays
 
     @property
     def _unchanged(self) -> list[str]:

@@ -85,6 +85,11 @@ class Model:
         return tuple(plan for plan in self.layers if plan.kernel_shape)
 
     @property
+    def arrays(self) -> int:
+        """Number of arrays of trained values: a kernel and a bias for each layer that has any."""
+        return 2 * len(self.weighted_layers)
+
+    @property
     def parameters(self) -> int:
         """Number of trained values."""
         return sum(plan.parameters for plan in self.layers)

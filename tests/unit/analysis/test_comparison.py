@@ -211,14 +211,16 @@ def test_sides_that_another_trainmark_measured_are_told() -> None:
     old, new = rounds([2.0] * 3), fast([1.0] * 3)
     assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *new])).caveats
     newer = [structs.replace(record, trainmark="2.0") for record in new]
-    comparison = compare([*old, *newer])
+    assert Caveat.DIFFERENT_TRAINMARKS not in other(compare([*old, *newer])).caveats, "nobody knows the old"
+    comparison = compare([*(structs.replace(record, trainmark="1.0") for record in old), *newer])
     assert Caveat.DIFFERENT_TRAINMARKS in other(comparison).caveats
     assert Caveat.DIFFERENT_TRAINMARKS not in comparison.groups[0].caveats, "one version measured the reference"
 
 
 def test_repeats_that_two_trainmarks_measured_are_told() -> None:
-    first, *rest = rounds([2.0] * 3)
-    (group,) = compare([structs.replace(first, trainmark="2.0"), *rest]).groups
+    first, second, third = rounds([2.0] * 3)
+    both = [structs.replace(first, trainmark="2.0"), structs.replace(second, trainmark="1.0"), third]
+    (group,) = compare(both).groups
     assert Caveat.DIFFERENT_TRAINMARKS in group.caveats
 
 

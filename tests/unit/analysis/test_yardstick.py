@@ -47,6 +47,10 @@ def test_what_was_published_with_its_hardware_named() -> None:
     assert published.samples_per_second == pytest.approx(60_000 / 8)
 
 
+def test_a_record_of_no_examples_stands_beside_nothing() -> None:
+    assert beside(compare(rounds([2.0] * 3, train_examples=0)), []) == ()
+
+
 @pytest.mark.parametrize("other", [xeon(rate(1e5, precision="bf16")), xeon(rate(1e5, "torch"))])
 def test_what_is_not_alike_is_left_out(other: Yardstick) -> None:
     assert not [each for each in beside(thirty_thousand(), [other]) if each.same_model]

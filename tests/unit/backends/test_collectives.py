@@ -17,13 +17,13 @@ class Fake:
         self.met = 0
         self.known: set[tuple[int, bool]] = set()
 
-    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
-        def take() -> None:
+    def stretches(self, size: int, turns: int) -> tuple[Callable[[], object], Callable[[], object]]:
+        def take(summed: bool) -> None:
             self.now += turns * (3e-3 + (2e-6 + 1e-9 * size if summed else 0.0))
             self.now += 0.0 if (size, summed) in self.known else 1.0
             self.known.add((size, summed))
 
-        return take
+        return lambda: take(False), lambda: take(True)
 
     def meet(self) -> None:
         self.met += 1

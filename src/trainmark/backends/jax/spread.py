@@ -86,31 +86,33 @@ class JaxReduction:
 
     def __init__(self, mesh: Mesh, arrays: int) -> None:
         self._mesh, self._arrays = mesh, arrays
+        self._batch = self._put((_ROWS, _SIDE), 1.0)
+        self._weights = self._put((_SIDE, _SIDE), 1.0 / _SIDE)
 
-    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+    def stretches(self, size: int, turns: int) -> tuple[Callable[[], object], Callable[[], object]]:
         """Two products with 4 MiB on every device, and a sum behind them."""
+        each = max(1, size // 4 // self._arrays)
+        taken = (self._batch, [self._put((each,), 1.0) for _ in range(self._arrays)], self._weights)
+        without, summed = self.program(turns, summed=False), self.program(turns, summed=True)
+        return lambda: jax.block_until_ready(without(*taken)), lambda: jax.block_until_ready(summed(*taken))
+
+    def program(self, turns: int, *, summed: bool) -> Any:
+        """So many turns over a batch, arrays and weights, compiled; gives the batch and the arrays."""
 
         def turn(carry: tuple[Array, list[Array]], weights: Array) -> tuple[Array, list[Array]]:
             batch, arrays = carry
+            # Read here, for after they are added to XLA would copy them, in the turns without a sum alone.
+            batch = batch + _TINY * sum(array[0] for array in arrays)
             for _ in range(_PRODUCTS):
                 batch = jnp.tanh(batch @ weights)
             arrays = [array + _TINY * batch[0, 0] for array in arrays]
-            if summed:
-                arrays = lax.pmean(arrays, AXIS)
-            return batch + _TINY * sum(array[0] for array in arrays), arrays
+            return batch, lax.pmean(arrays, AXIS) if summed else arrays
 
         def loop(batch: Array, arrays: list[Array], weights: Array) -> tuple[Array, list[Array]]:
             carry, _ = lax.scan(lambda carry, _: (turn(carry, weights), None), (batch, arrays), length=turns)
             return carry
 
-        program = jax.jit(over(self._mesh, loop, (_SAME, _SAME, _SAME), (_SAME, _SAME)))
-        each = max(1, size // 4 // self._arrays)
-        taken = (
-            self._put((_ROWS, _SIDE), 1.0),
-            [self._put((each,), 1.0) for _ in range(self._arrays)],
-            self._put((_SIDE, _SIDE), 1.0 / _SIDE),
-        )
-        return lambda: jax.block_until_ready(program(*taken))
+        return jax.jit(over(self._mesh, loop, (_SAME, _SAME, _SAME), (_SAME, _SAME)))
 
     def meet(self) -> None:
         """There is one process, which waits for all devices anyway."""

@@ -136,7 +136,7 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     network = calibrate.network_of(layers, side, stages, processes=plan.processes)
     link = link or calibrate.measure_link(
         network.gradient_bytes,
-        2 * len(layers.weighted_layers),  # a kernel and a bias each
+        layers.arrays,
         side,
         settings.threads,
         settings.seed,

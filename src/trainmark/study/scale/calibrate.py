@@ -46,7 +46,7 @@ def measure_link(
 
     Args:
         size: bytes of the gradients; the line is fitted to sizes around it, for over more of them it is none.
-        arrays: that they are.
+        arrays: in which they are.
 
     Raises:
         ScalingFailed: they could not be started, or did not find each other.

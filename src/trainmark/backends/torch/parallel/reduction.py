@@ -25,18 +25,21 @@ class TorchReduction:
         self._weights = torch.ones(_SIDE, _SIDE, device=self._ranks.device)
         self._batch = torch.ones(_ROWS, _SIDE, device=self._ranks.device)
 
-    def stretch(self, size: int, turns: int, *, summed: bool) -> Callable[[], object]:
+    def stretches(self, size: int, turns: int) -> tuple[Callable[[], object], Callable[[], object]]:
         """Products and an update, and an all-reduce behind them, of one array: DDP packs them."""
         values = torch.zeros(max(1, size // 4), dtype=torch.float32, device=self._ranks.device)
 
-        def take() -> None:
+        def without() -> None:
             for _ in range(turns):
                 self._compute()
-                if summed:
-                    dist.all_reduce(values)
-                    self._wait()
 
-        return take
+        def summed() -> None:
+            for _ in range(turns):
+                self._compute()
+                dist.all_reduce(values)
+                self._wait()
+
+        return without, summed
 
     def _compute(self) -> None:
         for _ in range(_PRODUCTS):
