@@ -72,12 +72,13 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     best: dict[Place, Limit] = {}
     for record in records:
         peaks = record.peaks
-        if peaks is None or peaks.matmul_flops_per_second is None:
+        flops = _real(peaks.matmul_flops_per_second) if peaks else None
+        if peaks is None or flops is None:
             continue
         place = place_of(record)
         limit = Limit(
-            peaks.matmul_flops_per_second,
-            peaks.copy_bytes_per_second,
+            flops,
+            _real(peaks.copy_bytes_per_second),
             record.backend.name,
             peaks.created,
             peaks.others_share,
@@ -90,6 +91,11 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
         copies = [each.bytes_per_second for each in (limit, other) if each.bytes_per_second is not None]
         best[place] = dataclasses.replace(faster, bytes_per_second=max(copies, default=None))
     return best
+
+
+def _real(limit: float | None) -> float | None:
+    """A record of a stranger's may hold one that no device has."""
+    return limit if limit is not None and limit > 0 else None
 
 
 def place_of(record: Record) -> Place:
@@ -109,7 +115,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     """
     limit = limits.get(place_of(record))
     model, precision = record.model, record.backend.precision or ""
-    if limit is None or samples_per_second is None or model is None or not record.epochs:
+    if limit is None or not samples_per_second or model is None or not record.epochs:
         return None
     if (record.group.world or 1) > 1:  # the limit is that of one device
         return None
@@ -125,7 +131,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     flops = batch * model.training_flops_per_example
     moved = traffic.compulsory(plan, workload.optimizer, batch, _VALUE_BYTES.get(precision, 4))
     roofline = gap = None
-    if limit.bytes_per_second:
+    if limit.bytes_per_second is not None:
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
         gap = batch / samples_per_second / roofline
     achieved = samples_per_second * model.training_flops_per_example

@@ -46,6 +46,22 @@ def test_no_peak_no_share() -> None:
     assert compare([record]).groups[0].efficiency is None
 
 
+@pytest.mark.parametrize("nothing", [0.0, -1.0, float("nan")])
+def test_a_limit_that_no_device_has_is_none(nothing: float) -> None:
+    record = a_record(peaks=Peaks(nothing, 1e10))
+    assert efficiency(record, 30_000.0, limits_of([record])) is None
+    record = a_record(peaks=Peaks(1e11, nothing))
+    found = efficiency(record, 30_000.0, limits_of([record]))
+    assert found is not None and found.mfu > 0
+    assert found.roofline_seconds is None
+
+
+@pytest.mark.parametrize("pace", [None, 0.0])
+def test_no_pace_no_share(pace: float | None) -> None:
+    record = a_record(peaks=PEAKS)
+    assert efficiency(record, pace, limits_of([record])) is None
+
+
 def test_the_highest_limit_of_a_device_counts_for_every_framework() -> None:
     records = [
         *rounds([2.0] * 3, backend="numpy", peaks=Peaks(1e11, 3e10)),

@@ -16,7 +16,7 @@ def rooflines(works: Sequence[Work]) -> Iterator[Chart]:
     for work in works:
         for side in work.sides:
             known = side.result.efficiency
-            if known is not None and known.roofline_seconds is not None and known.peak_flops_per_second > 0:
+            if known is not None and known.roofline_seconds is not None:
                 key = side.result.key
                 place = (
                     key.machine,
@@ -98,6 +98,6 @@ def _bandwidth(points: Sequence[tuple[Work, Side]]) -> float | None:
         record.peaks.copy_bytes_per_second
         for _, side in points
         for record in side.records
-        if record.peaks and record.peaks.copy_bytes_per_second
+        if record.peaks and (record.peaks.copy_bytes_per_second or 0) > 0
     ]
     return max(found, default=None)
