@@ -177,14 +177,15 @@ def from_record(record: Record) -> Attribution | None:
 
     None where no epoch was finished.
     """
-    steady = [(epoch, epoch.steps) for epoch in record.epochs[1:] or record.epochs if epoch.steps]
+    done = [epoch for epoch in record.epochs if (epoch.steps or 0) > 0 and epoch.seconds > 0]
+    steady = [(epoch, epoch.steps or 0) for epoch in done[1:] or done]
     if not steady:
         return None
     step = statistics.median(epoch.seconds / steps for epoch, steps in steady)
-    steps = sum(epoch.steps or 0 for epoch in record.epochs)
+    steps = sum(epoch.steps or 0 for epoch in done)
     shares = []
     peak = record.peaks.matmul_flops_per_second if record.peaks else None
-    if peak and record.model and (examples := steady[0][0].examples):
+    if peak and peak > 0 and record.model and (examples := steady[0][0].examples):
         flops = record.model.training_flops_per_example * examples / steady[0][1]
         shares.append(Share("compute", flops / peak / step, None, None))
     evaluated = [epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None]

@@ -154,16 +154,22 @@ def _median(values: Iterable[float]) -> Estimate | None:
 
 
 def _ratio(these: Mapping[int, float], those: Mapping[int, float], ranks: int) -> Estimate | None:
-    logs = [math.log(these[number] / (ranks * those[number])) for number in these if number in those]
+    logs = _logarithms({number: rate / ranks for number, rate in these.items()}, those)
     return paired_difference(logs).exponential() if logs else None
 
 
 def _share(without: Mapping[int, float], whole: Mapping[int, float]) -> Estimate | None:
     """What is missing of the whole, as a share of it."""
-    logs = [math.log(without[number] / whole[number]) for number in whole if number in without]
+    logs = _logarithms(without, whole)
     if not logs:
         return None
     left = paired_difference(logs).exponential()
     if left.low is None or left.high is None:
         return Estimate(1 - left.value, None, None)
     return Estimate(1 - left.value, 1 - left.high, 1 - left.low)
+
+
+def _logarithms(these: Mapping[int, float], those: Mapping[int, float]) -> list[float]:
+    """Of the ratios of what both have, as far as there is something of both."""
+    both = [(these[number], those[number]) for number in these if number in those]
+    return [math.log(this / that) for this, that in both if this > 0 and that > 0]

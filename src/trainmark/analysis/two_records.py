@@ -83,7 +83,7 @@ def _steady(record: Record) -> list[Epoch]:
 
 def _of_examples(record: Record) -> list[float]:
     steady = [(epoch.seconds, epoch.examples) for epoch in _steady(record)]
-    return [seconds / examples for seconds, examples in steady if examples]
+    return [seconds / examples for seconds, examples in steady if examples and examples > 0]
 
 
 def _of_epochs(record: Record) -> list[float]:
@@ -91,7 +91,8 @@ def _of_epochs(record: Record) -> list[float]:
 
 
 def _of_process(record: Record) -> list[float]:
-    return [record.process.seconds] if record.process and record.process.seconds else []
+    seconds = record.process.seconds if record.process else None
+    return [seconds] if seconds is not None and seconds > 0 else []
 
 
 def _not_said(settings: dict[str, Any]) -> dict[str, Any]:

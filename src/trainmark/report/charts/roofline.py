@@ -94,10 +94,5 @@ def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
 
 def _bandwidth(points: Sequence[tuple[Work, Side]]) -> float | None:
     """Bytes a second that the limits of these points were measured with."""
-    found = [
-        record.peaks.copy_bytes_per_second
-        for _, side in points
-        for record in side.records
-        if record.peaks and (record.peaks.copy_bytes_per_second or 0) > 0
-    ]
-    return max(found, default=None)
+    known = [record.peaks.copy_bytes_per_second for _, side in points for record in side.records if record.peaks]
+    return max((bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None)
