@@ -21,6 +21,7 @@ TrainmarkError
 ├── ExplanationFailed       a run could not be taken apart
 ├── PredictionFailed        a trained network could not be asked
 ├── ScalingFailed           what a prediction of more devices needs could not be measured
+│   └── SumsLost            ... for noise: another try may
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
 ├── BuildFailed             an image was not built
@@ -201,6 +202,10 @@ class PredictionFailed(TrainmarkError):
 
 class ScalingFailed(TrainmarkError):
     """What a prediction of more devices needs could not be measured."""
+
+
+class SumsLost(ScalingFailed):
+    """What a sum over several devices takes is lost in the noise; another try may find it."""
 
 
 class RendezvousFailed(TrainmarkError):

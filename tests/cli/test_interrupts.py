@@ -105,6 +105,36 @@ main.main()
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+def test_several_at_once_are_one(tmp_path: Path) -> None:
+    twice = """
+try:
+    os.kill(os.getpid(), which)
+except KeyboardInterrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("cleaned up", flush=True)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(1.1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("went on")
+except KeyboardInterrupt:
+    print("interrupted again")
+"""
+    assert play(tmp_path, twice, 0, "SIGINT").stdout.splitlines() == ["cleaned up", "interrupted again"]
+
+
+def test_after_the_end_nobody_is_interrupted(tmp_path: Path) -> None:
+    late = """
+import atexit
+from trainmark.cli import main
+main.run = lambda _: 1
+atexit.register(os.kill, os.getpid(), which)
+main.main()
+"""
+    ended = play(tmp_path, late, 0, "SIGINT")
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
 def test_what_is_ignored_stays_ignored(tmp_path: Path) -> None:
     ignored = "print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)"
     deaf = ["sh", "-c", """trap '' INT; exec "$@" """, "sh"]

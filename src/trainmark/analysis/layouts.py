@@ -13,6 +13,7 @@ from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.scaling_model import Predicted
 from trainmark.analysis.statistics import Estimate, median, median_interval, paired_difference
 from trainmark.analysis.summary import summarize
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
@@ -76,6 +77,7 @@ def _result(
         prediction_error=predicted.step_seconds / step.value - 1 if predicted and step else None,
         agreement=_agreement(runs, alone, nudged, rounding) if ranks > 1 and rounding else None,
         reason=f"{broken.outcome.status}: {broken.outcome.reason}" if broken else None,
+        caveats=tuple(caveat for caveat in Caveat if any(caveat in record.caveats for record in runs)),
     )
 
 

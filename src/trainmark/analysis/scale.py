@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from trainmark.analysis.scaling_model import Link, Predicted, StepCost
 from trainmark.analysis.statistics import Estimate
+from trainmark.record.caveats import Caveat
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class LayoutResult:
         prediction_error: of the predicted step, relative to the measured one.
         agreement: None for one device itself, and for a batch that grew.
         reason: why there is nothing, or less than was asked for.
+        caveats: of any of the runs.
     """
 
     data: int
@@ -51,6 +53,7 @@ class LayoutResult:
     prediction_error: float | None
     agreement: Agreement | None
     reason: str | None
+    caveats: tuple[Caveat, ...] = ()
 
 
 @dataclass(frozen=True)

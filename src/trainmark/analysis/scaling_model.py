@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from trainmark.errors import ScalingFailed
+from trainmark.errors import SumsLost
 
 MOST_DEVICES = 4096
 PAYS_FROM = 0.5
@@ -26,6 +26,8 @@ PAYS_FROM = 0.5
 BYTES_PER_WEIGHT = 4
 ROUGH_FROM = 0.25
 """Of a sum that was measured: where the fit misses one by more, so may the prediction."""
+_LOST_FROM = 1.0
+"""Where it misses one by as much as all of it, there is no line."""
 _FEWEST_SIZES = 3
 
 Hops = Literal["ring", "tree"]
@@ -191,23 +193,29 @@ def fit_link(timings: Mapping[int, Sequence[float]], ranks: int, hops: Hops, sou
         ranks: over which they were summed.
 
     Raises:
-        ScalingFailed: too few of them are above the noise.
+        SumsLost: they are lost in the noise.
     """
     medians = {size: statistics.median(seconds) for size, seconds in timings.items()}
     sizes = sorted(size for size, seconds in medians.items() if seconds > 0)  # differences of noisy times may be below
     if len(sizes) < _FEWEST_SIZES:
-        raise ScalingFailed(
-            "sums are lost in the noise of what stands before them",
-            expected=f"{_FEWEST_SIZES} sizes or more that take longer than nothing",
-            found=str(len(sizes)),
-            fix="Try again on a quieter machine, or give --link.",
-        )
+        raise _lost(f"{_FEWEST_SIZES} sizes or more that take longer than nothing", str(len(sizes)))
     seconds = [medians[size] for size in sizes]
     fixed, slope = _fit(sizes, seconds)
     alpha, beta = fixed / (2 * _hops(hops, ranks)), slope / (2 * _share(ranks))
     link = Link(alpha, beta, hops, source)
     errors = [abs(link.all_reduce_seconds(size, ranks) / took - 1) for size, took in zip(sizes, seconds, strict=True)]
+    if max(errors) >= _LOST_FROM:
+        raise _lost("sums on a line", f"a line that misses one by {100 * max(errors):.0f} %")
     return Link(alpha, beta, hops, source, max(errors))
+
+
+def _lost(expected: str, found: str) -> SumsLost:
+    return SumsLost(
+        "sums are lost in the noise of what stands before them",
+        expected=expected,
+        found=found,
+        fix="Try again on a quieter machine, or give --link.",
+    )
 
 
 def fit_step(measured: Mapping[int, float]) -> StepCost:

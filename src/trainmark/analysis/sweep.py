@@ -21,6 +21,7 @@ class TrialResult:
         test_accuracy, test_loss: at its end.
         training_seconds: of the epochs; trials side by side slow each other down.
         record: the id of its record.
+        caveats: of its record.
     """
 
     trial: int
@@ -31,6 +32,7 @@ class TrialResult:
     test_loss: float | None
     training_seconds: float | None
     record: str
+    caveats: tuple[Caveat, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def _result(record: Record) -> TrialResult:
         test_loss=record.final.test_loss,
         training_seconds=record.final.training_seconds,
         record=record.id,
+        caveats=tuple(record.caveats),
     )
 
 

@@ -13,6 +13,8 @@ from types import FrameType
 LONGEST_IMPORT = 3.0
 """Seconds after which an import is interrupted all the same, whatever it makes of that: it may hang."""
 _LOOK_AGAIN = 0.02
+_AT_ONCE = 1.0
+"""Seconds within which several are one: of a shell and a batch system, say, or of somebody impatient."""
 _HAS_TIMER = hasattr(signal, "setitimer")
 
 
@@ -25,7 +27,13 @@ def hear() -> None:
 
 
 def forget() -> None:
-    """What waited for an import that was the command's last has come too late to end it."""
+    """The command has ended: what comes now, or waited for an import that was its last, comes too late."""
+    _disarm()
+    for which in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(which, signal.SIG_IGN)
+
+
+def _disarm() -> None:
     if _HAS_TIMER:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -33,18 +41,21 @@ def forget() -> None:
 class _Ends:
     def __init__(self) -> None:
         self._until: float | None = None
+        self._deaf_until = 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if now < self._deaf_until:
+            return
         if _is_importing(frame) and _HAS_TIMER:
-            now = time.monotonic()
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
                 # Sent again, not raised: by then others may hold signals back.
                 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return
-        self._until = None
-        forget()
+        self._until, self._deaf_until = None, now + _AT_ONCE
+        _disarm()
         raise KeyboardInterrupt
 
 

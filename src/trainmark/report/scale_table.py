@@ -8,6 +8,7 @@ from trainmark import units
 from trainmark.analysis.scale import Curve, LayoutResult, Prediction, Scaling
 from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
 from trainmark.analysis.statistics import Estimate
+from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.table import Cell, Column, Row, Table, Tone
 
 _ROWS_OF_CURVE = (1, 2, 4, 8, 16, 64, 256, 1024, 4096)
@@ -96,6 +97,7 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     if scaling.unpredicted:
         yield f"nothing was predicted: {scaling.unpredicted}"
     yield from (f"{notice}." for notice in scaling.notices)
+    yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
     yield (
         "efficiency: examples a second and device, as a share of one device's. communication: the share of a step that "
         "goes when the copies don't average their gradients, waiting for each other included."

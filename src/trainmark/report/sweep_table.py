@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.sweep import Sweep, TrialResult
+from trainmark.record.caveats import Caveat
+from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.table import Cell, Column, Row, Table, Tone
 
 _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
@@ -39,6 +41,8 @@ def sentence(sweep: Sweep) -> str:
     best = sweep.trials[0]
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
     learnt = "" if best.test_accuracy is None else f", with {units.percent(best.test_accuracy)} test accuracy"
+    if Caveat.NOT_LEARNING in best.caveats:
+        learnt += ", but it did not learn"
     lost = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f" {units.many(lost, 'trial')} did not finish." if lost else ""
     return f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
@@ -81,6 +85,8 @@ def _notes(sweep: Sweep) -> Iterator[str]:
             "Trials trained side by side, where one slows the other down: their seconds are not for comparing "
             "(trainmark run measures one at a time)."
         )
+    told = {str(trial.trial): trial.caveats for trial in sweep.trials}
+    yield from caveat_notes(told, without=Caveat.SIDE_BY_SIDE)
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
     if "seed" not in sweep.grid:

@@ -16,7 +16,7 @@ from trainmark.analysis.scaling_model import (
     fit_step,
     pays_up_to,
 )
-from trainmark.errors import ScalingFailed
+from trainmark.errors import ScalingFailed, SumsLost
 
 MICRO = 1e-6
 LINK = Link(10 * MICRO, 1e-9, "ring", "made up")
@@ -74,6 +74,11 @@ def test_sums_below_the_noise_are_left_out_of_the_fit() -> None:
 def test_nothing_but_noise_is_no_link() -> None:
     with pytest.raises(ScalingFailed, match="lost in the noise"):
         fit_link({10**4: [-1e-5], 10**5: [1e-5], 10**6: [1e-4]}, 2, "ring", "")
+
+
+def test_a_line_that_misses_all_of_a_sum_is_no_link() -> None:
+    with pytest.raises(SumsLost, match="misses one by"):
+        fit_link({1000: [9e-4], 2000: [1e-4], 4000: [8e-4], 8000: [5e-5]}, 2, "tree", "")
 
 
 def test_the_copy_with_the_largest_share_decides() -> None:

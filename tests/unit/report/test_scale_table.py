@@ -10,6 +10,7 @@ import pytest
 from trainmark.analysis.scale import Agreement, Curve, LayoutResult, Prediction, Scaling
 from trainmark.analysis.scaling_model import Link, Network, Predicted, ScalingModel, StepCost, fastest, pays_up_to
 from trainmark.analysis.statistics import Estimate
+from trainmark.record.caveats import Caveat
 from trainmark.report.scale_table import prediction_tables, scale_tables
 from trainmark.report.table import Table
 
@@ -149,3 +150,11 @@ def test_the_chart_holds_curves_points_and_words() -> None:
     assert all(kind in spec for kind in ("perfect", "predicted, strong", "predicted, weak", "measured"))
     assert "2 × 1, 25,000 examples a second" in chart.text
     assert scaling_chart(answer(prediction=None)) is None
+
+
+def test_caveats_stand_below_with_the_layouts_that_have_them() -> None:
+    busy, odd = Caveat.BUSY_MACHINE, Caveat.RESTARTED
+    (table,) = scale_tables(answer(layout(1, caveats=(busy,)), layout(2, caveats=(busy, odd))))
+    assert f"busy-machine (all): {busy.meaning}." in table.notes
+    assert f"restarted (2 × 1): {odd.meaning}." in table.notes
+    assert not any("wide-spread" in note for note in table.notes)

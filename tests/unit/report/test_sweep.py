@@ -53,6 +53,15 @@ def test_a_failed_trial_says_why() -> None:
     assert "killed by signal 9" in to_csv([table])
 
 
+def test_trials_that_did_not_learn_are_named() -> None:
+    nothing = a_trial(5, test_accuracy=0.1, caveats=[Caveat.NOT_LEARNING, Caveat.SIDE_BY_SIDE])
+    notes = sweep_table(of([*FOUR, nothing])).notes
+    assert f"not-learning (5): {Caveat.NOT_LEARNING.meaning}." in notes
+    assert not any(note.startswith("side-by-side") for note in notes), "a sentence of its own tells it"
+    assert "but it did not learn" in sentence(of([nothing]))
+    assert "did not learn" not in sentence(of(FOUR))
+
+
 def test_the_answer_in_a_sentence() -> None:
     best = "The best of 4 trials of mnist-mlp512 with numpy fast cpu is learning_rate 0.1, hidden 64, with 97.00 %"
     assert sentence(of(FOUR)).startswith(best)

@@ -9,13 +9,14 @@ from typing import Literal
 import pytest
 
 from trainmark.analysis.parity import NUDGES
+from trainmark.analysis.scaling_model import Link
 from trainmark.backends.layout import Rendezvous
 from trainmark.data.locate import Located
-from trainmark.errors import Unsupported, UsageError
+from trainmark.errors import SumsLost, Unsupported, UsageError
 from trainmark.execute.plan import Settings, Side, Task
 from trainmark.execute.probe import THIS
 from trainmark.study.layouts import layout_of, require_able
-from trainmark.study.scale.calibrate import _buckets, network_of
+from trainmark.study.scale.calibrate import _best_of, _buckets, network_of
 from trainmark.study.scale.layouts import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
@@ -173,6 +174,31 @@ def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: 
 
 def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
     assert layout_of(WORKLOAD, 1, 1, 8).microbatches == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "kept", "asked"),
+    [([0.1, 0.2], 0.1, 1), ([0.9, 0.2, 0.1], 0.2, 2), ([0.9, 0.4, 0.6], 0.4, 3), ([None, 0.9, None], 0.9, 3)],
+)
+def test_sums_are_timed_again_where_noise_hid_them(errors: list[float | None], kept: float, asked: int) -> None:
+    tries = iter(errors)
+
+    def measured() -> Link:
+        error = next(tries)
+        if error is None:
+            raise SumsLost("lost")
+        return Link(1e-6, 1e-9, "tree", "", error)
+
+    assert _best_of(3, measured).largest_error == kept
+    assert len(list(tries)) == len(errors) - asked
+
+
+def test_sums_that_are_lost_each_time_are_lost() -> None:
+    def measured() -> Link:
+        raise SumsLost("lost")
+
+    with pytest.raises(SumsLost):
+        _best_of(3, measured)
 
 
 def test_gradients_are_packed_as_ddp_does() -> None:

@@ -11,7 +11,7 @@ from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Netwo
 from trainmark.analysis.statistics import lower_quartile
 from trainmark.backends.base import Options
 from trainmark.backends.layout import Layout, Rendezvous
-from trainmark.errors import ScalingFailed
+from trainmark.errors import ScalingFailed, SumsLost
 from trainmark.execute.child import converse
 from trainmark.execute.plan import Course, Side
 from trainmark.execute.wire import Message
@@ -25,6 +25,7 @@ _STEP_SECONDS, _STEP_ROUNDS = 6.0, 5
 _HALVINGS = 4
 _SHARES_OF_SIZE = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _PATIENCE_SECONDS = 60.0
+_TRIES = 3
 _WIDE_WEIGHT_BYTES = {"fp64": 8}
 _BUCKET_BYTES = (2**20, 25 * 2**20)
 """Of DDP, by default: the first one, and the others."""
@@ -72,14 +73,34 @@ def measure_link(
             "restarts": 0,
             "request": request,
         }
-    tell(f"timing sums over {ranks} devices", 0.0)
-    heard = _ask(side.interpreter.path, request, threads, timeout)
-    timings = next((message["timings"] for message in heard if message["event"] == "collectives"), None)
-    if timings is None:
-        raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
     hops: Hops = "ring" if side.device == "cpu" and processes else "tree"
-    by_size = {each["bytes"]: each["seconds"] for each in timings}
-    return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
+
+    def measured() -> Link:
+        heard = _ask(side.interpreter.path, request, threads, timeout)
+        timings = next((message["timings"] for message in heard if message["event"] == "collectives"), None)
+        if timings is None:
+            raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
+        by_size = {each["bytes"]: each["seconds"] for each in timings}
+        return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
+
+    tell(f"timing sums over {ranks} devices", 0.0)
+    # Several machines would have to agree to try again.
+    return _best_of(_TRIES if rendezvous.nodes == 1 else 1, measured)
+
+
+def _best_of(tries: int, measured: Callable[[], Link]) -> Link:
+    """The first link whose line goes through what was measured; of rough ones, which a busy machine gives, the best."""
+    found: list[Link] = []
+    for last in (*[False] * (tries - 1), True):
+        try:
+            found.append(measured())
+        except SumsLost:
+            if last and not found:
+                raise
+            continue
+        if not found[-1].is_rough:
+            break
+    return min(found, key=lambda link: link.largest_error or 0.0)
 
 
 def measure_step(
