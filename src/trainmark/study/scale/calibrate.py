@@ -90,17 +90,17 @@ def measure_link(
 
 def _best_of(tries: int, measured: Callable[[], Link]) -> Link:
     """The first link whose line goes through what was measured; of rough ones, which a busy machine gives, the best."""
-    found: list[Link] = []
-    for last in (*[False] * (tries - 1), True):
+    links: list[Link] = []
+    for left in reversed(range(tries)):
         try:
-            found.append(measured())
+            links.append(measured())
         except SumsLost:
-            if last and not found:
+            if not left and not links:
                 raise
-            continue
-        if not found[-1].is_rough:
-            break
-    return min(found, key=lambda link: link.largest_error or 0.0)
+        else:
+            if not links[-1].is_rough:
+                break
+    return min(links, key=lambda link: link.largest_error or 0.0)
 
 
 def measure_step(
