@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
+from trainmark.measure.host import usable_core_numbers
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import load
@@ -98,6 +99,15 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
 
 
 @pytest.mark.usefixtures("_ray")
+def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
+    cores = len(usable_core_numbers())
+    more = ("--cpus-per-trial", str(cores), "--threads", "1", "--parallel", "2")
+    code, _, err = command.run(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)))
+    assert code == 0, err
+    assert f"more than this machine's {cores} core" in err and "trials wait for each other" in err
+
+
+@pytest.mark.usefixtures("_ray")
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
@@ -159,6 +169,7 @@ def test_an_existing_cluster_does_the_same(command: CommandLine, cluster: str, m
     assert code == 0, err
     assert_each_once(records(command), 3)
     assert "2 at a time" in err
+    assert "trials wait for each other" not in err, "how many cores a cluster has is its own affair"
     assert answers(cluster), "the cluster is still there"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,10 +158,16 @@ def command(**options: Any) -> int:
 
 def _carry_out(planned: Plan, there: Cluster, store: Store, screen: Console, options: dict[str, Any]) -> None:
     from trainmark.cli.trial_progress import TrialProgress
+    from trainmark.measure.host import usable_core_numbers
     from trainmark.study.sweep.turns import carry_out
+    from trainmark.units import many
 
     at_once = min(options["parallel"] or there.slots, there.slots, len(planned.tasks))
-    screen.print(_announcement(planned, at_once, there.resources), soft_wrap=True, markup=False, highlight=False)
+    tell = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+    tell(_announcement(planned, at_once, there.resources))
+    cores = len(usable_core_numbers())
+    if options["address"] is None and at_once * there.resources.cpus > cores:
+        tell(f"note: that is more than this machine's {many(cores, 'core')}, so trials wait for each other")
     with TrialProgress(screen, len(planned.tasks), planned.trials - len(planned.tasks)) as progress:
         try:
             carry_out(planned.tasks, planned.seen, there, store, progress, at_once=at_once, retries=options["retries"])
