@@ -88,6 +88,7 @@ def _agreement(each: LayoutResult) -> Cell:
 
 
 def _notes(scaling: Scaling) -> Iterator[str]:
+    yield from _answer(scaling)
     for each in scaling.layouts:
         name = f"{each.data} × {each.pipeline}"
         if each.agreement and each.agreement.reason:
@@ -99,14 +100,32 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     yield from (f"{notice}." for notice in scaling.notices)
     yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
     yield (
-        "efficiency: examples a second and device, as a share of one device's. communication: the share of a step that "
-        "goes when the copies don't average their gradients, waiting for each other included."
+        "efficiency: examples a second and device, as a share of one device's, round by round (so not the quotient of "
+        "the medians). communication: the share of a step that goes when the copies don't average their gradients, "
+        "waiting for each other included; below nothing is noise."
     )
     if scaling.mode == "strong":
         yield (
             f"losses: the largest relative difference in {_steps(scaling)}, of what rounding may do up to there, as "
             "one device shows when its initial weights are nudged by one unit in the last place."
         )
+
+
+def _answer(scaling: Scaling) -> Iterator[str]:
+    """Does it pay? Of the fastest layout with several devices."""
+    paces = [(each.efficiency, each) for each in scaling.layouts if each.ranks > 1 and each.efficiency]
+    if not paces:
+        return
+    share, fastest = max(paces, key=lambda pace: pace[0].value * pace[1].ranks)
+    low, high = (None if bound is None else bound * fastest.ranks for bound in (share.low, share.high))
+    interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
+    verdict = "Whether more devices are faster than one is unclear here"
+    if low is not None and low > 1:
+        verdict = "More devices are faster than one"
+    elif high is not None and high < 1:
+        verdict = "More devices are slower than one"
+    pace = f"{units.ratio(share.value * fastest.ranks)}{interval} of its examples a second"
+    yield f"{verdict}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
 
 
 def _steps(scaling: Scaling) -> str:

@@ -93,6 +93,32 @@ def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> No
     assert "dropout and distortions are off." in shown
 
 
+@pytest.mark.parametrize(
+    ("share", "said"),
+    [
+        (
+            Estimate(0.45, 0.43, 0.47),
+            "More devices are slower than one: the fastest layout, 2 × 1, has 0.900× [",
+        ),
+        (
+            Estimate(0.9, 0.8, 1.0),
+            "More devices are faster than one: the fastest layout, 2 × 1, has 1.80× [",
+        ),
+        (Estimate(0.6, 0.4, 0.8), "Whether more devices are faster than one is unclear here: "),
+        (Estimate(0.9, None, None), "Whether more devices are faster than one is unclear here: the fastest layout, 2 "),
+    ],
+)
+def test_whether_it_pays_is_the_first_thing_said(share: Estimate, said: str) -> None:
+    slower = layout(4, efficiency=Estimate(0.1, 0.09, 0.11))
+    (table,) = scale_tables(answer(layout(1), layout(2, efficiency=share), slower))
+    assert table.notes[0].startswith(said)
+
+
+def test_one_device_has_no_answer() -> None:
+    (table,) = scale_tables(answer(layout(1)))
+    assert not any("more devices" in note.lower() for note in table.notes)
+
+
 def test_losses_that_part_and_runs_that_fail_are_told() -> None:
     parted = Agreement(100, 0.5, 9e-7, 1, False, "they part at step 1")
     (table,) = scale_tables(
