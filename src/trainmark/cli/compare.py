@@ -231,7 +231,7 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
 
 
 def _named(group: GroupResult) -> str:
-    from trainmark.units import count
+    from trainmark.report.comparison_table import title_of
 
     key = group.key
-    return f"{key.workload} ({count(group.epochs, 'epochs')}), {key.backend} {key.style} on {key.device}"
+    return f"{title_of([group])}, {key.backend} {key.style} on {key.device}"
