@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark import units
+from trainmark.analysis.comparison import MARGIN
 from trainmark.analysis.scale import Curve, LayoutResult, Prediction, Scaling
 from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
-from trainmark.analysis.statistics import Estimate
+from trainmark.analysis.statistics import Estimate, SpeedVerdict, speed_verdict
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.table import Cell, Column, Row, Table, Tone
 
+_ANSWERS: dict[SpeedVerdict, str] = {
+    "faster": "More devices are faster than one",
+    "slower": "More devices are slower than one",
+    "same": "More devices are as fast as one",
+    "unclear": "Whether more devices are faster than one is unclear here",
+}
 _ROWS_OF_CURVE = (1, 2, 4, 8, 16, 64, 256, 1024, 4096)
 
 
@@ -118,14 +125,11 @@ def _answer(scaling: Scaling) -> Iterator[str]:
         return
     share, fastest = max(paces, key=lambda pace: pace[0].value * pace[1].ranks)
     low, high = (None if bound is None else bound * fastest.ranks for bound in (share.low, share.high))
+    ratio = Estimate(share.value * fastest.ranks, low, high)
     interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
-    verdict = "Whether more devices are faster than one is unclear here"
-    if low is not None and low > 1:
-        verdict = "More devices are faster than one"
-    elif high is not None and high < 1:
-        verdict = "More devices are slower than one"
-    pace = f"{units.ratio(share.value * fastest.ranks)}{interval} of its examples a second"
-    yield f"{verdict}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
+    pace = f"{units.ratio(ratio.value)}{interval} of its examples a second"
+    answer = _ANSWERS[speed_verdict(ratio, MARGIN)]
+    yield f"{answer}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
 
 
 def _steps(scaling: Scaling) -> str:

@@ -104,6 +104,7 @@ def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> No
             Estimate(0.9, 0.8, 1.0),
             "More devices are faster than one: the fastest layout, 2 × 1, has 1.80× [",
         ),
+        (Estimate(0.5, 0.495, 0.505), "More devices are as fast as one: the fastest layout, 2 × 1, has 1.00× ["),
         (Estimate(0.6, 0.4, 0.8), "Whether more devices are faster than one is unclear here: "),
         (Estimate(0.9, None, None), "Whether more devices are faster than one is unclear here: the fastest layout, 2 "),
     ],
