@@ -37,6 +37,7 @@ import difflib
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NoReturn
 
 _LONGEST = 100
 """Letters of a name that are looked at, and told."""
@@ -226,3 +227,15 @@ class PrintingFailed(TrainmarkError):
 
 class ProtocolError(TrainmarkError):
     """The measured process said something that is not in the protocol."""
+
+
+def assert_never(value: NoReturn) -> NoReturn:
+    """End a ``match`` over a closed union: mypy rejects a case that is missing, and at run time it is named.
+
+    ``typing`` has it from Python 3.11 on; the measured process may run 3.10.
+
+    Raises:
+        Unsupported: ``value`` is of a kind that this ``match`` does not know.
+    """
+    kind = getattr(value, "kind", type(value).__name__)
+    raise Unsupported(f"{kind!r} is not implemented here", fix="Remove it from the backend's kinds, or implement it.")

@@ -10,7 +10,7 @@ import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,23 @@ from numpy.typing import NDArray
 from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
-from trainmark.workload.layers import Layer
-from trainmark.workload.losses import Loss
 from trainmark.workload.model import Model, Weights
-from trainmark.workload.optimizers import Optimizer
 from trainmark.workload.spec import Workload
 
-Style = Literal["idiomatic", "fast"]
+Style = Literal["idiomatic", "compiled", "fast"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
 SplitName = Literal["train", "test"]
 Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """What a trainer can be made without, where its backend is :class:`~trainmark.backends.parts.Separable`."""
 
-STYLES: tuple[Style, ...] = ("idiomatic", "fast")
+STYLES: tuple[Style, ...] = ("idiomatic", "compiled", "fast")
+"""``idiomatic``: the training loop of the framework's tutorials. ``compiled``: the same loop through the framework's
+compiler. ``fast``: the fastest loop that its public API gives. ``examples/recipes`` has each as a short script."""
+
+DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
+"""What is compared when no style is named; compiling takes longer than a short training saves."""
+
 PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
-ALL_KINDS: frozenset[str] = frozenset(choice.kind for union in (Layer, Loss, Optimizer) for choice in get_args(union))
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Capabilities:
 
     Args:
         version: the framework's.
-        kinds: the layers, losses and optimisers it knows, by their ``kind``.
+        kinds: the layers, losses and optimisers it implements, each named by its ``kind``; any other is refused.
         packages: versions of what decides speed or arithmetic.
         untested: the framework is newer than any that trainmark's own tests have run on.
         spreads: by what one training spreads over several devices: a process for each, or one that has them all.

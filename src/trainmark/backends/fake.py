@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
     STYLES,
     Capabilities,
     Device,
@@ -78,6 +77,15 @@ def behaviour() -> Behaviour:
     return Behaviour(**{field.name: data[field.name] for field in fields(Behaviour) if field.name in data})
 
 
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+
+
 class FakeBackend:
     """Two devices, ``cpu`` and ``cuda:0``, neither of which is there."""
 
@@ -87,7 +95,7 @@ class FakeBackend:
             Device("cpu", "fake CPU", "cpu", None, ("fp32",)),
             Device("cuda:0", "fake GPU", "accelerator", 2**30, ("fp32", "bf16")),
         )
-        return Capabilities("fake", "1.0", STYLES, devices, ALL_KINDS, {"fake": "1.0"})
+        return Capabilities("fake", "1.0", STYLES, devices, KINDS, {"fake": "1.0"})
 
     def examine(self) -> Examination:
         """Built for a GPU that is not there."""

@@ -64,7 +64,7 @@ def datasets() -> list[str]:
 
 def styles() -> tuple[str, ...]:
     """How a backend may train."""
-    return "idiomatic", "fast"
+    return "idiomatic", "compiled", "fast"
 
 
 def precisions() -> tuple[str, ...]:

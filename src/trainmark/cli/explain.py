@@ -49,7 +49,7 @@ Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 i
 @click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
 @names_option("--backend", "One backend; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a")
-@names_option("--style", "idiomatic or fast; idiomatic if not given.", "a")
+@names_option("--style", "idiomatic, compiled or fast; idiomatic if not given.", "a")
 @names_option("--device", "cpu, cuda:0, ...; an accelerator if there is one.", "a")
 @seed_option("Of the weights.")
 @click.option(

@@ -47,7 +47,7 @@ Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 i
 @names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
-@names_option("--style", "idiomatic, fast; the best that each backend has if not given.", "a,b")
+@names_option("--style", "idiomatic, compiled, fast; fast, where the backend has it, if not given.", "a,b")
 @names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
 @count_option("--steps", "Steps each side makes.", default=100)
 @seed_option("Of the weights.")

@@ -62,7 +62,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @names_option(
     "--style",
-    "idiomatic (the tutorial's loop), fast (all on the device); all that the backend has if not given.",
+    "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler), fast (the fastest loop "
+    "of its public API); idiomatic and fast if not given. examples/recipes has each as a short script.",
     "a,b",
 )
 @names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
@@ -111,7 +112,7 @@ def command(**options: Any) -> int:
     """Train workloads on backends and devices, keep a record of each run, compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in every style, on every device, in 5 interleaved rounds.
+    best installed backend, in the styles idiomatic and fast, on every device, in 5 interleaved rounds.
     """
     from trainmark.record.store import Store
 

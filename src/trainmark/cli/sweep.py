@@ -95,7 +95,7 @@ class _GridWords(click.Command):
 )
 @count_option("--retries", "For a trial whose worker died.", default=1, least=0)
 @name_option("--backend", "The best installed one if not given. NAME@LABEL runs in --python LABEL.")
-@name_option("--style", "idiomatic or fast; fast where the backend has it, if not given.")
+@name_option("--style", "idiomatic, compiled or fast; fast, where the backend has it, if not given.")
 @name_option("--device", "cpu, cuda:0, ...; an accelerator where there is one, if not given.")
 @count_option("--data-parallel", "Copies of a trial's network, a rank each.")
 @count_option("--pipeline", "Stages of each copy, a rank each.")

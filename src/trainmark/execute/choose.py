@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import STYLES, Options, Precision, require_support
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, Precision, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.plan import Side
 from trainmark.execute.probe import THIS, Interpreter, Seen
@@ -85,7 +85,7 @@ def choose_sides(
 
     Args:
         seen: what the chosen backends said.
-        styles: asked for; empty means all that each backend has.
+        styles: asked for; empty means those of ``DEFAULT_STYLES`` that each backend has.
         devices: asked for; empty means all that each backend sees.
 
     Raises:
@@ -97,7 +97,7 @@ def choose_sides(
         if each.can is None:
             continue
         for device in devices or [device.id for device in each.devices]:
-            for style in styles or each.can.styles:
+            for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
                 options = Options(style, device, precision, seed=0, memory_fraction=memory_fraction)  # type: ignore[arg-type]
                 try:
                     require_support(each.can, workload, options)

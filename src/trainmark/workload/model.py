@@ -14,8 +14,21 @@ from decimal import Decimal  # numbers of hundreds of digits are no floats
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark.errors import assert_never
 from trainmark.workload.decode import Misfit
-from trainmark.workload.layers import Conv2D, Dense, Flatten, Layer, LocalResponseNorm, MaxPool, padding_of
+from trainmark.workload.layers import (
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    Layer,
+    LocalResponseNorm,
+    LogSoftmax,
+    MaxPool,
+    ReLU,
+    padding_of,
+)
 from trainmark.workload.spec import Workload
 
 MOST_PARAMETERS = 1 << 30
@@ -159,27 +172,30 @@ def initial_weights(model: Model, seed: int) -> Weights:
 
 def _apply(layer: Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
     """Output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
-    if isinstance(layer, Dense):
-        if len(shape) != 1:
-            raise Misfit((), "a 'flatten' layer before 'dense'", f"images of {_written(shape)}")
-        return (layer.units,), (shape[0], layer.units), shape[0] * layer.units
-    if isinstance(layer, Conv2D):
-        height, width, channels = _image(layer, shape)
-        rows = _windows(layer.size, 1, height, layer.padding)
-        columns = _windows(layer.size, 1, width, layer.padding)
-        kernel = (layer.size, layer.size, channels, layer.filters)
-        return (rows, columns, layer.filters), kernel, rows * columns * math.prod(kernel)
-    if isinstance(layer, MaxPool):
-        height, width, channels = _image(layer, shape)
-        rows = _windows(layer.size, layer.stride, height, layer.padding)
-        return (rows, _windows(layer.size, layer.stride, width, layer.padding), channels), None, 0
-    if isinstance(layer, Flatten):
-        return (math.prod(shape),), None, 0
-    if isinstance(layer, LocalResponseNorm) or layer.kind == "channel-dropout":
-        _image(layer, shape)
-    if layer.kind == "log-softmax" and len(shape) != 1:
-        raise Misfit((), "a 'flatten' layer before 'log-softmax'", f"images of {_written(shape)}")
-    return shape, None, 0
+    match layer:
+        case Dense():
+            _vector(layer, shape)
+            return (layer.units,), (shape[0], layer.units), shape[0] * layer.units
+        case Conv2D():
+            height, width, channels = _image(layer, shape)
+            rows = _windows(layer.size, 1, height, layer.padding)
+            columns = _windows(layer.size, 1, width, layer.padding)
+            kernel = (layer.size, layer.size, channels, layer.filters)
+            return (rows, columns, layer.filters), kernel, rows * columns * math.prod(kernel)
+        case MaxPool():
+            height, width, channels = _image(layer, shape)
+            rows = _windows(layer.size, layer.stride, height, layer.padding)
+            return (rows, _windows(layer.size, layer.stride, width, layer.padding), channels), None, 0
+        case Flatten():
+            return (math.prod(shape),), None, 0
+        case LocalResponseNorm() | ChannelDropout():
+            return _image(layer, shape), None, 0
+        case LogSoftmax():
+            return _vector(layer, shape), None, 0
+        case ReLU() | Dropout():
+            return shape, None, 0
+        case _:
+            assert_never(layer)
 
 
 def _require_room(parameters: int, output: Shape) -> None:
@@ -190,6 +206,12 @@ def _require_room(parameters: int, output: Shape) -> None:
         )
     if math.prod(output) > MOST_VALUES:
         raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {_written(output)}")
+
+
+def _vector(layer: Layer, shape: Shape) -> Shape:
+    if len(shape) != 1:
+        raise Misfit((), f"a 'flatten' layer before {layer.kind!r}", f"images of {_written(shape)}")
+    return shape
 
 
 def _image(layer: Layer, shape: Shape) -> Shape:

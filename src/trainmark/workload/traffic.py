@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 
+from trainmark.errors import assert_never
 from trainmark.workload.model import LayerPlan, Model
-from trainmark.workload.optimizers import SGD, Adam, Optimizer
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
 
 FLOAT32_BYTES = 4
 
 
 def states(optimizer: Optimizer) -> int:
     """State arrays a parameter."""
-    if isinstance(optimizer, Adam):
-        return 2
-    return int(optimizer.momentum > 0) if isinstance(optimizer, SGD) else 1
+    match optimizer:
+        case SGD():
+            return int(optimizer.momentum > 0)
+        case Adam():
+            return 2
+        case RMSprop():
+            return 1
+        case _:
+            assert_never(optimizer)
 
 
 def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: int = FLOAT32_BYTES) -> float:

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.workload.samples import a_workload
-from trainmark.backends.base import ALL_KINDS, Capabilities, Device, Options, kinds_of, require_support
+from trainmark.backends.base import Capabilities, Device, Options, kinds_of, require_support
 from trainmark.errors import AbsentDevice, Unsupported
-from trainmark.workload import catalog
 
 CPU = Device("cpu", None, "cpu")
 GPU = Device("cuda:0", None, "accelerator", precisions=("fp32", "bf16"))
@@ -17,16 +16,6 @@ CAN = Capabilities("some", "1.0", ("fast",), (CPU, GPU), KINDS)
 
 def asked(**changes: Any) -> Options:
     return Options(**({"style": "fast", "device": "cpu", "precision": "fp32", "seed": 1} | changes))
-
-
-def test_every_kind_a_workload_can_name_is_listed() -> None:
-    assert {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
-        *("sgd", "adam", "rmsprop"),
-    } == ALL_KINDS
-    for name in catalog.names():
-        assert set(kinds_of(catalog.find(name))) <= ALL_KINDS
 
 
 def test_kinds_of_a_workload() -> None:

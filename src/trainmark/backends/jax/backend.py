@@ -14,12 +14,11 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
-    STYLES,
     Capabilities,
     Device,
     Options,
     Part,
+    Style,
     Trainer,
     is_untested,
     require_support,
@@ -40,6 +39,15 @@ from trainmark.workload.spec import Workload
 OLDEST, NEWEST = "0.5", "0.10"
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
+STYLES: tuple[Style, ...] = ("idiomatic", "fast")
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+
 
 class JaxBackend:
     """JAX on CPU and CUDA."""
@@ -48,7 +56,7 @@ class JaxBackend:
         """Everything, on the devices that JAX sees."""
         untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
-        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), ALL_KINDS, packages, untested, "devices")
+        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), KINDS, packages, untested, "devices")
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

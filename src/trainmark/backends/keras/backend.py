@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
-    STYLES,
     Capabilities,
     Options,
     Part,
@@ -33,6 +31,14 @@ if TYPE_CHECKING:
     from trainmark.backends.keras.engine import Engine
 
 OLDEST, NEWEST = "3.8", "3.15"
+
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
 
 
 class KerasBackend:
@@ -62,7 +68,7 @@ class KerasBackend:
             is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
         ]
         packages = {"keras": version, **engine.packages()}
-        return Capabilities(self.name, version, STYLES, engine.devices(), ALL_KINDS, packages, any(untested))
+        return Capabilities(self.name, version, ("idiomatic", "fast"), engine.devices(), KINDS, packages, any(untested))
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
-    STYLES,
     Capabilities,
     Device,
     Options,
@@ -40,6 +38,14 @@ except AttributeError as error:  # it uses np.bool, which NumPy 1.24 took away, 
 OLDEST = NEWEST = "1.9"  # 1.9.1 was the last with the Module; the project was retired in 2023
 _PRECISIONS: tuple[Precision, ...] = ("fp32", "fp64")
 
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+
 
 class MxnetBackend:
     """MXNet 1.9 on CPU and CUDA."""
@@ -52,7 +58,7 @@ class MxnetBackend:
             raise Unsupported(
                 "this MXNet has no Module", expected=f"MXNet {NEWEST}", found=version, fix="pip install mxnet==1.9.1"
             )
-        return Capabilities("mxnet", version, STYLES, _devices(), ALL_KINDS, {"mxnet": version}, untested)
+        return Capabilities("mxnet", version, ("idiomatic", "fast"), _devices(), KINDS, {"mxnet": version}, untested)
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
     Capabilities,
     Device,
     EpochPlan,
@@ -34,6 +33,14 @@ from trainmark.workload.spec import Workload
 
 EVALUATION_BATCH = 1000
 
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+
 
 class NumpyBackend:
     """The reference backend."""
@@ -41,7 +48,7 @@ class NumpyBackend:
     def capabilities(self) -> Capabilities:
         """Every layer, loss and optimiser, on the CPU."""
         cpu = Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "fp64"))
-        return Capabilities("numpy", np.__version__, ("idiomatic",), (cpu,), ALL_KINDS, {"numpy": np.__version__})
+        return Capabilities("numpy", np.__version__, ("idiomatic",), (cpu,), KINDS, {"numpy": np.__version__})
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> NumpyTrainer:
         """A trainer with the whole training set prepared in memory."""

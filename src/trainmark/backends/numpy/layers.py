@@ -12,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from trainmark.errors import assert_never
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -45,23 +46,25 @@ class Module(Protocol):
 
 def build(plan: LayerPlan, weights: Parameters, gradients: Parameters, rng: np.random.Generator) -> Module:
     """The module of one layer; it reads ``weights`` and writes ``gradients`` under its own names."""
-    layer = plan.layer
-    if isinstance(layer, Dense):
-        return DenseModule(plan, weights, gradients)
-    if isinstance(layer, Conv2D):
-        return ConvModule(plan, layer, weights, gradients)
-    if isinstance(layer, MaxPool):
-        return MaxPoolModule(layer)
-    if isinstance(layer, LocalResponseNorm):
-        return LocalResponseNormModule(layer, plan.input_shape[-1])
-    if isinstance(layer, (Dropout, ChannelDropout)):
-        return DropoutModule(layer, rng)
-    modules: dict[type, type[ReLUModule | FlattenModule | LogSoftmaxModule]] = {
-        ReLU: ReLUModule,
-        Flatten: FlattenModule,
-        LogSoftmax: LogSoftmaxModule,
-    }
-    return modules[type(layer)]()
+    match layer := plan.layer:
+        case Dense():
+            return DenseModule(plan, weights, gradients)
+        case Conv2D():
+            return ConvModule(plan, layer, weights, gradients)
+        case MaxPool():
+            return MaxPoolModule(layer)
+        case LocalResponseNorm():
+            return LocalResponseNormModule(layer, plan.input_shape[-1])
+        case Dropout() | ChannelDropout():
+            return DropoutModule(layer, rng)
+        case ReLU():
+            return ReLUModule()
+        case Flatten():
+            return FlattenModule()
+        case LogSoftmax():
+            return LogSoftmaxModule()
+        case _:
+            assert_never(layer)
 
 
 class DenseModule:

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+from trainmark.errors import assert_never
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    Loss,
+    NegativeLogLikelihood,
+    SoftmaxCrossEntropy,
+    TwoStageCrossEntropy,
+)
 
 Array = NDArray[Any]
 
@@ -21,21 +28,34 @@ def loss_and_gradient(loss: Loss | None, outputs: Array, labels: NDArray[np.int6
     """
     if loss is None:
         return outputs.mean(axis=1), np.full_like(outputs, 1 / outputs.size)
-    if isinstance(loss, NegativeLogLikelihood):
-        return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
+    match loss:
+        case NegativeLogLikelihood():
+            return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
+        case SoftmaxCrossEntropy():
+            probabilities, shifted, total = _softmax(outputs)
+            each = np.log(total[:, 0]) - _true(shifted, labels)
+            return each, (probabilities - _one_hot(outputs, labels)) / len(labels)
+        case ClippedCrossEntropy():
+            return _clipped(loss.epsilon, _softmax(outputs)[0], labels)
+        case TwoStageCrossEntropy():
+            return _two_stage(_softmax(outputs)[0], labels)
+        case _:
+            assert_never(loss)
+
+
+def _softmax(outputs: Array) -> tuple[Array, Array, Array]:
+    """Probabilities, outputs less their maximum, both ``[batch, classes]``; and the divisor, ``[batch, 1]``."""
     shifted = outputs - outputs.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     total = exponentials.sum(axis=1, keepdims=True)
-    probabilities = exponentials / total
-    if isinstance(loss, SoftmaxCrossEntropy):
-        each = np.log(total[:, 0]) - _true(shifted, labels)
-        return each, (probabilities - _one_hot(outputs, labels)) / len(labels)
-    if isinstance(loss, ClippedCrossEntropy):
-        return _clipped(loss.epsilon, probabilities, labels)
-    # Softmax, then log, each with its own gradient: 1/p may overflow and p·(d - Σ d·p) turn into NaN, as published.
+    return exponentials / total, shifted, total
+
+
+def _two_stage(probabilities: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Softmax, then log, each with its own gradient: 1/p may overflow and p·(d - Σ d·p) become NaN, as published."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         true = _true(probabilities, labels)
-        by_probability = _one_hot(outputs, labels) * (-1 / true[:, None])
+        by_probability = _one_hot(probabilities, labels) * (-1 / true[:, None])
         return -np.log(true), _through_softmax(probabilities, by_probability) / len(labels)
 
 

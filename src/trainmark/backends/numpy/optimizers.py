@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark.errors import assert_never
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, learning_rate_at
 
 Parameters = dict[str, NDArray[Any]]
@@ -21,9 +22,15 @@ class Updater(Protocol):
 
 def build(spec: Optimizer) -> Updater:
     """The updater of an optimiser's specification."""
-    if isinstance(spec, SGD):
-        return SGDUpdater(spec)
-    return AdamUpdater(spec) if isinstance(spec, Adam) else RMSpropUpdater(spec)
+    match spec:
+        case SGD():
+            return SGDUpdater(spec)
+        case Adam():
+            return AdamUpdater(spec)
+        case RMSprop():
+            return RMSpropUpdater(spec)
+        case _:
+            assert_never(spec)
 
 
 class SGDUpdater:

@@ -10,13 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
-    ALL_KINDS,
-    STYLES,
     Capabilities,
     Device,
     Options,
     Part,
     Precision,
+    Style,
     Trainer,
     is_untested,
     require_support,
@@ -37,6 +36,15 @@ from trainmark.workload.spec import Workload
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
+STYLES: tuple[Style, ...] = ("idiomatic", "fast")
+KINDS = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+
 
 class TorchBackend:
     """PyTorch on CPU, CUDA and Apple's GPU."""
@@ -47,7 +55,7 @@ class TorchBackend:
         packages = {"torch": torch.__version__}
         if torch.version.cuda:
             packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return Capabilities("torch", torch.__version__, STYLES, _devices(), ALL_KINDS, packages, untested, "processes")
+        return Capabilities("torch", torch.__version__, STYLES, _devices(), KINDS, packages, untested, "processes")
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""
