@@ -22,6 +22,22 @@ class TestTorchIdiomatic(BackendConformance):
     backend, threads = "torch", 1
 
 
+COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # inductor's own use
+
+
+@pytest.mark.slow
+@COMPILING
+class TestTorchCompiled(BackendConformance):
+    """Compiles for every test; :class:`TestTorchCompiledBatches` holds what a compiler could break first."""
+
+    backend, style, threads = "torch", "compiled", 1
+
+
+@COMPILING
+class TestTorchCompiledBatches(BatchConformance):
+    backend, style, threads = "torch", "compiled", 1
+
+
 class TestTorchFast(BackendConformance):
     backend, style, threads = "torch", "fast", 1
 

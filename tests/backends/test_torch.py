@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.conformance.cases import a_workload, dense
 from trainmark.data.dataset import Dataset, Split
+from trainmark.errors import NotInstalled
 from trainmark.workload import catalog
+from trainmark.workload.layers import Flatten
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.spec import Workload
 
@@ -17,6 +20,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed")
 
 from trainmark.backends.torch.backend import TorchBackend  # noqa: E402
 
+COMPILING = pytest.mark.filterwarnings("ignore:`torch.jit.script_method`:DeprecationWarning")  # inductor's own use
 BOTH = pytest.mark.parametrize("style", ["idiomatic", "fast"])
 
 
@@ -66,3 +70,59 @@ def test_loading_again_starts_a_new_optimizer(style: str) -> None:
         made.begin_epoch(plan)
         runs.append(made.read(made.train(3, lambda: None)).losses)
     np.testing.assert_array_equal(runs[0], runs[1])
+
+
+def compiled_graphs() -> int:
+    from torch._dynamo.utils import counters
+
+    return int(counters["stats"]["unique_graphs"])
+
+
+@pytest.mark.slow
+@COMPILING
+def test_every_network_of_a_process_is_compiled() -> None:
+    """PyTorch stops compiling after 8 networks of one process, and trains on without a word."""
+    for units in range(1, 11):
+        before = compiled_graphs()
+        workload = a_workload(Flatten(), dense(units), dense(10))
+        made = trainer(workload, numbered((4, 4, 1), 20), "compiled")
+        made.compile(EpochPlan((8, 8), np.arange(16)))
+        assert compiled_graphs() == before + 1
+
+
+@COMPILING
+def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
+    workload = catalog.find("mnist-mlp512")
+    plan = EpochPlan((8, 8), np.arange(16))
+    runs = []
+    for ahead in (True, False):
+        made = trainer(workload, numbered((28, 28, 1), 20), "compiled")
+        if ahead:
+            assert made.compile(plan)
+        made.begin_epoch(plan)
+        runs.append(made.read(made.train(2, lambda: None)).losses)
+    np.testing.assert_array_equal(runs[0], runs[1])
+
+
+def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CXX", raising=False)
+    with pytest.raises(NotInstalled, match=r"needs a C\+\+ compiler") as caught:
+        trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "compiled")
+    assert "--style idiomatic or fast" in caught.value.fix
+
+
+def test_fast_keeps_the_channels_last_where_a_network_convolves() -> None:
+    for name, expected in (("mnist-cnn", "channels_last"), ("mnist-mlp128", "contiguous")):
+        assert trainer(catalog.find(name), numbered((28, 28, 1)), "fast").settings()["memory_format"] == expected
+
+
+@pytest.mark.parametrize(("style", "flushes"), [("fast", True), ("idiomatic", False)])
+def test_fast_flushes_denormals_by_the_public_call(style: str, flushes: bool) -> None:
+    """But not where the loss is in two stages, which is about numbers that small."""
+    torch.set_flush_denormal(False)
+    tiny = torch.tensor([1e-39])
+    trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), style)
+    assert bool((tiny * 0.5 == 0).item()) is flushes
+    trainer(catalog.find("mnist-mlp32:two-stage"), numbered((28, 28, 1)), style)
+    assert (tiny * 0.5 != 0).item()

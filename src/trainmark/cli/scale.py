@@ -104,7 +104,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 )
 @click.option("--link", metavar="US,GBPS", help="Predict for messages of US µs and GBPS GB/s, instead of measuring.")
 @names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
-@names_option("--style", "idiomatic, compiled or fast; fast if not given.", "NAME")
+@names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
 @names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
 @repeats_option()
 @count_option("--steps", "Steps a run.", default=120, least=2)

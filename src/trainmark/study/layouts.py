@@ -47,6 +47,8 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
             f"{side.backend} spreads copies over the devices of one machine only, in the style fast",
             expected="torch for stages and other styles",
         )
+    if side.style == "compiled":
+        raise Unsupported(f"{side.backend} does not scale the style 'compiled'", expected="idiomatic or fast")
     if stages > 1 and side.precision in ("bf16", "fp16"):
         raise Unsupported(
             f"{side.backend} does not cut a network into stages in {side.precision}", expected="fp32, tf32 or fp64"

@@ -10,12 +10,12 @@ import torch
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
+    STYLES,
     Capabilities,
     Device,
     Options,
     Part,
     Precision,
-    Style,
     Trainer,
     is_untested,
     require_support,
@@ -29,14 +29,13 @@ from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
 from trainmark.data.dataset import Dataset
-from trainmark.errors import Unsupported
+from trainmark.errors import Unsupported, assert_never
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
-STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 KINDS = frozenset(
     {
         *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
@@ -63,8 +62,8 @@ class TorchBackend:
         return _kind(options)(workload, model, data, options)
 
     def parts(self, options: Options) -> frozenset[Part]:
-        """``fast`` gathers its batches where they are; ``idiomatic`` makes them on the host."""
-        copies = options.style == "idiomatic" and options.device != "cpu"
+        """``fast`` gathers its batches on the device; the other styles make them on the host."""
+        copies = options.style != "fast" and options.device != "cpu"
         return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
 
     def launch(self, asked: Launch) -> Fall | None:
@@ -94,10 +93,22 @@ class TorchBackend:
 
 
 def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Trainer]:
-    """The trainer of the asked style and layout. Engines for several processes are imported where they are used."""
+    """The trainer of a style and layout; what not every run needs is imported where it is used."""
     layout = options.layout
     if layout is None or layout.ranks == 1:
-        return FastTrainer if options.style == "fast" else IdiomaticTrainer
+        match options.style:
+            case "idiomatic":
+                return IdiomaticTrainer
+            case "compiled":
+                from trainmark.backends.torch.compiled import CompiledTrainer
+
+                return CompiledTrainer
+            case "fast":
+                return FastTrainer
+            case _:
+                assert_never(options.style)
+    if options.style == "compiled":
+        raise Unsupported("torch does not scale the style 'compiled'", expected="idiomatic or fast")
     if layout.pipeline == 1:
         from trainmark.backends.torch.parallel.spread import SpreadFast, SpreadIdiomatic
 

@@ -1,11 +1,13 @@
 """``fast``: the dataset lives on the device, nothing is fetched inside an epoch, and on CUDA a step is one graph.
 
-The step is written once. On the CPU it runs as it is; on CUDA it is captured into a graph for each batch size and
-replayed: the place in the epoch is kept on the device, so that the host only says 'again'.
+The optimiser is PyTorch's fused one, images lie in memory with their channels last where that pays, and on a CPU
+denormal numbers are flushed to zero. On CUDA a step is captured into a graph for each batch size and replayed: the
+place in the epoch is kept on the device, so the host only launches the graph again.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,18 +15,18 @@ import torch
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.parts import loss_left
-from trainmark.backends.torch import heap, optimizers, precision
-from trainmark.backends.torch.chain import Chain
+from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
+from trainmark.workload.layers import Conv2D
 from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.optimizers import learning_rate_at
-from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
+GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
+"""``0`` in the environment trains without CUDA graphs, to see what they give."""
 _WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state exist
 
 
@@ -51,28 +53,21 @@ class Place:
 
 
 class FastTrainer(TorchTrainer):
-    """Everything resident."""
+    """Data, results and the place in the epoch stay on the device."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, pool_first(model), data, options)
-        alone = options.layout is None  # else other processes need the gradients as autograd makes them
-        captures = alone and options.precision != "fp16"  # a gradient scaler can't be
-        self._captures = captures and self._device.type == "cuda"
+        super().__init__(workload, model, data, options)
+        alone = options.layout is None  # other ranks have to be waited for, which a captured step can't
+        wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0" and options.precision != "fp16"  # nor a gradient scaler
+        self._captures = alone and wanted and self._device.type == "cuda"
+        self._format = _memory_format(model, options)
+        self._network.to(memory_format=self._format)
         images = torch.tensor(data.train.images, device=self._device)
         distorted = workload.input.distortions is not None
-        self._images = images if distorted else transform(workload.input, images, self._dtype).contiguous()
+        self._images = images if distorted else self._prepared(images)
         self._labels = torch.tensor(data.train.labels, dtype=torch.int64, device=self._device)
-        fused = self._device.type in ("cpu", "cuda")
-        self._optimizer = optimizers.build(workload.optimizer, self._network, fused=fused, capturable=self._captures)
-        # Probabilities in two stages may be that small, and what then becomes of them is what such a workload is about.
-        small = self._device.type == "cpu" and options.precision == "fp32"
-        self._flushes = small and not isinstance(workload.loss, TwoStageCrossEntropy)
-        self._keeps_memory = self._device.type == "cpu" and heap.keep_freed_memory()
-        self._chain: Chain | None = None
-        if alone and self._device.type == "cpu" and options.precision in ("fp32", "fp64"):
-            self._chain = Chain(self._network, loss_left(workload, options))
-            if workload.batches.size == "full" and not distorted:
-                self._chain.keep(self._images)
+        quick = self._device.type in ("cpu", "cuda")
+        self._optimizer = optimizers.build(workload.optimizer, self._network, quick=quick, capturable=self._captures)
         self._rate = workload.optimizer.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
@@ -109,10 +104,6 @@ class FastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
-        with precision.denormals_flushed(self._flushes):
-            return self._train(steps, tick)
-
-    def _train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         first = self._steps_of_epoch
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]
@@ -128,10 +119,18 @@ class FastTrainer(TorchTrainer):
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch writes over them
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, how gradients are computed, and how many steps are captured."""
-        gradients = self._chain.settings() if self._chain else {"gradients": "autograd"}
-        own = {"denormals_flushed": self._flushes, "told_to_keep_freed_memory": self._keeps_memory}
-        return {**super().settings(), **gradients, **own, "cuda_graphs": len(self._graphs)}
+        """PyTorch's switches, how images lie in memory, and how many steps are captured."""
+        layout = "channels_last" if self._format == torch.channels_last else "contiguous"
+        return {**super().settings(), "memory_format": layout, "cuda_graphs": len(self._graphs)}
+
+    def _flushes_denormals(self, workload: Workload, options: Options) -> bool:
+        # A loss in two stages is about probabilities that become this small.
+        two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
+        return options.device == "cpu" and options.precision == "fp32" and not two_stages
+
+    def _prepared(self, images: Tensor) -> Tensor:
+        """Images of bytes as the network takes them."""
+        return transform(self._workload.input, images, self._dtype).contiguous(memory_format=self._format)
 
     def _drawn(self, plan: EpochPlan) -> Tensor:
         """A fresh order for each pass over the dataset that the plan takes."""
@@ -150,7 +149,7 @@ class FastTrainer(TorchTrainer):
         else:
             taken = indices(size)
             x, y = self._images.index_select(0, taken), self._labels.index_select(0, taken)
-        return (x if self._workload.input.distortions is None else transform(self._workload.input, x, self._dtype)), y
+        return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """One training step; its results go into ``row``."""
@@ -158,19 +157,8 @@ class FastTrainer(TorchTrainer):
         self._learn(x, y, row)
         if self._workload.weight_average is not None and "optimizer" not in self._without:
             decay = ((1 + self._updates) / (10 + self._updates)).clamp(max=self._workload.weight_average.decay)
-            with torch.no_grad():
-                torch._foreach_lerp_(self._average, self._parameters, (1 - decay).expand(len(self._average)).unbind())
+            self._update_average(1 - decay)
             self._updates.add_(1)
-
-    def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        if self._chain is None:
-            return super()._differentiate(x, y)
-        loss, outputs = self._chain.learn(x, y)
-        with torch.no_grad():
-            l2_loss = self._l2_loss()
-            for factor, kernel in self._l2:
-                kernel.grad.add_(kernel, alpha=factor)
-        return loss if l2_loss is None else loss + l2_loss, l2_loss, outputs
 
     def _capture(self, sizes: Iterable[int]) -> None:
         """A graph of one step for each batch size; training stands afterwards where it stood before.
@@ -230,3 +218,11 @@ class FastTrainer(TorchTrainer):
             optimizers.set_learning_rate(self._optimizer, rate)
             if self._graphs:
                 self._capture(tuple(self._graphs))
+
+
+def _memory_format(model: Model, options: Options) -> torch.memory_format:
+    """Channels last for convolutions on a CPU, and on tensor cores (docs/performance.md)."""
+    convolves = any(isinstance(plan.layer, Conv2D) for plan in model.layers)
+    in_stages = options.layout is not None and options.layout.pipeline > 1  # stages hand contiguous images over
+    pays = options.device == "cpu" or options.precision in ("tf32", "bf16", "fp16")
+    return torch.channels_last if convolves and pays and not in_stages else torch.contiguous_format

@@ -36,7 +36,7 @@ class IdiomaticTrainer(TorchTrainer):
         """Weights, a new optimiser, a new schedule of the learning rate."""
         super().load(weights)
         spec = self._workload.optimizer
-        self._optimizer = optimizers.build(spec, self._network, fused=False, capturable=False)
+        self._optimizer = optimizers.build(spec, self._network, quick=False, capturable=False)
         self._scheduler = (
             torch.optim.lr_scheduler.StepLR(self._optimizer, spec.staircase.steps, spec.staircase.factor)
             if spec.staircase
@@ -63,8 +63,7 @@ class IdiomaticTrainer(TorchTrainer):
             if self._scheduler is not None:
                 self._scheduler.step()
             if self._workload.weight_average is not None and "optimizer" not in self._without:
-                decay = self._workload.weight_average.decay_at(self._step)
-                torch._foreach_lerp_(self._average, [p.detach() for p in self._parameters], 1 - decay)
+                self._update_average(1 - self._workload.weight_average.decay_at(self._step))
             self._step += 1
             tick()
         return results

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from trainmark.backends.torch.chance import CheapDropout
+from trainmark.errors import assert_never
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -29,11 +29,11 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
 
-def build(layers: Iterable[LayerPlan], *, cheap_dropout: bool = False) -> nn.Sequential:
+def build(layers: Iterable[LayerPlan]) -> nn.Sequential:
     """These layers of a network, under their own names."""
     network = nn.Sequential()
     for plan in layers:
-        network.add_module(plan.name, _module(plan, cheap_dropout))
+        network.add_module(plan.name, _module(plan))
     return network
 
 
@@ -87,29 +87,35 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     return kernel
 
 
-def _module(plan: LayerPlan, cheap_dropout: bool) -> nn.Module:
-    layer = plan.layer
-    if isinstance(layer, Dense):
-        return nn.Linear(plan.input_shape[0], layer.units)
-    if isinstance(layer, Conv2D):
-        padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
-        even = [before for before, after in padding if before == after]
-        if len(even) == 2:
-            return nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even)
-        return PaddedConv2d(plan.input_shape[2], layer.filters, layer.size, padding)
-    if isinstance(layer, MaxPool):
-        padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
-        pool = nn.MaxPool2d(layer.size, layer.stride)
-        return nn.Sequential(Padded(padding, float("-inf")), pool) if np.any(padding) else pool
-    if isinstance(layer, LocalResponseNorm):
-        window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
-        return nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
-    if isinstance(layer, Dropout):
-        return CheapDropout(layer.rate) if cheap_dropout else nn.Dropout(layer.rate)
-    if isinstance(layer, ChannelDropout):
-        return CheapDropout(layer.rate, whole_channels=True) if cheap_dropout else nn.Dropout2d(layer.rate)
-    plain = {ReLU: nn.ReLU, Flatten: nn.Flatten}
-    return nn.LogSoftmax(dim=1) if isinstance(layer, LogSoftmax) else plain[type(layer)]()
+def _module(plan: LayerPlan) -> nn.Module:
+    match layer := plan.layer:
+        case Dense():
+            return nn.Linear(plan.input_shape[0], layer.units)
+        case Conv2D():
+            padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+            even = [before for before, after in padding if before == after]
+            if len(even) == 2:
+                return nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even)
+            return PaddedConv2d(plan.input_shape[2], layer.filters, layer.size, padding)
+        case MaxPool():
+            padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
+            pool = nn.MaxPool2d(layer.size, layer.stride)
+            return nn.Sequential(Padded(padding, float("-inf")), pool) if np.any(padding) else pool
+        case LocalResponseNorm():
+            window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
+            return nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
+        case ReLU():
+            return nn.ReLU()
+        case Dropout():
+            return nn.Dropout(layer.rate)
+        case ChannelDropout():
+            return nn.Dropout2d(layer.rate)
+        case Flatten():
+            return nn.Flatten()
+        case LogSoftmax():
+            return nn.LogSoftmax(dim=1)
+        case _:
+            assert_never(layer)
 
 
 class PaddedConv2d(nn.Conv2d):

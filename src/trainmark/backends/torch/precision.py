@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -13,29 +12,19 @@ from trainmark.backends.base import Precision
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def set_arithmetic(precision: Precision) -> None:
-    """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name."""
+def set_arithmetic(precision: Precision, *, flush_denormals: bool = False) -> None:
+    """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name.
+
+    Args:
+        flush_denormals: treat numbers below the normal range as zero, as XLA and TensorFlow do. Second moments of
+            weights that have stopped learning end there, where a CPU is many times slower.
+    """
+    torch.set_flush_denormal(flush_denormals)
     tf32 = precision == "tf32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-
-
-@contextlib.contextmanager
-def denormals_flushed(wanted: bool) -> Iterator[None]:
-    """Take numbers below the normal range for zero, as XLA and TensorFlow do.
-
-    Second moments of weights that have stopped learning end there, where a CPU is many times slower. It holds for the
-    whole thread, so it is put back.
-    """
-    if wanted:
-        torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        if wanted:
-            torch.set_flush_denormal(False)
 
 
 def parameter_dtype(precision: Precision) -> torch.dtype:

@@ -27,8 +27,7 @@ class TorchTrainer:
     """The part of a trainer that does not depend on its style."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        fast_on_cpu = options.style == "fast" and torch.device(options.device).type == "cpu"
-        precision.set_arithmetic(options.precision)
+        precision.set_arithmetic(options.precision, flush_denormals=self._flushes_denormals(workload, options))
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
@@ -42,7 +41,7 @@ class TorchTrainer:
         self._dtype = precision.parameter_dtype(options.precision)
         self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
         layers = self._layers(model)
-        self._network = network.build(layers, cheap_dropout=fast_on_cpu).to(self._device, self._dtype)
+        self._network = network.build(layers).to(self._device, self._dtype)
         self._forward: Callable[[Tensor], Tensor] = self._network
         self._loss = losses.build(loss_left(workload, options))
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
@@ -59,7 +58,8 @@ class TorchTrainer:
         """Copy weights in; the styles add their optimiser."""
         network.load_weights(self._network, self._model, weights)
         with torch.no_grad():
-            torch._foreach_copy_(self._average, self._parameters)
+            for average, parameter in zip(self._average, self._parameters, strict=True):
+                average.copy_(parameter)
 
     def weights(self) -> Weights:
         """A copy of the weights on the host."""
@@ -89,6 +89,10 @@ class TorchTrainer:
         with self._average_in_place():
             loss, hits = self._judge(self._network, part)
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
+
+    def _flushes_denormals(self, workload: Workload, options: Options) -> bool:  # noqa: ARG002
+        """Whether this style takes numbers below the normal range for zero."""
+        return False
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         """Those that are trained here: all of them."""
@@ -149,6 +153,12 @@ class TorchTrainer:
             loss = loss + l2_loss
         self._scaler.scale(loss).backward()
         return loss, l2_loss, outputs
+
+    def _update_average(self, share: Tensor | float) -> None:
+        """Move the average towards the weights by ``share`` of the distance."""
+        with torch.no_grad():
+            for average, parameter in zip(self._average, self._parameters, strict=True):
+                average.lerp_(parameter, share)
 
     def _l2_loss(self) -> Tensor | None:
         if not self._l2:

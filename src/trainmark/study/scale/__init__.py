@@ -297,11 +297,6 @@ def _notices(workload: Workload, question: Question, side: Side, settings: Setti
     found = []
     if workload.deterministic() != workload:
         found.append("dropout and distortions are off, so that losses can be held against each other")
-    if side.backend == "torch" and side.style == "fast":
-        found.append(
-            "gradients come from autograd in every layout, so that they can be averaged; on one device "
-            "`trainmark run --style fast` is faster"
-        )
     if side.device == "cpu" and question.most_ranks * (settings.threads or 1) > cores:
         found.append(
             f"{question.most_ranks} ranks share {cores} cores, so the larger layouts tell nothing of more hardware"

@@ -1,0 +1,59 @@
+"""``compiled``: the tutorial's loop with ``model = torch.compile(model)``, PyTorch's own compiler with its defaults."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+
+import torch
+import torch._dynamo
+from torch.utils.data import DataLoader
+
+from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.errors import NotInstalled
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+
+class CompiledTrainer(IdiomaticTrainer):
+    """The forward and backward pass are compiled; loader, optimiser and loop are those of ``idiomatic``."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        require_compiler(options.device)
+        super().__init__(workload, model, data, options)
+        # After 8 networks of one process, PyTorch trains on without compiling; with fullgraph that is an error.
+        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit
+        self._forward = torch.compile(self._network, fullgraph=True)
+
+    def compile(self, plan: EpochPlan) -> bool:
+        """One forward and backward pass for each batch size; weights and random numbers stay as they are."""
+        gpus = [self._device] if self._device.type == "cuda" else []
+        with torch.random.fork_rng(gpus):
+            for size in dict.fromkeys(plan.sizes):
+                whole = self._whole_batch() if plan.whole else next(iter(DataLoader(self._images, batch_size=size)))
+                self._differentiate(*self._on_device(*whole))
+                self._network.zero_grad()
+        return True
+
+
+def require_compiler(device: str) -> None:
+    """Raise :class:`~trainmark.errors.NotInstalled` where ``torch.compile`` would fail for want of a compiler."""
+    if device.startswith("cuda"):
+        if importlib.util.find_spec("triton") is None:
+            raise NotInstalled(
+                "torch.compile needs Triton on a GPU, which is not installed",
+                fix="Install it: pip install triton. Or use --style idiomatic or fast.",
+            )
+        return
+    compilers = (os.environ.get("CXX", ""), "g++", "clang++")
+    if not any(shutil.which(name) for name in compilers if name):
+        raise NotInstalled(
+            "torch.compile needs a C++ compiler on a CPU, and none is installed",
+            expected="g++, clang++ or the one that CXX names",
+            found="none of them on PATH",
+            fix="Install one (Debian: apt-get install g++; macOS: xcode-select --install), or use --style idiomatic or "
+            "fast.",
+        )
