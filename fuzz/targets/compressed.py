@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import tempfile
 from pathlib import Path
 
@@ -16,21 +17,20 @@ IMAGES = KnownFile("images", "train", "images", 2, 16 + 2 * 3 * 3, "0" * 64)
 LABELS = KnownFile("labels", "train", "labels", 2, 8 + 2, "0" * 64)
 FILES = (IMAGES, LABELS)
 KNOWN = KnownDataset("tiny", "of two images", "idx", (3, 3, 1), FILES, layouts=("tiny",))
-MIRRORS = tuple(Mirror("https://mirror.invalid/x", packaging) for packaging in ("npz", "zip", "tar.gz"))
+MIRRORS = tuple(Mirror("https://mirror.invalid/x", packaging) for packaging in ("npz", "zip", "tar.gz", "gzip"))
 _PLACE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-")) / "file"
 
 
 def one(data: bytes) -> None:
     """The first byte chooses how the rest is packed."""
-    _PLACE.write_bytes(data[1:])
-    which = data[0] % 4 if data else 0
-    if which == 3:
+    mirror = MIRRORS[data[0] % 4 if data else 0]
+    if mirror.packaging == "gzip":
+        _PLACE.write_bytes(data[1:])
         assert not is_sound(_PLACE, IMAGES)
         with contextlib.suppress(DamagedData):
             assert len(read(_PLACE, IMAGES)) == IMAGES.size
-        return
     try:
-        for file, payload in unpack(_PLACE, MIRRORS[which], KNOWN, FILES):
+        for file, payload in unpack(io.BytesIO(data[1:]), mirror, KNOWN, FILES):
             assert len(payload) <= file.size + 1024 + 16
     except NotTheArchive as error:
         assert str(error)

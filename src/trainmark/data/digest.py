@@ -9,23 +9,12 @@ from pathlib import Path
 from trainmark.data.catalog import KnownFile
 from trainmark.data.damage import damaged
 
-_BLOCK = 1 << 20
-
 
 def check(payload: bytes, known: KnownFile, path: Path) -> None:
     """Raises DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the known file."""
     found = hashlib.sha256(payload).hexdigest()
     if found != known.sha256:
         raise damaged(path, f"not the {known.name} that is known", expected=f"SHA-256 {known.sha256}", found=found)
-
-
-def of_file(path: Path) -> str:
-    """SHA-256 of a file as it lies on disk, in hexadecimal."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def of_dataset(files: Iterable[KnownFile]) -> str:

@@ -1,166 +1,80 @@
-"""One URL to one part file, resumed where an earlier attempt stopped."""
+"""Download one URL with requests. Only the parent process imports this module, and only when it needs a mirror."""
 
 from __future__ import annotations
 
-import http.client
-import urllib.error
-import urllib.parse
-import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import IO
 
-from trainmark.data.paced import Response, TooSlow
+import requests
+
 from trainmark.data.progress import Progress
 
-_PARTIAL_CONTENT = 206
-_RANGE_NOT_SATISFIABLE = 416
-_MOST_DIGITS = 18
-"""Of a length that is believed; Python refuses to read numbers of thousands of digits."""
+TIMEOUT = (4.0, 15.0)
+"""Seconds to wait for a connection, and for the next bytes after that."""
+_BLOCK = 1 << 16
 
 
 class DownloadFailed(Exception):
-    """Why a mirror could not serve a file, as a clause. Never leaves ``trainmark.data``: the next mirror is tried."""
+    """Why a mirror could not serve a file, as a clause. ``fetch`` catches it and tries the next mirror."""
 
 
-class _NothingLeft(DownloadFailed):
-    """The server has no bytes beyond those that the part file holds."""
+class Unreachable(DownloadFailed):
+    """No connection: unknown host, no route, refused, or no answer in time."""
 
 
-def download(url: str, part: Path, *, most: int, stall_seconds: float, name: str, progress: Progress) -> None:
-    """Fetches ``url`` into ``part``.
-
-    When ``part`` exists, only the rest is asked for; a server that sends everything again may. What arrived stays in
-    ``part`` on failure, for the next attempt.
+def download(
+    url: str, file: IO[bytes], *, most: int, progress: Progress, timeout: tuple[float, float] = TIMEOUT
+) -> None:
+    """Write what ``url`` serves into ``file``.
 
     Args:
         url: http or https.
-        part: the file to write or to continue.
-        most: bytes above which it can't be the right thing.
-        stall_seconds: how long the server may send nothing, or next to nothing.
-        name: what is fetched, for ``progress``.
-        progress: called as bytes arrive.
+        file: open for writing, empty.
+        most: size limit in bytes; a larger answer can't be the right one.
+        progress: called with the bytes received, the bytes announced and the last part of the URL.
+        timeout: as in requests: for the connection, and for each read, in seconds.
 
     Raises:
-        DownloadFailed: the server refused, stalled, hung up early or sent something else.
-        OSError: the part file can't be written.
+        DownloadFailed: the server can't be reached, refused, stopped sending, or sent something else.
+        OSError: ``file`` can't be written.
     """
-    have = part.stat().st_size if part.exists() else 0
     try:
-        with closing(_open(url, have, stall_seconds)) as response:
-            _receive(response, part, have, most, name, progress)
-    except _NothingLeft:
-        part.unlink()
-        with closing(_open(url, 0, stall_seconds)) as response:
-            _receive(response, part, 0, most, name, progress)
+        # "identity": a server that compresses on the fly would make the announced length meaningless.
+        response = requests.get(url, stream=True, timeout=timeout, headers={"Accept-Encoding": "identity"})
+    except requests.ConnectionError as error:
+        raise Unreachable(f"no answer: {_cause(error)}") from error
+    except requests.RequestException as error:
+        raise DownloadFailed(_cause(error)) from error
+    with response:
+        if not response.ok:
+            raise DownloadFailed(f"HTTP {response.status_code} {response.reason}")
+        if response.headers.get("Content-Type", "").startswith("text/html"):
+            raise DownloadFailed("served a web page instead of the file")
+        length = response.headers.get("Content-Length", "")
+        total = int(length) if length.isdecimal() and len(length) < 20 else None
+        if total is not None and total > most:
+            raise DownloadFailed(f"announced {total:,} bytes, expected at most {most:,}")
+        _receive(response, file, most, total, url.rpartition("/")[2], progress)
 
 
-def _open(url: str, first: int, stall_seconds: float) -> Response:
-    """The response to a request for the bytes from ``first`` on."""
-    # Without "identity" some servers compress what is compressed already, and lengths no longer tell anything.
-    headers = {"User-Agent": "trainmark", "Accept-Encoding": "identity"}
-    if first:
-        headers["Range"] = f"bytes={first}-"
-    request = urllib.request.Request(url, headers=headers)
+def _receive(
+    response: requests.Response, file: IO[bytes], most: int, total: int | None, name: str, progress: Progress
+) -> None:
+    done = 0
+    progress(done, total, name)
     try:
-        with _network():
-            return Response(_opener(), request, stall_seconds)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == _RANGE_NOT_SATISFIABLE and first:
-            raise _NothingLeft from error
-        raise DownloadFailed(f"HTTP {error.code} {error.reason}") from error
-
-
-def _opener() -> urllib.request.OpenerDirector:
-    """HTTP with and without TLS, and no file, FTP or data, which urllib would follow a redirect to as well."""
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler(),
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        urllib.request.UnknownHandler(),
-        _NeverBackToPlain(),
-    ):
-        opener.add_handler(handler)
-    return opener
-
-
-class _NeverBackToPlain(urllib.request.HTTPRedirectHandler):
-    """Who asked with TLS is not sent on without."""
-
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
-    ) -> urllib.request.Request | None:
-        scheme = urllib.parse.urlsplit(newurl).scheme.lower()
-        if scheme not in ("http", "https") or (req.type == "https" and scheme != "https"):
-            fp.close()
-            raise DownloadFailed(f"sent us on to {scheme}:, which is not as safe")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)
-
-
-def _receive(response: Response, part: Path, have: int, most: int, name: str, progress: Progress) -> None:
-    """Appends the response to ``part``, or replaces it when the server begins at the beginning."""
-    if response.headers.get_content_type() == "text/html":
-        raise DownloadFailed("served a web page instead of the file")
-    resumes = response.status == _PARTIAL_CONTENT
-    if resumes and not response.headers.get("Content-Range", "").startswith(f"bytes {have}-"):
-        raise DownloadFailed(f"sent another range than bytes {have}-")
-    done = have if resumes else 0
-    announced = response.headers.get("Content-Length", "")
-    believed = announced.isdecimal() and len(announced) <= _MOST_DIGITS
-    total = done + int(announced) if believed else None
-    if total is not None and total > most:
-        raise DownloadFailed(f"would send {total:,} bytes where at most {most:,} can be right")
-
-    with part.open("ab" if resumes else "wb") as file:
-        progress(done, total, name)
-        for block in _blocks(response):
-            if not done and _is_web_page(block):
-                raise DownloadFailed("served a web page instead of the file")
+        for block in response.iter_content(_BLOCK):
             done += len(block)
             if done > most:
-                file.truncate(0)
-                raise DownloadFailed(f"sent more than the {most:,} bytes that can be right")
+                raise DownloadFailed(f"sent more than the expected {most:,} bytes")
             file.write(block)
             progress(done, total, name)
-    if total is not None and done < total:
-        raise DownloadFailed(f"hung up after {done:,} of {total:,} bytes")
+    except requests.RequestException as error:
+        raise DownloadFailed(f"broke off after {done:,} bytes: {_cause(error)}") from error
 
 
-def _blocks(response: Response) -> Iterator[bytes]:
-    blocks = response.blocks()
-    while True:
-        with _network():
-            block = next(blocks, b"")
-        if not block:
-            return
-        yield block
-
-
-def _is_web_page(block: bytes) -> bool:
-    """Login pages and notices come with status 200, and not always with an honest content type."""
-    return block.lstrip()[:9].lower().startswith((b"<!doctype", b"<html"))
-
-
-@contextmanager
-def _network() -> Iterator[None]:
-    """Turns what the network does wrong into DownloadFailed, except an HTTP status, whose meaning the caller knows."""
-    try:
-        yield
-    except urllib.error.HTTPError:
-        raise
-    except TooSlow as error:
-        raise DownloadFailed(str(error)) from error
-    except (OSError, http.client.HTTPException) as error:
-        cause = error.reason if isinstance(error, urllib.error.URLError) else error
-        raise DownloadFailed(f"broke off: {str(cause) or type(cause).__name__}") from error
+def _cause(error: Exception) -> str:
+    """The innermost message. The outer ones, of requests and urllib3, repeat host, port and URL."""
+    inner = error
+    while isinstance(deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception):
+        inner = deeper
+    return str(inner).rpartition("): ")[2]

@@ -1,130 +1,92 @@
-"""Fills a cache folder from the mirrors, one after the other, until every file is there and right."""
+"""Fill a cache folder from the mirrors, one after the other, until every file is there and correct."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import tempfile
+import time
 from pathlib import Path
 
-from trainmark.data import digest, stored
+from trainmark.data import stored
 from trainmark.data.catalog import KnownDataset, KnownFile
-from trainmark.data.download import DownloadFailed, download
+from trainmark.data.download import TIMEOUT, DownloadFailed, Unreachable, download
 from trainmark.data.mirrors import Mirror
 from trainmark.data.progress import Progress
-from trainmark.data.reach import Probes
 from trainmark.data.unpack import NotTheArchive, unpack
-from trainmark.errors import DamagedData
 from trainmark.regular import write_atomically
 
-
-@dataclass(frozen=True)
-class Patience:
-    """How long mirrors are waited for, in seconds."""
-
-    connect: float = 4.0
-    """Until a host must have answered, all hosts together: without a network, that is when to give up."""
-    stall: float = 15.0
-    """How long a server may send nothing."""
-
-
-PATIENCE = Patience()
+_TIMEOUTS_IN_A_ROW = 3
 
 
 def fetch(
-    known: KnownDataset, directory: Path, *, progress: Progress, patience: Patience = PATIENCE
+    known: KnownDataset, directory: Path, *, progress: Progress, timeout: tuple[float, float] = TIMEOUT
 ) -> tuple[str, ...]:
-    """Fetches what is missing or damaged among the files of ``known`` in ``directory``.
+    """Fetch the files of ``known`` that are missing or damaged in ``directory``.
 
-    A file gets its name only after its SHA-256 was right. Until then what has arrived lies in ``*.part``, to be
-    continued.
+    A download goes into a temporary file without a name; a file appears in ``directory`` whole, and only after its
+    SHA-256 was right.
+
+    Without a network each connection attempt may time out. After three such waits the remaining mirrors are skipped.
 
     Returns:
-        The mirrors that were tried in vain, each with its reason; another may have served what was missing.
+        The mirrors that failed, each with its reason; a later one may have served what was missing.
 
     Raises:
         OSError: ``directory`` can't be written.
     """
-    wanted = [file for file in known.files if not _sound(directory / file.name, file)]
+    wanted = [file for file in known.files if not stored.is_sound(directory / file.name, file)]
     failures: list[str] = []
-    probes = Probes((mirror.url for mirror in known.mirrors), patience.connect).start()
+    waited = 0.0
     for mirror in known.mirrors:
         if not wanted:
             break
-        visit = _Visit(mirror, known, directory, progress, patience.stall)
-        try:
-            probes.wait(mirror.url)
-        except OSError as error:
-            failures.append(f"{mirror.url}: {error.strerror or error}")
+        if waited >= _TIMEOUTS_IN_A_ROW * timeout[0]:
+            failures.append(
+                f"{mirror.url}: not tried, since the mirrors before it could not be reached in {waited:.0f} s"
+            )
             continue
+        begin = time.monotonic()
         try:
-            visit.take(wanted)
-        except DownloadFailed as error:
+            _fetch_from(mirror, known, wanted, directory, progress, timeout)
+        except Unreachable as error:
+            waited += time.monotonic() - begin
             failures.append(f"{mirror.url}: {error}")
-    if not wanted:
-        for part in directory.glob("*.part"):
-            part.unlink()
+        except (DownloadFailed, NotTheArchive) as error:
+            waited = 0.0
+            failures.append(f"{mirror.url}: {error}")
     return tuple(failures)
 
 
-@dataclass(frozen=True)
-class _Visit:
-    """What is needed to get files from one mirror."""
-
-    mirror: Mirror
-    known: KnownDataset
-    directory: Path
-    progress: Progress
-    stall_seconds: float
-
-    def take(self, wanted: list[KnownFile]) -> None:
-        """Brings the wanted files into the cache, and strikes each from the list. Raises DownloadFailed."""
-        if self.mirror.packaging == "gzip-files":
-            for file in tuple(wanted):
-                self._bring(f"{self.mirror.url}{file.name}.gz", stored.most_bytes(file), [file])
+def _fetch_from(
+    mirror: Mirror,
+    known: KnownDataset,
+    wanted: list[KnownFile],
+    directory: Path,
+    progress: Progress,
+    timeout: tuple[float, float],
+) -> None:
+    """Write the wanted files into ``directory``, and remove each from the list."""
+    for url, files in _requests(mirror, wanted):
+        most = sum(stored.most_bytes(file) for file in (known.files if mirror.packaging != "gzip" else files))
+        with tempfile.TemporaryFile(dir=directory) as archive:
+            download(url, archive, most=most, progress=progress, timeout=timeout)
+            archive.seek(0)
+            if mirror.sha256 is not None:
+                _check(hashlib.file_digest(archive, "sha256").hexdigest(), mirror.sha256, "archive")
+                archive.seek(0)
+            for file, payload in unpack(archive, mirror, known, files):
+                _check(hashlib.sha256(payload).hexdigest(), file.sha256, file.name)
+                write_atomically(directory / file.name, payload)
                 wanted.remove(file)
-        else:
-            self._bring(self.mirror.url, sum(stored.most_bytes(file) for file in self.known.files), wanted)
-
-    def _bring(self, url: str, most: int, wanted: list[KnownFile]) -> None:
-        name = url.rpartition("/")[2]
-        # Mirrors compress the same content differently, so what one began no other may continue.
-        part = self.directory / f"{name}.{hashlib.sha256(url.encode()).hexdigest()[:8]}.part"
-        resumed = part.exists()
-        download(url, part, most=most, stall_seconds=self.stall_seconds, name=name, progress=self.progress)
-        try:
-            for file, payload in self._contents(part, tuple(wanted)):
-                digest.check(payload, file, part)
-                write_atomically(self.directory / file.name, payload)
-                wanted.remove(file)
-        except (DamagedData, NotTheArchive) as error:
-            part.unlink()
-            if not resumed:
-                raise DownloadFailed(_clause(error)) from error
-            self._bring(url, most, wanted)  # perhaps only the old part was wrong
-        else:
-            part.unlink()
-
-    def _contents(self, part: Path, files: Sequence[KnownFile]) -> Iterator[tuple[KnownFile, bytes]]:
-        if self.mirror.packaging == "gzip-files":
-            return ((file, stored.read(part, file)) for file in files)
-        # Where the archive is known it is not even opened before its checksum is right.
-        if self.mirror.sha256 is not None and (found := digest.of_file(part)) != self.mirror.sha256:
-            raise NotTheArchive(f"served another archive: expected SHA-256 {self.mirror.sha256}, found {found}")
-        return unpack(part, self.mirror, self.known, files)
 
 
-def _sound(path: Path, known: KnownFile) -> bool:
-    try:
-        digest.check(stored.read(path, known), known, path)
-    except DamagedData:  # also when there is no such file
-        return False
-    return True
+def _requests(mirror: Mirror, wanted: list[KnownFile]) -> list[tuple[str, list[KnownFile]]]:
+    """Each URL to download, with the files it holds."""
+    if mirror.packaging == "gzip":
+        return [(f"{mirror.url}{file.name}.gz", [file]) for file in wanted]
+    return [(mirror.url, list(wanted))]
 
 
-def _clause(error: DamagedData | NotTheArchive) -> str:
-    if isinstance(error, NotTheArchive):
-        return str(error)
-    _, _, problem = error.problem.partition(": ")  # the path of the part file tells nobody anything
-    expected = f", expected {error.expected}" if error.expected else ""
-    return f"served a damaged file: {problem}{expected}, found {error.found}"
+def _check(found: str, expected: str, name: str) -> None:
+    if found != expected:
+        raise DownloadFailed(f"served another {name}: expected SHA-256 {expected}, found {found}")

@@ -17,7 +17,6 @@ from trainmark.data.cache import exclusive
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
 from trainmark.data.digest import of_dataset
 from trainmark.data.draw import draw
-from trainmark.data.fetch import PATIENCE, Patience, fetch
 from trainmark.data.folder import Holding
 from trainmark.data.load import read
 from trainmark.data.progress import Progress, silent
@@ -60,7 +59,6 @@ def locate(
     cache: Path,
     download: bool = True,
     progress: Progress = silent,
-    patience: Patience = PATIENCE,
     known_datasets: Catalog = CATALOG,
 ) -> Located:
     """Finds the dataset, or fetches or draws it.
@@ -72,7 +70,6 @@ def locate(
         cache: the folder of trainmark's own copies; each dataset has a folder in it. Created when needed.
         download: whether mirrors may be asked. Drawing needs none and is always allowed.
         progress: told of bytes fetched or drawn.
-        patience: how long mirrors are waited for.
         known_datasets: the datasets that are known.
 
     Raises:
@@ -90,12 +87,12 @@ def locate(
 
     directory = cache / known.layouts[0]
     try:
-        return _in_cache(known, directory) or _fill(known, directory, download, progress, patience, tried)
+        return _in_cache(known, directory) or _fill(known, directory, download, progress, tried)
     except OSError as error:
         raise DataUnavailable(
             f"{name} is not at hand, and the cache {cache} can't be used",
             found=str(error),
-            fix=f"Make the cache writable, or name a folder that holds {name} with --data-dir.",
+            fix=f"Free space in it or make it writable, or name a folder that holds {name} with --data-dir.",
         ) from error
 
 
@@ -128,9 +125,7 @@ def places_of(
         yield source, holding
 
 
-def _fill(
-    known: KnownDataset, directory: Path, download: bool, progress: Progress, patience: Patience, tried: list[str]
-) -> Located:
+def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]) -> Located:
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
     if not (known.drawn or download):
         raise _unavailable(
@@ -144,7 +139,10 @@ def _fill(
         if known.drawn:
             draw(known, directory, progress)
         else:
-            failures = fetch(known, directory, progress=progress, patience=patience)
+            # Imported late: requests takes a tenth of a second.
+            from trainmark.data.fetch import fetch
+
+            failures = fetch(known, directory, progress=progress)
         located = _in_cache(known, directory)
     if located is None:
         raise _unavailable(known, [*tried, f"{directory} (the cache): no sound {known.name} in it", *failures])

@@ -1,10 +1,10 @@
-"""Where datasets can be fetched from, in the order of trying.
+"""Where to download datasets, in the order of trying.
 
-The mirrors that well-known loaders use (torchvision, Keras, tensorflow-datasets, MLDatasets.jl, Flux, MXNet.jl), except
-those that serve Python pickles (``mnist.pkl.gz`` of Keras 1, ``cifar-10-python.tar.gz``): to unpickle is to run
-whatever the server sent, and a checksum is a thin wall before that. The same images come from the others.
+These are the mirrors of well-known loaders (torchvision, Keras, tensorflow-datasets, MLDatasets.jl, Flux, MXNet.jl),
+without those that serve Python pickles (``mnist.pkl.gz`` of Keras 1, ``cifar-10-python.tar.gz``): unpickling runs
+code from the server. The others have the same images.
 
-No mirror is trusted: whatever it serves, SHA-256 of the uncompressed files decides.
+No mirror is trusted: the SHA-256 of the uncompressed files decides.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Packaging: TypeAlias = Literal["gzip-files", "npz", "zip", "tar.gz"]
+Packaging: TypeAlias = Literal["gzip", "npz", "zip", "tar.gz"]
 
 
 @dataclass(frozen=True)
@@ -20,14 +20,14 @@ class Mirror:
     """One place that serves one dataset.
 
     Attributes:
-        url: of the archive; for ``gzip-files`` the folder, to which ``NAME.gz`` is added.
+        url: of the archive; for ``gzip`` the folder, to which ``NAME.gz`` is added.
         packaging: how the files are wrapped.
         sha256: of the archive, checked before it is opened; None when only its content is known.
         folder: the folder inside the archive that holds the files, ending in ``/``; empty for none.
     """
 
     url: str
-    packaging: Packaging = "gzip-files"
+    packaging: Packaging = "gzip"
     sha256: str | None = None
     folder: str = ""
 

@@ -1,4 +1,4 @@
-"""How the slow parts tell how far they are."""
+"""How downloads and drawing report progress."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[int, int | None, str], None]
-"""Called with the bytes done, the bytes in all or None when nobody knows, and the name of what is fetched or drawn."""
+"""Called with the bytes done, the total or None if unknown, and the name of the file or dataset."""
 
 
 def silent(done: int, total: int | None, name: str) -> None:
-    """Progress that nobody watches."""
+    """Report nothing."""

@@ -1,17 +1,17 @@
-"""The files of a dataset out of the archives that mirrors serve.
+"""Read the files of a dataset from what mirrors serve.
 
-Nothing is extracted to disk: members are asked for by their exact names and read into memory, never more of one than
-its known size and a little, so neither a path that climbs out of a folder nor a bomb has anything to work on.
+Nothing is extracted to disk: members are looked up by their exact names and read into memory, at most a little more
+than their known size. So path traversal and decompression bombs have no effect.
 """
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TypeAlias
+from typing import IO, TypeAlias, assert_never
 
 import numpy as np
 
@@ -29,42 +29,48 @@ class NotTheArchive(Exception):
     """Why an archive can't be used, as a clause."""
 
 
-def unpack(archive: Path, mirror: Mirror, known: KnownDataset, files: Sequence[KnownFile]) -> Members:
-    """Yields each of ``files`` with its content, which is not checked yet.
+def unpack(archive: IO[bytes], mirror: Mirror, known: KnownDataset, files: Sequence[KnownFile]) -> Members:
+    """Yield each of ``files`` with its content, which is not checked yet. A gzip file holds exactly one.
 
     Raises:
         NotTheArchive: the archive is damaged or lacks a file.
     """
     try:
-        if mirror.packaging == "npz":
-            yield from _npz(archive, known.image_shape[:2], files)
-        elif mirror.packaging == "zip":
-            yield from _zip(archive, mirror.folder, files)
-        else:
-            yield from _tar(archive, mirror.folder, files)
+        match mirror.packaging:
+            case "gzip":
+                with gzip.open(archive) as opened:
+                    yield files[0], opened.read(files[0].size + 1)
+            case "npz":
+                yield from _npz(archive, known.image_shape[:2], files)
+            case "zip":
+                yield from _zip(archive, mirror.folder, files)
+            case "tar.gz":
+                yield from _tar(archive, mirror.folder, files)
+            case _:
+                assert_never(mirror.packaging)
     except NotTheArchive:
         raise
-    except Exception as error:  # nobody has written down what readers of archives raise for damaged ones
+    except Exception as error:  # the readers don't document what they raise for damaged archives
         raise NotTheArchive(f"served a {mirror.packaging} that can't be read: {error}") from error
 
 
-def _zip(archive: Path, folder: str, files: Sequence[KnownFile]) -> Members:
+def _zip(archive: IO[bytes], folder: str, files: Sequence[KnownFile]) -> Members:
     with zipfile.ZipFile(archive) as opened:
         for file in files:
             yield file, _member(opened, folder + file.name, file.size + 1)
 
 
 def _member(opened: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """At most so many bytes of a member; only deflate can be asked for no more than those."""
+    """At most ``most`` bytes of a member. Python's zipfile honours this limit for deflate only."""
     if opened.getinfo(name).compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise NotTheArchive(f"served a zip with {name} compressed in an unexpected way")
     with opened.open(name) as member:
         return member.read(most)
 
 
-def _tar(archive: Path, folder: str, files: Sequence[KnownFile]) -> Members:
+def _tar(archive: IO[bytes], folder: str, files: Sequence[KnownFile]) -> Members:
     wanted = {folder + file.name: file for file in files}
-    with tarfile.open(archive, "r:gz") as opened:
+    with tarfile.open(fileobj=archive, mode="r:gz") as opened:
         for member in opened:
             content = opened.extractfile(member) if member.isreg() and member.name in wanted else None
             if content is not None:
@@ -74,8 +80,8 @@ def _tar(archive: Path, folder: str, files: Sequence[KnownFile]) -> Members:
         raise NotTheArchive(f"served an archive without {', '.join(wanted)}")
 
 
-def _npz(archive: Path, image: tuple[int, ...], files: Sequence[KnownFile]) -> Members:
-    """Keras' ``mnist.npz``: x for images, y for labels. Each array becomes again the IDX file with the same content."""
+def _npz(archive: IO[bytes], image: tuple[int, ...], files: Sequence[KnownFile]) -> Members:
+    """Keras' ``mnist.npz``: x for images, y for labels. Turns each array back into the IDX file of the same content."""
     with zipfile.ZipFile(archive) as opened:
         for file in files:
             axis, shape = ("x", (file.examples, *image)) if file.holds == "images" else ("y", (file.examples,))

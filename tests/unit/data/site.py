@@ -16,7 +16,7 @@ class Handler(BaseHTTPRequestHandler):
     site: Site
 
     def do_GET(self) -> None:
-        self.site.requests.append((self.path, self.headers.get("Range")))
+        self.site.requests.append(self.path)
         page = self.site.pages.get(self.path)
         if page is None:
             self.send_error(404)
@@ -37,11 +37,11 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Site:
-    """The server; ``pages`` may be changed at any time, ``requests`` keeps each path with its Range header."""
+    """The server; ``pages`` may be changed at any time, ``requests`` keeps each path."""
 
     def __init__(self) -> None:
         self.pages: dict[str, Page] = {}
-        self.requests: list[tuple[str, str | None]] = []
+        self.requests: list[str] = []
         self.closing = threading.Event()
         handler = type("SiteHandler", (Handler,), {"site": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -71,30 +71,11 @@ class Site:
 
 
 def serving(content: bytes) -> Page:
-    """Sends everything, whatever range is asked for."""
+    """Sends everything."""
 
     def page(handler: Handler) -> None:
         handler.start(200, len(content))
         handler.wfile.write(content)
-
-    return page
-
-
-def serving_ranges(content: bytes) -> Page:
-    """Sends the range that is asked for."""
-
-    def page(handler: Handler) -> None:
-        asked = handler.headers.get("Range")
-        if asked is None:
-            serving(content)(handler)
-            return
-        first = int(asked.removeprefix("bytes=").removesuffix("-"))
-        if first >= len(content):
-            handler.start(416, 0)
-            return
-        last = len(content) - 1
-        handler.start(206, len(content) - first, Content_Range=f"bytes {first}-{last}/{len(content)}")
-        handler.wfile.write(content[first:])
 
     return page
 

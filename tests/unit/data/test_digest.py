@@ -19,12 +19,6 @@ def test_a_dataset_is_named_by_what_sha256sum_prints(some_digits: Sample, tmp_pa
     assert digest.of_dataset(some_digits.known.files) == hashlib.sha256(listing).hexdigest()
 
 
-def test_a_file_is_read_in_blocks(tmp_path: Path) -> None:
-    content = b"0123456789" * 300_000
-    (tmp_path / "file").write_bytes(content)
-    assert digest.of_file(tmp_path / "file") == hashlib.sha256(content).hexdigest()
-
-
 def test_one_wrong_bit_is_noticed(some_digits: Sample) -> None:
     file = some_digits.known.files[0]
     payload = bytearray(some_digits.contents[file.name])

@@ -130,8 +130,12 @@ def imported_by(module: str) -> set[str]:
 def test_the_child_needs_numpy_alone_and_no_network() -> None:
     modules = imported_by("trainmark.data.load")
     assert {name.partition(".")[0] for name in modules} - sys.stdlib_module_names == {"trainmark", "numpy"}
-    assert not modules & {"urllib.request", "http.client", "tarfile"}
+    assert not modules & {"requests", "http.client", "tarfile"}
 
 
 def test_that_check_can_fail() -> None:
-    assert imported_by("trainmark.data.locate") >= {"urllib.request", "http.client", "tarfile"}
+    assert imported_by("trainmark.data.fetch") >= {"requests", "http.client", "tarfile"}
+
+
+def test_finding_data_imports_no_download_library() -> None:
+    assert "requests" not in imported_by("trainmark.data.locate")

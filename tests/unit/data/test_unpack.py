@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zipfile
@@ -25,7 +26,8 @@ def archive(tmp_path: Path) -> Path:
 
 
 def contents(archive: Path, mirror: Mirror, sample: Sample) -> dict[str, bytes]:
-    return {file.name: content for file, content in unpack(archive, mirror, sample.known, sample.known.files)}
+    with archive.open("rb") as opened:
+        return {file.name: content for file, content in unpack(opened, mirror, sample.known, sample.known.files)}
 
 
 def test_zip(some_digits: Sample, archive: Path) -> None:
@@ -47,7 +49,15 @@ def test_tar(some_pictures: Sample, archive: Path) -> None:
 def test_only_what_is_wanted_is_read(some_digits: Sample, archive: Path) -> None:
     archive.write_bytes(zip_(some_digits.contents))
     wanted = some_digits.known.files[1:2]
-    assert [file for file, _ in unpack(archive, ZIP, some_digits.known, wanted)] == list(wanted)
+    with archive.open("rb") as opened:
+        assert [file for file, _ in unpack(opened, ZIP, some_digits.known, wanted)] == list(wanted)
+
+
+def test_a_gzip_bomb_is_read_to_its_known_size(some_digits: Sample) -> None:
+    (label_file,) = some_digits.known.files[1:2]
+    bomb = io.BytesIO(gzip.compress(bytes(50 << 20), 1))
+    ((_, content),) = unpack(bomb, Mirror("http://example.org/"), some_digits.known, [label_file])
+    assert len(content) == label_file.size + 1
 
 
 @pytest.mark.parametrize("prefix", ["../batches/", "/batches/", "batches/../batches/", "./batches/", ""])
