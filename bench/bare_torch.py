@@ -1,4 +1,4 @@
-"""The training loop of a PyTorch tutorial, with nothing of trainmark in it: what `overhead.py` holds trainmark against.
+"""The training loop of a PyTorch tutorial without trainmark: the baseline of `overhead.py`.
 
     python bench/bare_torch.py mnist-mlp128 FOLDER-WITH-MNIST EPOCHS
 
@@ -6,6 +6,7 @@ prints the seconds of each epoch as JSON. It does the same work as trainmark's `
 per-image transforms in the main process, a shuffling DataLoader, every batch's loss and hits kept.
 """
 
+import argparse
 import gzip
 import json
 import sys
@@ -88,4 +89,9 @@ def main(workload: str, folder: Path, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("workload", choices=["mnist-mlp128", "mnist-mlp512"])
+    parser.add_argument("mnist", type=Path)
+    parser.add_argument("epochs", type=int)
+    options = parser.parse_args()
+    main(options.workload, options.mnist, options.epochs)

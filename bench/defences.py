@@ -7,6 +7,7 @@ The rows are those of docs/reliability.md.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -337,7 +338,10 @@ def without(defence: Defence) -> tuple[bool, str]:
 
 def main() -> int:
     """As a command."""
-    chosen = [each for each in DEFENCES if not sys.argv[1:] or any(name in each.fault for name in sys.argv[1:])]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only faults whose name contains it")
+    names = parser.parse_args().names
+    chosen = [each for each in DEFENCES if not names or any(name in each.fault for name in names)]
     green = []
     for defence in chosen:
         start = time.monotonic()

@@ -9,6 +9,7 @@ medians and quartiles of the rounds.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import time
@@ -109,4 +110,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

@@ -1,12 +1,16 @@
-"""Every framework as its own documentation trains, against trainmark's styles: one run, in turns, on the same data.
+"""Every framework as its own documentation trains, next to trainmark's styles: one interleaved run on the same data.
 
     python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=PATH] [--out FILE.json]
+    python bench/peers.py --show FILE.json
 
-Prints a Markdown table per workload, and which bars trainmark's fastest side meets. Time is taken from outside, the
-same way for all: see `rounds.py`; how each peer is written: `contenders/`; what the numbers mean: `standing.py`.
+Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer that writes the same
+loop. Time is taken from outside, the same way for all (`rounds.py`). `contenders/` has a script for each peer;
+`ranking.py` makes the tables. With --out a workload is added to the file or replaced in it, so a long run can be done
+one workload at a time; --show prints the tables of such a file.
 
 Needs the data of TRAINMARK_DATA and a machine with nothing else to do. A framework that is missing is left out, with
-the reason. MXNet 1.9 needs an interpreter of its own, named by `--python` or TRAINMARK_MXNET_PYTHON.
+the reason. MXNet 1.9 needs an interpreter of its own, named by --python or TRAINMARK_MXNET_PYTHON, in which
+plugins/trainmark-mxnet is installed. scikit-learn comes with `pip install -r bench/requirements.txt`.
 """
 
 from __future__ import annotations
@@ -21,17 +25,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import standing
+import ranking
 from contenders import arrays
-from rounds import Contender, Outcome, Patience, compete
-from standing import BARS, LIMIT, OURS, Course
+from ranking import LIMIT, OURS, Course
+from rounds import Contender, Outcome, Timeouts, compete
 
 from trainmark import units
-from trainmark.backends import registry
 from trainmark.data.load import load
 from trainmark.data.locate import locate
 from trainmark.measure import machine
@@ -41,17 +45,27 @@ from trainmark.workload import catalog
 from trainmark.workload.spec import Workload
 
 SCRIPTS = Path(__file__).with_name("contenders")
-PEERS = {
-    "Keras fit": "keras_fit.py",
-    "PyTorch DataLoader": "torch_loader.py",
-    "PyTorch torch.compile": "torch_compiled.py",
-    "JAX jitted step": "jax_step.py",
-    "MXNet Module.fit": "mxnet_fit.py",
-    "scikit-learn MLPClassifier": "sklearn_mlp.py",
+PEERS = {  # script and arguments
+    "Keras fit": ("keras_fit.py",),
+    "PyTorch DataLoader": ("torch_loader.py",),
+    "PyTorch torch.compile": ("torch_compiled.py",),
+    "PyTorch DataLoader, per image": ("torch_loader.py", "per-image"),
+    "PyTorch torch.compile, per image": ("torch_compiled.py", "per-image"),
+    "JAX jitted step": ("jax_step.py",),
+    "MXNet Module.fit": ("mxnet_fit.py",),
+    "scikit-learn MLPClassifier": ("sklearn_mlp.py",),
 }
-SIDES = (("torch", "fast"), ("jax", "fast"), ("keras", "fast"), ("mxnet", "fast"))
-MORE_SIDES = (("torch", "idiomatic"), ("jax", "idiomatic"), ("keras:torch", "fast"), ("keras:jax", "fast"))
-"""Left to the long run, as is NumPy."""
+SIDES = (
+    ("torch", "idiomatic"),
+    ("torch", "compiled"),
+    ("torch", "fast"),
+    ("jax", "idiomatic"),
+    ("jax", "fast"),
+    ("keras", "compiled"),
+    ("keras", "fast"),
+    ("mxnet", "fast"),
+)
+"""Of trainmark, by backend and style; one whose backend does not have the style is left out."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +76,7 @@ class Size:
     epochs_a_turn: int = 1
 
 
+WORKLOADS = ("mnist-mlp512", "mnist-mlp128", "mnist-mlp32", "mnist-cnn", "cifar10-cnn")
 QUICK = {
     "mnist-mlp512": Size(6_400),
     "mnist-mlp128": Size(12_800),
@@ -80,18 +95,14 @@ WHOLE = {
 QUICK_TEST_EXAMPLES = 2_000
 
 
-def contenders(workload: str, epochs_a_turn: int, *, quick: bool, mxnet: Path | None) -> Iterator[Contender]:
-    """All that take part; of those that need MXNet only if there is an interpreter for it."""
+def contenders(epochs_a_turn: int, mxnet: Path | None) -> Iterator[Contender]:
+    """All that take part; those that need MXNet only if there is an interpreter for it."""
     here = Path(sys.executable)
-    for name, script in PEERS.items():
+    for name, (script, *peer_arguments) in PEERS.items():
         python = mxnet if script == "mxnet_fit.py" else here
         if python is not None:
-            yield Contender(name, python, SCRIPTS / script, epochs_a_turn=epochs_a_turn)
-    sides = [*SIDES, *(() if quick else MORE_SIDES)]
-    if not quick and "mlp" in workload:  # convolutions in NumPy are there to be right
-        styles = registry.load("numpy").capabilities().styles
-        sides.append(("numpy", "fast" if "fast" in styles else "idiomatic"))
-    for backend, style in sides:
+            yield Contender(name, python, SCRIPTS / script, tuple(peer_arguments), epochs_a_turn)
+    for backend, style in SIDES:
         python = mxnet if backend == "mxnet" else here
         if python is not None:
             arguments = (backend, style)
@@ -99,8 +110,8 @@ def contenders(workload: str, epochs_a_turn: int, *, quick: bool, mxnet: Path | 
     yield Contender(LIMIT, here, SCRIPTS / "limit.py", tested=False)
 
 
-def race(workload: Workload, options: argparse.Namespace, conditions: list[str]) -> tuple[Course, Outcome]:
-    """One workload, from its data to its table."""
+def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outcome]:
+    """Run one workload."""
     directory = locate(workload.dataset, environment=options.data_dir, cache=Path("unused"), download=False).directory
     data = load(workload.dataset, directory)
     size = (QUICK if options.quick else WHOLE).get(workload.name, Size())
@@ -109,7 +120,7 @@ def race(workload: Workload, options: argparse.Namespace, conditions: list[str])
     course = Course(workload, len(images), size.epochs_a_turn, min(tested, len(data.test)))
     entered = [
         each
-        for each in contenders(workload.name, size.epochs_a_turn, quick=options.quick, mxnet=options.python)
+        for each in contenders(size.epochs_a_turn, options.python)
         if not options.contender or each.name == LIMIT or any(part in each.name for part in options.contender)
     ]
     with tempfile.TemporaryDirectory(prefix="trainmark-peers-") as name:
@@ -118,24 +129,46 @@ def race(workload: Workload, options: argparse.Namespace, conditions: list[str])
             folder, x_train=images, y_train=labels, x_test=data.test.images[:tested], y_test=data.test.labels[:tested]
         )
         (folder / "workload.json").write_text(json.dumps(workload.to_data()))
-        outcome = compete(entered, workload.name, folder, options.rounds, patience=options.patience)
+        outcome = compete(entered, workload.name, folder, options.rounds, timeouts=options.timeouts)
     if options.python is None:
         outcome.left_out["MXNet Module.fit and trainmark mxnet"] = "no interpreter named: --python mxnet=PATH"
-    print(to_markdown([standing.table(course, outcome, conditions)]), flush=True)
     return course, outcome
 
 
-def as_data(course: Course, outcome: Outcome) -> dict[str, Any]:
-    """Everything that was measured, and what was made of it."""
+def conditions() -> list[str]:
+    """Where the run takes place."""
+    here = machine.describe(machine.cpu_load(1.0))
+    said = [
+        f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
+        f"chooses by itself; float32; Python {platform.python_version()}; commit {revision() or 'unknown'}"
+    ]
+    if here.load_before is not None and here.load_before > BUSY_SHARE:
+        said.append("the machine was BUSY before the run: the times mean little")
+    return said
+
+
+def as_data(course: Course, outcome: Outcome, told: list[str]) -> dict[str, Any]:
+    """Everything that was measured on a workload."""
     return {
         "examples": course.examples,
         "epochs_a_turn": course.epochs_a_turn,
-        "batch": course.batch,
-        "flops_a_turn": course.flops_a_turn,
-        "reference": standing.reference_of(outcome.seconds),
-        "standings": [dataclasses.asdict(row) for row in standing.standings(course, outcome)],
-        **dataclasses.asdict(outcome),
+        "test_examples": course.test_examples,
+        "conditions": told,
+        "command": sys.argv,
+        "outcome": dataclasses.asdict(outcome),
     }
+
+
+def shown(name: str, kept: dict[str, Any]) -> str:
+    """The table of a workload, from :func:`as_data`."""
+    course = Course(catalog.find(name), kept["examples"], kept["epochs_a_turn"], kept["test_examples"])
+    return to_markdown([ranking.table(course, Outcome(**kept["outcome"]), kept["conditions"])])
+
+
+def read(file: Path | None) -> dict[str, Any]:
+    """Workloads of an earlier run, by name; none without a file."""
+    workloads: dict[str, Any] = json.loads(file.read_text())["workloads"] if file and file.exists() else {}
+    return workloads
 
 
 def mxnet_python(written: str) -> Path:
@@ -148,20 +181,21 @@ def mxnet_python(written: str) -> Path:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="less data an epoch: all five in under 6 minutes")
-    parser.add_argument("--workload", action="append", choices=sorted(BARS), help="default: all five")
+    parser.add_argument("--quick", action="store_true", help="less data an epoch and fewer rounds")
+    parser.add_argument("--workload", action="append", choices=sorted(WORKLOADS), help="default: all five")
     parser.add_argument("--contender", action="append", metavar="PART", help="only those whose name holds PART")
     parser.add_argument("--rounds", type=int, help="that count; default 4 with --quick, else 15")
     parser.add_argument("--python", type=mxnet_python, metavar="mxnet=PATH")
     parser.add_argument("--data-dir", type=Path, default=os.environ.get("TRAINMARK_DATA"))
-    parser.add_argument("--out", type=Path, metavar="FILE.json")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="add what was measured to this file")
+    parser.add_argument("--show", type=Path, metavar="FILE.json", help="only print the tables of this file")
     options = parser.parse_args()
-    if options.data_dir is None:
+    if options.data_dir is None and options.show is None:
         parser.error("expected TRAINMARK_DATA or --data-dir, a folder with MNIST and CIFAR-10")
     named = os.environ.get("TRAINMARK_MXNET_PYTHON")
     options.python = options.python or (Path(named) if named else None)
     options.rounds = options.rounds or (4 if options.quick else 15)
-    options.patience = Patience(settle=0.1) if options.quick else Patience()
+    options.timeouts = Timeouts(settle=0.1) if options.quick else Timeouts()
     return options
 
 
@@ -178,26 +212,22 @@ def revision() -> str | None:
 
 def main() -> None:
     options = parse()
-    here = machine.describe(machine.cpu_load(1.0))
-    busy = here.load_before is not None and here.load_before > BUSY_SHARE
-    conditions = [
-        f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
-        "chooses by itself; float32",
-        *(["the machine was BUSY before the run: the times mean little"] if busy else []),
-    ]
-    results = {}
-    for name in options.workload or list(BARS):
-        results[name] = as_data(*race(catalog.find(name), options, conditions))
-        if options.out:  # after each, so that a long run which is stopped leaves something
-            about = {
-                "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                "command": sys.argv,
-                "revision": revision(),
-                "python": platform.python_version(),
-                "machine": {field: getattr(here, field) for field in here.__struct_fields__},
-                "patience": dataclasses.asdict(options.patience),
-            }
-            options.out.write_text(json.dumps({**about, "workloads": results}, indent=1))
+    if options.show:
+        print("\n".join(shown(name, kept) for name, kept in read(options.show).items()))
+        return
+    for name in options.workload or WORKLOADS:
+        told, start = conditions(), time.monotonic()
+        course, outcome = race(catalog.find(name), options)
+        told.append(
+            f"{datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d %H:%M} UTC; took "
+            f"{units.seconds(time.monotonic() - start)} with setting up"
+        )
+        kept = as_data(course, outcome, told)
+        print(shown(name, kept), flush=True)
+        if options.out:  # after each workload, so that a run that is stopped leaves something
+            workloads = {**read(options.out), name: kept}
+            ordered = {each: workloads[each] for each in WORKLOADS if each in workloads}
+            options.out.write_text(json.dumps({"workloads": ordered}, indent=1))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 #
 #   bench/results.sh [NAME...]     all, or some of: mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn
 #                                  fast-against-idiomatic main-job frameworks overhead sampler limits explain calibration
-#                                  scaling
+#                                  scaling; only if named: peers (an hour) gpu (10 minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 results=docs/results
@@ -41,6 +41,12 @@ for name in "${@:-mnist-mlp32 mnist-mlp128 mnist-cnn mnist-mlp512 cifar10-cnn fa
         python bench/overhead.py --sampler 200 --times 4 | tee -a "$results/sampler/printed.txt"
         python bench/sampler.py | tee -a "$results/sampler/printed.txt"
         ;;
+      peers)
+        mkdir -p "$results/peers"
+        python bench/peers.py --out "$results/peers/run.json"
+        python bench/peers.py --show "$results/peers/run.json" >"$results/peers/README.md"
+        ;;
+      gpu) python bench/gpu.py "$results/gpu" ;;
       limits)
         mkdir -p "$results/limits"
         python bench/limits.py --rounds 6 | tee "$results/limits/printed.txt"

@@ -1,8 +1,9 @@
-"""Contenders as live processes that train in turns, one at a time, timed by the clock of this process alone.
+"""Contenders as processes that train interleaved, one at a time, timed by the clock of this process alone.
 
 Every contender is its own interpreter (`contenders/turns.py` is its side of the conversation). All set up and warm up
-at once; then, in every round, each trains one turn while the others sleep, in an order that moves on by one a round
-(A B C, B C A, ...), so that a drift of the machine meets all. One that dies or hangs is left out, with its last words.
+at once; then, in every round, each trains one turn while the others sleep, in an order that rotates by one each round
+(A B C, B C A, ...), so that a drift of the machine affects all alike. One that dies or hangs is left
+out, with its last output.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ from contenders.turns import DESCRIPTOR, EPOCHS_A_TURN
 WARM_UPS = 2
 """Turns before any that counts: one while all set up together, one alone in the order of a round."""
 
-_LAST_WORDS_BYTES = 16_384
+_LOG_BYTES = 16_384
 _ERROR = re.compile(r"[\w.]+(Error|Exception|Exit)\b")
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]|\r")
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Who takes part: a script, the interpreter that runs it, and what it is told besides the workload.
+    """Who takes part: a script, the interpreter that runs it, and its arguments besides the workload.
 
     Args:
-        epochs_a_turn: how many epochs it trains each time.
-        tested: whether it has a test accuracy to tell at the end.
+        epochs_a_turn: epochs that it trains each time.
+        tested: whether it reports a test accuracy at the end.
     """
 
     name: str
@@ -49,11 +50,11 @@ class Contender:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long is waited before something counts as hung, and before every turn, all in seconds.
+class Timeouts:
+    """Seconds after which a contender counts as hung, and seconds to wait before every turn.
 
     Args:
-        settle: until the thread pools of the one before have gone to sleep.
+        settle: lets the thread pools of the previous contender go to sleep.
     """
 
     set_up: float = 600
@@ -63,12 +64,12 @@ class Patience:
 
 @dataclass
 class Outcome:
-    """What the rounds gave; of a contender that was left out, the reason and nothing else.
+    """What the rounds measured; for a contender that was left out, only the reason.
 
     Args:
         seconds: of each turn, by contender, ``[rounds]``.
-        facts: what it told of each turn, by contender, ``[rounds]``.
-        first: what it told after the turn that it warmed up with alone.
+        facts: what it reported about each turn, by contender, ``[rounds]``.
+        first: what it reported after its second warm-up turn.
     """
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -79,13 +80,13 @@ class Outcome:
     left_out: dict[str, str] = field(default_factory=dict)
 
     def leave_out(self, name: str, reason: str) -> None:
-        """Forget all that it measured: a contender with holes can't be paired."""
+        """Drop all its measurements: incomplete rounds can't be paired."""
         for part in (self.seconds, self.facts, self.first, self.test_accuracy):
             part.pop(name, None)
         self.left_out[name] = reason
 
 
-class Gone(Exception):
+class Left(Exception):
     """A contender that takes no further turn, and why."""
 
 
@@ -112,37 +113,37 @@ class Live:
         theirs.close()
         self._lines = self._end.makefile("rw", encoding="utf-8", newline="\n")
 
-    def hear(self, seconds: float) -> dict[str, Any]:
+    def receive(self, seconds: float) -> dict[str, Any]:
         """The next answer.
 
         Raises:
-            Gone: it left, died, or said nothing for so long.
+            Left: it left, died, or sent nothing in time.
         """
         self._end.settimeout(max(seconds, 0.001))
         try:
             line = self._lines.readline()
         except TimeoutError:
-            raise Gone(f"no answer in {seconds:.0f} s") from None
+            raise Left(f"no answer in {seconds:.0f} s") from None
         except ConnectionError:
             line = ""
         if not line:
-            raise Gone(self._epitaph())
+            raise Left(self._exit_reason())
         message: dict[str, Any] = json.loads(line)
         if "absent" in message:
-            raise Gone(message["absent"])
+            raise Left(message["absent"])
         return message
 
     def turn(self, order: str, seconds: float) -> tuple[float, dict[str, Any]]:
-        """Give the order and wait: the seconds it took by this process's clock, and the answer."""
+        """Send the order and wait; return the seconds by this process's clock, and the answer."""
         start = time.perf_counter()
-        with contextlib.suppress(BrokenPipeError):  # what it answers, or does not, tells more
+        with contextlib.suppress(BrokenPipeError):  # receiving its answer gives the reason
             self._lines.write(f"{order}\n")
             self._lines.flush()
-        answer = self.hear(seconds)
+        answer = self.receive(seconds)
         return time.perf_counter() - start, answer
 
     def end(self) -> None:
-        """End it and whatever it started; harmless when it is gone."""
+        """End it and whatever it started; harmless when it has ended."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -150,15 +151,15 @@ class Live:
             self._lines.close()
         self._end.close()
 
-    def _epitaph(self) -> str:
+    def _exit_reason(self) -> str:
         try:
             code = self._process.wait(5)
         except subprocess.TimeoutExpired:
-            return "it hung up without ending"
+            return "closed its connection without ending"
         cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        written = self._log.read_bytes()[-_LAST_WORDS_BYTES:].decode(errors="replace")
+        written = self._log.read_bytes()[-_LOG_BYTES:].decode(errors="replace")
         words = [line.strip() for line in _TERMINAL_CODES.sub("", written).splitlines() if line.strip()]
-        errors = [line for line in words if _ERROR.match(line)]  # some frameworks have more to say behind it
+        errors = [line for line in words if _ERROR.match(line)]  # some frameworks print more after it
         return f"{cause}: {(errors or words)[-1]}" if words else cause
 
 
@@ -168,49 +169,49 @@ def compete(
     folder: Path,
     rounds: int,
     *,
-    patience: Patience | None = None,
-    say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+    timeouts: Timeouts | None = None,
+    log: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
 ) -> Outcome:
-    """Let all train ``workload`` on the arrays in ``folder``, ``rounds`` turns each that count."""
-    patience = patience or Patience()
+    """Let all train ``workload`` on the arrays in ``folder``, ``rounds`` turns each after the warm-up."""
+    timeouts = timeouts or Timeouts()
     outcome = Outcome()
     lives: dict[str, Live] = {}
 
-    def leave(name: str, gone: Gone) -> None:
-        say(f"{workload}: {name} is left out: {gone}")
-        outcome.leave_out(name, str(gone))
+    def leave(name: str, left: Left) -> None:
+        log(f"{workload}: {name} is left out: {left}")
+        outcome.leave_out(name, str(left))
         lives.pop(name).end()
 
     try:
         for contender in contenders:
             lives[contender.name] = Live(contender, workload, folder, WARM_UPS + rounds)
-        deadline = time.monotonic() + patience.set_up
+        deadline = time.monotonic() + timeouts.set_up
         for name, live in list(lives.items()):
             try:
-                outcome.versions[name] = live.hear(deadline - time.monotonic())["ready"]
-            except Gone as gone:
-                leave(name, gone)
+                outcome.versions[name] = live.receive(deadline - time.monotonic())["ready"]
+            except Left as left:
+                leave(name, left)
         for number in range(-1, rounds):
             for name in rotated(list(lives), number):
-                time.sleep(patience.settle)
+                time.sleep(timeouts.settle)
                 try:
-                    seconds, answer = lives[name].turn("go", patience.turn)
-                except Gone as gone:
-                    leave(name, gone)
+                    seconds, answer = lives[name].turn("go", timeouts.turn)
+                except Left as left:
+                    leave(name, left)
                     continue
                 if number < 0:
                     outcome.first[name] = {"seconds": seconds, **answer["done"]}
                 else:
                     outcome.seconds.setdefault(name, []).append(seconds)
                     outcome.facts.setdefault(name, []).append(answer["done"])
-            say(f"{workload}: {'warm-up round' if number < 0 else f'round {number + 1} of {rounds}'} done")
+            log(f"{workload}: {'warm-up round' if number < 0 else f'round {number + 1} of {rounds}'} done")
         for name, live in list(lives.items()):
             if not live.contender.tested:
                 continue
             try:
-                outcome.test_accuracy[name] = live.turn("test", patience.turn)[1]["test_accuracy"]
-            except Gone as gone:
-                leave(name, gone)
+                outcome.test_accuracy[name] = live.turn("test", timeouts.turn)[1]["test_accuracy"]
+            except Left as left:
+                leave(name, left)
     finally:
         for live in lives.values():
             live.end()
@@ -218,6 +219,6 @@ def compete(
 
 
 def rotated(names: Sequence[str], number: int) -> list[str]:
-    """The order of a round: it begins one further each time."""
+    """The order of a round: it starts one further each time."""
     start = number % len(names) if names else 0
     return [*names[start:], *names[:start]]

@@ -8,6 +8,7 @@ stretches of 40 steps.
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import time
 from collections.abc import Callable
@@ -65,4 +66,5 @@ def _timed(pieces: list[tuple[str, Callable[[], object]]]) -> list[float]:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     main()

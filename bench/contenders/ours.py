@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "src"))  # in an interpreter 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, Options
 from trainmark.data.dataset import Dataset, Split
-from trainmark.errors import NotInstalled, Unsupported
+from trainmark.errors import TrainmarkError, Unsupported
 from trainmark.execute.order import epoch_plans
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.spec import Workload
@@ -29,7 +29,7 @@ SEED = 1
 def backend_or_leave(turns: Turns, name: str, style: str) -> Backend:
     try:
         backend = registry.load(name)
-    except (NotInstalled, Unsupported, ImportError) as missing:
+    except (TrainmarkError, ImportError) as missing:
         turns.cannot(str(missing))
     if style not in backend.capabilities().styles:
         turns.cannot(f"{name} has no style {style!r} here")

@@ -1,8 +1,8 @@
-"""Taking turns: a contender trains one turn's epochs each time its parent says so, and sleeps in between.
+"""A contender's side of the rounds: it trains one turn's epochs on each order of its parent, and sleeps in between.
 
 The parent (`bench/rounds.py`) holds the clock. A contender calls :meth:`Turns.epoch_done` after every epoch, with all
-of its work really done. The first turn warms up; every later one is timed from outside, from the word `go` until the
-answer. A contender started by hand has no parent: it then prints the seconds of each turn itself.
+of its work finished. The first turn warms up; every later one is timed from outside, from the word `go` until the
+answer. Without a parent, started by hand, a contender prints the seconds of each turn itself.
 
     python bench/contenders/torch_loader.py mnist-mlp512 FOLDER 5
 
@@ -26,7 +26,7 @@ EPOCHS_A_TURN = "TRAINMARK_BENCH_EPOCHS_A_TURN"
 
 
 class Turns:
-    """This process's end of the conversation.
+    """The connection to the parent.
 
     Attributes:
         workload: name of the workload.
@@ -44,11 +44,11 @@ class Turns:
         self._facts: dict[str, Any] = {}
 
     def versions(self, **packages: str) -> None:
-        """What this process runs on; told when it is ready."""
+        """Versions of what this process runs on, reported when it is ready."""
         self._facts |= packages
 
     def cannot(self, reason: str) -> None:
-        """Leave the contest before it begins, for a reason that is no failure."""
+        """Leave before the first turn, for a reason that is not a failure."""
         self._parent.tell({"absent": reason})
         sys.exit(0)
 
@@ -62,7 +62,7 @@ class Turns:
         self._parent.wait()
 
     def test_accuracy(self, accuracy: float) -> None:
-        """The last answer, a share of 1."""
+        """The last answer, from 0 to 1."""
         self._parent.tell({"test_accuracy": float(accuracy)})
 
 
@@ -70,7 +70,7 @@ class Parent:
     """The process that holds the clock."""
 
     def __init__(self, descriptor: int) -> None:
-        if sys.platform == "linux":  # else a parent that is killed is noticed at the end of the turn
+        if sys.platform == "linux":  # elsewhere a killed parent is noticed at the end of the turn
             set_parent_death_signal = 1
             ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
         self._lines = socket.socket(fileno=descriptor).makefile("rw", encoding="utf-8", newline="\n")
@@ -85,7 +85,7 @@ class Parent:
 
 
 class Nobody:
-    """Stands in for the parent of a contender that was started by hand."""
+    """Takes the place of the parent when a contender is started by hand."""
 
     def __init__(self) -> None:
         self._start = time.perf_counter()

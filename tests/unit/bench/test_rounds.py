@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rounds import WARM_UPS, Contender, Outcome, Patience, compete, rotated
+from rounds import WARM_UPS, Contender, Outcome, Timeouts, compete, rotated
 
 from tests.unit.bench.conftest import BENCH
 
-QUICK = Patience(set_up=20, turn=20, settle=0)
+QUICK = Timeouts(set_up=20, turn=20, settle=0)
 SCRIPT = f"""
 import sys, time
 sys.path.insert(0, {str(BENCH / "contenders")!r})
@@ -48,8 +48,8 @@ def enter(tmp_path: Path):
     return contender
 
 
-def run(tmp_path: Path, contenders: list[Contender], rounds: int = 3, patience: Patience = QUICK) -> Outcome:
-    return compete(contenders, "nothing", tmp_path, rounds, patience=patience, say=lambda line: None)
+def run(tmp_path: Path, contenders: list[Contender], rounds: int = 3, timeouts: Timeouts = QUICK) -> Outcome:
+    return compete(contenders, "nothing", tmp_path, rounds, timeouts=timeouts, log=lambda line: None)
 
 
 def test_the_parents_clock_times_every_counted_turn(tmp_path, enter):
@@ -88,7 +88,7 @@ def test_one_that_dies_is_left_out_with_its_last_words(tmp_path, enter):
 
 
 def test_one_that_hangs_is_ended(tmp_path, enter):
-    outcome = run(tmp_path, [enter("hangs"), enter("steady")], patience=Patience(set_up=20, turn=1, settle=0))
+    outcome = run(tmp_path, [enter("hangs"), enter("steady")], timeouts=Timeouts(set_up=20, turn=1, settle=0))
     assert outcome.left_out == {"hangs": "no answer in 1 s"}
     assert len(outcome.seconds["steady"]) == 3
 
@@ -108,5 +108,5 @@ def test_an_interrupt_ends_all(tmp_path, enter):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compete([enter("steady"), enter("slow")], "nothing", tmp_path, 1, patience=QUICK, say=interrupted)
+        compete([enter("steady"), enter("slow")], "nothing", tmp_path, 1, timeouts=QUICK, log=interrupted)
     assert len((tmp_path / "order.txt").read_text().split()) == 4  # warmed up twice each, and no more
