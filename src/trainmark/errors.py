@@ -7,9 +7,8 @@ TrainmarkError
 │   ├── AbsentDevice        the backend does not see that device
 │   ├── Unsupported         the backend can't do what the workload or the options ask
 │   ├── SpecError           a workload file is wrong
-│   ├── OutputError         the output folder can't be used
-│   │   └── UnwritableFolder    it can't be written
-│   └── NoEngine            nothing here builds container images
+│   └── OutputError         the output folder can't be used
+│       └── UnwritableFolder    it can't be written
 ├── DataError               a dataset can't be used
 │   ├── DamagedData         a file is not what its name promises
 │   └── DataUnavailable     no folder, cache or mirror has it
@@ -24,7 +23,6 @@ TrainmarkError
 │   └── SumsLost            ... for noise: another try may
 ├── RendezvousFailed        the processes of a training did not find each other
 ├── RanksDiffer             they are not set up alike
-├── BuildFailed             an image was not built
 ├── PrintingFailed          stdout can't be written
 └── ProtocolError           the measured process broke the protocol
 
@@ -144,10 +142,6 @@ class UnwritableFolder(OutputError):
         )
 
 
-class NoEngine(UsageError):
-    """Nothing on this machine builds container images."""
-
-
 class DataError(TrainmarkError):
     """A dataset can't be used."""
 
@@ -215,10 +209,6 @@ class RendezvousFailed(TrainmarkError):
 
 class RanksDiffer(TrainmarkError):
     """The processes of one training are not set up alike."""
-
-
-class BuildFailed(TrainmarkError):
-    """A container image was not built."""
 
 
 class PrintingFailed(TrainmarkError):

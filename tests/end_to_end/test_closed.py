@@ -42,7 +42,6 @@ VERBS = [
     ("scale", "{}.toml"),
     ("data", "list", "--data-dir", "{}"),
     ("measure", "--out", "{}", "--", "true"),
-    ("container", "write", "--out", "{}"),
 ]
 
 

@@ -32,10 +32,14 @@ VERBS = {
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
-    "container": "Write Dockerfiles for CPU and GPU, and build images with docker, podman or buildah.",
     "schema": "Print the JSON Schema of a record.",
     "completion": "Print the script that lets a shell complete these command lines.",
 }
+
+REMOVED = {
+    "container": "Build the image in a clone: docker build -f docker/Dockerfile -t trainmark . (docs/containers.md)",
+}
+"""Verbs of older versions, and what to use instead."""
 
 EPILOG = """\b
 Examples:
@@ -70,6 +74,8 @@ class Verbs(click.Group):
         if args and args[0] not in VERBS and not ctx.resilient_parsing:
             from trainmark.errors import UnknownName
 
+            if args[0] in REMOVED:
+                raise UsageError(f"`trainmark {args[0]}` was removed", fix=REMOVED[args[0]])
             raise UnknownName("command", args[0], VERBS)
         return super().resolve_command(ctx, args)
 

@@ -1,0 +1,12 @@
+"""What version 0.1 had and this one doesn't is answered with what to use instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from trainmark.cli.main import run
+
+
+def test_container(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["container", "build", "--tag", "trainmark:cpu"]) == 2
+    assert "docker build -f docker/Dockerfile -t trainmark ." in capsys.readouterr().err
