@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -183,7 +183,7 @@ def run(
     published: bool = False,
     save_weights: bool = False,
     resume: bool = False,
-    cloud: bool = False,
+    labels: Mapping[str, str] | None = None,
     data_dir: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] = "trainmark-results",
     quiet: bool = False,
@@ -228,7 +228,7 @@ def run(
     screen = console(to_stderr=True)
     if quiet:
         screen.file = io.StringIO()
-    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume, cloud=cloud)
+    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume, labels=labels)
     return Records((*earlier, *records))
 
 

@@ -70,7 +70,7 @@ def _quota(record: Record) -> str:
 
 
 FACTS: dict[str, Callable[[Record], str | None]] = {
-    "rented": lambda record: record.machine.cloud.title if record.machine.cloud else None,
+    "labels": lambda record: record.machine.labelled,
     "price an hour": lambda record: None if record.price_per_hour is None else units.significant(record.price_per_hour),
     "device": lambda record: f"{record.device.id} {record.device.name or ''}".strip(),
     "CPU": lambda record: record.machine.cpu,

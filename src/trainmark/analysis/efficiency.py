@@ -101,7 +101,7 @@ def _real(limit: float | None) -> float | None:
 def place_of(record: Record) -> Place:
     """Equal for records whose device, precision and threads, and so limits, are the same."""
     machine, device = record.machine, record.device
-    host = (machine.name, machine.identity, machine.cloud, machine.cpu, machine.usable_cores, machine.cpu_quota)
+    host = (machine.name, machine.identity, machine.labelled, machine.cpu, machine.usable_cores, machine.cpu_quota)
     return *host, record.threads, device.id, device.name, record.backend.precision
 
 

@@ -97,7 +97,7 @@ class Group:
 
 def key_of(record: Record, machine: Told | None = None) -> Key:
     """What ``record`` measured; ``machine`` as it is called among others, by its host's name where there are none."""
-    machine = machine or Told(record.machine.name, record.machine.cloud)
+    machine = machine or Told(record.machine.name, record.machine.labelled)
     data = record.dataset
     return Key(
         workload=record.workload.name,
@@ -124,7 +124,7 @@ def key_of(record: Record, machine: Told | None = None) -> Key:
         schedule_fingerprint=record.workload.schedule_fingerprint,
         program=record.process.program_sha256[:8] if record.process and record.process.program_sha256 else None,
         layout=_layout(record),
-        instance=machine.cloud.title if machine.cloud else None,
+        instance=machine.labels,
     )
 
 

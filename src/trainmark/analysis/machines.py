@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from trainmark.record.record import Cloud, Machine, Record
+from trainmark.record.record import Machine, Record
 
 MEMORY_STEP = 1.1
 """Machines with so many times the memory are others; less may be another kernel's or firmware's share of it."""
@@ -19,23 +19,24 @@ class Told:
 
     Args:
         title: its host's name, with a number behind it where others share that.
-        cloud: which instance it is, if any of its records tells.
+        labels: of the record that has most of them.
     """
 
     title: str
-    cloud: Cloud | None
+    labels: str | None
 
 
 def tell_apart(records: Iterable[Record]) -> Callable[[Record], Told]:
     """What to call the machine of each of ``records``; numbers follow the order of their first runs.
 
-    Two records are of one machine if all that both know of it is equal. One that knows less (nobody asked for the
-    instance, say) belongs to the others of its name where all of those agree, and stands alone where they don't.
+    Two records are of one machine if all that both know of it is equal. One that knows less (it has no label, say)
+    belongs to the others of its name where all of those agree, and stands alone where they don't.
     """
     ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
     every = {_Seen.of(record.machine): record.machine for record in ordered}  # each once, in that order
     apart = [list(every.values())] if every else []
-    for split in (_by_hardware, _by_memory, _by_identity, _by_instance, _by_region):
+    labels = [_by_label(key) for key in sorted({key for machine in every.values() for key in machine.tags})]
+    for split in (_by_hardware, _by_memory, _by_identity, *labels):
         apart = [part for machines in apart for part in split(machines)]
     first = {seen: number for number, seen in enumerate(every)}
     apart.sort(key=lambda machines: first[_Seen.of(machines[0])])
@@ -44,9 +45,8 @@ def tell_apart(records: Iterable[Record]) -> Callable[[Record], Told]:
     for number, machines in enumerate(apart):
         name = names[number]
         title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
-        clouds = [machine.cloud for machine in machines if machine.cloud is not None]
-        best = max(clouds, key=lambda cloud: cloud.region is not None, default=None)
-        told.update((_Seen.of(machine), Told(title, best)) for machine in machines)
+        best = max(machines, key=lambda machine: len(machine.tags))
+        told.update((_Seen.of(machine), Told(title, best.labelled)) for machine in machines)
     return lambda record: told[_Seen.of(record.machine)]
 
 
@@ -57,11 +57,11 @@ class _Seen:
     hardware: Hashable
     memory_bytes: int | None
     identity: str | None
-    cloud: Cloud | None
+    tags: frozenset[tuple[str, str]]
 
     @staticmethod
     def of(machine: Machine) -> _Seen:
-        return _Seen(_hardware(machine), machine.memory_bytes, machine.identity, machine.cloud)
+        return _Seen(_hardware(machine), machine.memory_bytes, machine.identity, frozenset(machine.tags.items()))
 
 
 def _hardware(machine: Machine) -> Hashable:
@@ -85,12 +85,8 @@ def _by_identity(machines: Sequence[Machine]) -> list[list[Machine]]:
     return _split(machines, lambda machine: machine.identity)
 
 
-def _by_instance(machines: Sequence[Machine]) -> list[list[Machine]]:
-    return _split(machines, lambda machine: machine.cloud and (machine.cloud.provider, machine.cloud.instance_type))
-
-
-def _by_region(machines: Sequence[Machine]) -> list[list[Machine]]:
-    return _split(machines, lambda machine: machine.cloud and machine.cloud.region)
+def _by_label(key: str) -> Callable[[Sequence[Machine]], list[list[Machine]]]:
+    return lambda machines: _split(machines, lambda machine: machine.tags.get(key))
 
 
 def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> list[list[Machine]]:

@@ -11,11 +11,10 @@ import click
 
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
-    cloud_option,
+    label_option,
     names_option,
     out_option,
     price_option,
-    read_cloud,
     read_prices,
     repeats_option,
     resume_option,
@@ -68,7 +67,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
 @seed_option("Of the first round.")
 @price_option
-@cloud_option
+@label_option
 @timeout_option
 @resume_option
 @out_option()
@@ -99,10 +98,9 @@ def command(words: tuple[str, ...], **options: Any) -> int:
         earlier = made_before(store) if options["resume"] else []
         tasks = commands.in_rounds(measured, sides, options["repeats"], settings, Path(folder))
         left = commands.remaining(tasks, earlier)
-        told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
         if left:
             screen.print(_plan(measured, left, len(tasks) - len(left)), soft_wrap=True, markup=False, highlight=False)
-        here = partial(look_around, read_cloud(options["cloud"] and bool(left), told))
+        here = partial(look_around, options["labels"])
         records = _carry_out(left, store, screen, options["until_stable"], here) if left else []
     show_records(records, earlier, store, as_json=options["as_json"])
     return FAILED if any(record.outcome.status != "ok" for record in records) else OK

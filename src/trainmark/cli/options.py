@@ -17,9 +17,9 @@ from trainmark.execute.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
     from trainmark.execute.probe import Interpreter
-    from trainmark.record.record import Cloud
     from trainmark.workload.schedule import Target
 
+_LONGEST_LABEL = 200
 DEFAULT_OUT = Path("trainmark-results")
 
 Decorator = Callable[[Any], Any]
@@ -107,8 +107,26 @@ def out_option(text: str = "Folder for the records.") -> Decorator:
     return made
 
 
-cloud_option: Decorator = click.option(
-    "--cloud", is_flag=True, help="Ask the cloud's metadata service which instance this is, and record it."
+def _read_labels(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
+    labels: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and key and value and text.isprintable()) or len(text) > _LONGEST_LABEL:
+            raise UsageError(
+                f"--label {text[:_LONGEST_LABEL]!r} can't be read",
+                expected=f"KEY=VALUE of at most {_LONGEST_LABEL} printable characters, such as instance=g5.xlarge",
+            )
+        labels[key] = value
+    return labels
+
+
+label_option: Decorator = click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    callback=_read_labels,
+    metavar="KEY=VALUE",
+    help="Keep a label of this machine in every record, such as instance=g5.xlarge; may be repeated.",
 )
 
 
@@ -198,17 +216,6 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
                 found=repr(text),
             )
     return prices
-
-
-def read_cloud(asked: bool, tell: Callable[[str], None]) -> Cloud | None:
-    """What --cloud brings to light; ``tell`` hears of it in a sentence."""
-    if not asked:
-        return None
-    from trainmark.measure import cloud
-
-    heard = cloud.ask()
-    tell(f"note: {heard.said}")
-    return heard.cloud
 
 
 def environment_dir() -> Path | None:

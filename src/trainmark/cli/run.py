@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,16 +13,15 @@ import click
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.options import (
     cache_dir,
-    cloud_option,
     count_option,
     data_dir_option,
     dataset_option,
+    label_option,
     names_option,
     out_option,
     precision_option,
     price_option,
     python_option,
-    read_cloud,
     repeats_option,
     resume_option,
     seed_option,
@@ -102,7 +102,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
 @price_option
-@cloud_option
+@label_option
 @timeout_option
 @resume_option
 @data_dir_option
@@ -126,7 +126,7 @@ def command(**options: Any) -> int:
         console(to_stderr=True),
         resume=options["resume"],
         until_stable=options["until_stable"],
-        cloud=options["cloud"],
+        labels=options["labels"],
     )
     show_records(records, earlier, store, as_json=options["as_json"])
     return 1 if any(record.outcome.status != "ok" for record in records) else 0
@@ -139,7 +139,7 @@ def train(
     *,
     resume: bool = False,
     until_stable: float | None = None,
-    cloud: bool = False,
+    labels: Mapping[str, str] | None = None,
 ) -> tuple[list[Record], list[Record]]:
     """Carry out ``request``, and show how it goes.
 
@@ -148,7 +148,7 @@ def train(
         screen: where the progress is drawn.
         resume: do only what has no record there.
         until_stable: percent; more rounds until the intervals are within it.
-        cloud: ask which instance this is.
+        labels: of this machine, for the records.
 
     Returns:
         The new records, and with ``resume`` those that were there.
@@ -167,7 +167,7 @@ def train(
     for notice in prepared.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
-    here = partial(look_around, read_cloud(cloud, told))
+    here = partial(look_around, labels)
     with store.locked():
         earlier = made_before(store) if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)

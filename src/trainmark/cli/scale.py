@@ -14,13 +14,12 @@ from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import (
     cache_dir,
-    cloud_option,
     conditions_options,
     count_option,
     data_dir_option,
+    label_option,
     names_option,
     out_option,
-    read_cloud,
     repeats_option,
     resume_option,
     seed_option,
@@ -110,7 +109,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @count_option("--steps", "Steps a run.", default=120, least=2)
 @seed_option("Of the first round.")
 @conditions_options
-@cloud_option
+@label_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
 @resume_option
 @data_dir_option
@@ -154,11 +153,10 @@ def command(**options: Any) -> int:
             records = []
         else:
             tell(_announcement(plan))
-            cloud = read_cloud(options["cloud"], tell)
             earlier = made_before(store) if options["resume"] else []
             with RunProgress(screen, plan.tasks) as progress:
                 try:
-                    records = scale.measure(plan, store, progress, earlier, cloud=cloud)
+                    records = scale.measure(plan, store, progress, earlier, labels=options["labels"])
                 except KeyboardInterrupt:
                     progress.interrupted(store.folder)
                     raise

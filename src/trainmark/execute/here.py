@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainmark.measure.host import usable_core_numbers
@@ -9,7 +10,7 @@ from trainmark.measure.machine import cpu_load, describe
 from trainmark.measure.nvidia import Driver, read_driver
 from trainmark.measure.visible import number_of
 from trainmark.record.caveats import BUSY_SHARE
-from trainmark.record.record import Cloud, Machine
+from trainmark.record.record import Machine
 from trainmark.version import UNKNOWN, version
 
 
@@ -40,13 +41,13 @@ class Here:
         return next((each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None)
 
 
-def look_around(cloud: Cloud | None = None) -> Here:
+def look_around(labels: Mapping[str, str] | None = None) -> Here:
     """Read the machine; takes a moment, to see how busy it is.
 
     Args:
-        cloud: what its provider says of it, which does not change.
+        labels: what the user says of it.
     """
     load = cpu_load()
     driver = read_driver()
     mine = version()
-    return Here(describe(load, driver, cloud=cloud), driver, trainmark=None if mine == UNKNOWN else mine)
+    return Here(describe(load, driver, labels=labels), driver, trainmark=None if mine == UNKNOWN else mine)

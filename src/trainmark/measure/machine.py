@@ -6,17 +6,21 @@ import hashlib
 import hmac
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from trainmark.measure.control_group import cpu_quota
 from trainmark.measure.files import read_text
 from trainmark.measure.host import governors, turbo, usable_core_numbers, usable_cores
 from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.record.record import Cloud, Machine
+from trainmark.record.record import Machine
 
 
 def describe(
-    load: float | None = None, driver: Driver | None = None, host: Path = Path("/"), cloud: Cloud | None = None
+    load: float | None = None,
+    driver: Driver | None = None,
+    host: Path = Path("/"),
+    labels: Mapping[str, str] | None = None,
 ) -> Machine:
     """This machine.
 
@@ -24,7 +28,7 @@ def describe(
         load: share of all cores busy before the run, 0 to 1.
         driver: of its GPUs; asked when not given.
         host: root of the file system.
-        cloud: what its provider says of it, where that was asked.
+        labels: what the user says of it.
     """
     import psutil
 
@@ -45,8 +49,8 @@ def describe(
         cpu_governors=list(governors(host)),
         cpu_turbo=turbo(host),
         cuda=None if driver.cuda is None else f"{driver.cuda[0]}.{driver.cuda[1]}",
-        cloud=cloud,
         identity=identity(host),
+        labels=dict(labels or {}),
     )
 
 

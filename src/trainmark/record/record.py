@@ -1,7 +1,7 @@
 """The record of one run, as frozen data.
 
 History of the format
-    1   2026-11: the first. Later, without a new number: ``machine.cloud``, ``machine.identity``, ``trainmark``.
+    1   2026-11: the first. Later, without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
 ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
@@ -80,7 +80,7 @@ class DeviceRef(Struct, frozen=True):
 
 
 class Cloud(Struct, frozen=True):
-    """What a rented machine is, as its provider's metadata service says.
+    """What a rented machine is, as records of version 0.1 had it from the provider; today's have labels.
 
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
@@ -108,9 +108,10 @@ class Machine(Struct, frozen=True):
         cpu_governors: of the frequency; empty where that is not told, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
         cuda: the newest that the driver serves.
-        cloud: null where nobody asked (``--cloud``), or nobody answered.
+        cloud: of records of version 0.1 only.
         identity: tells it from others of its name, and tells nobody else anything: a keyed hash of the system's own
             number for it. Null where that has none.
+        labels: what the user said of it (``--label KEY=VALUE``).
     """
 
     name: str
@@ -130,6 +131,21 @@ class Machine(Struct, frozen=True):
     cuda: str | None = None
     cloud: Cloud | None = None
     identity: str | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The labels; of a record of version 0.1, what it knew of the cloud."""
+        if self.cloud is None:
+            return self.labels
+        known = {name: getattr(self.cloud, name) for name in ("provider", "instance_type", "region")}
+        return {name: value for name, value in known.items() if value} | self.labels
+
+    @property
+    def labelled(self) -> str | None:
+        """All labels as people read them; null where there is none."""
+        written = [self.cloud.title] if self.cloud else []
+        return ", ".join([*written, *(f"{key}={value}" for key, value in self.labels.items())]) or None
 
 
 class Python(Struct, frozen=True):

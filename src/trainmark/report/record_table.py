@@ -125,8 +125,8 @@ def _conditions(record: Record) -> Iterator[str]:
     if record.group.values is not None:
         yield f"trial {record.group.trial} of a sweep: {title(record.group.values)}"
     yield f"{machine.name}, {machine.cpu or 'CPU not known'}, {cores}, {memory}, {machine.os}"
-    if machine.cloud is not None:
-        yield f"rented: {machine.cloud.title}"
+    if machine.labelled:
+        yield f"labels: {machine.labelled}"
     if device.kind == "accelerator":
         yield f"{device.id}: {device.name or 'name not known'}, {device_memory}"
     if record.process is None:

@@ -69,7 +69,7 @@ def test_one_that_knows_less_belongs_to_the_others_of_its_name() -> None:
     records = [on(1), on(2, cloud=T4), on(3, identity="0a")]
     assert titles(*records) == ["lab"] * 3
     assert len(group_records(records)) == 1
-    assert tell_apart(records)(records[0]).cloud == T4
+    assert tell_apart(records)(records[0]).labels == "aws g4dn.xlarge, eu-west-1"
 
 
 def test_and_stands_alone_where_they_differ() -> None:
@@ -95,3 +95,10 @@ def test_machines_are_held_against_each_other_whatever_their_build_and_accelerat
 
 def slow(record: Record, seconds: float) -> list[Any]:
     return [structs.replace(epoch, seconds=seconds) for epoch in record.epochs]
+
+
+def test_a_label_tells_machines_of_one_name_apart() -> None:
+    records = [on(1, labels={"instance": "small"}), on(2, labels={"instance": "large", "site": "a"}), on(3)]
+    assert titles(*records) == ["lab (1)", "lab (2)", "lab (3)"]
+    assert titles(records[1], records[2]) == ["lab", "lab"], "one without labels may be the same machine"
+    assert tell_apart(records[1:])(records[2]).labels == "instance=large, site=a"

@@ -9,7 +9,6 @@ from msgspec import structs
 
 from trainmark.measure.machine import describe, identity, made_here
 from trainmark.measure.nvidia import Driver
-from trainmark.record.record import Cloud
 
 NUMBER = "0123456789abcdef0123456789abcdef"
 
@@ -33,9 +32,8 @@ def test_a_machine_without_a_number_has_none(number: str, tmp_path: Path) -> Non
     assert identity(tmp_path / "nowhere") is None
 
 
-def test_a_cloud_that_was_asked_is_described(tmp_path: Path) -> None:
-    rented = Cloud("aws", "g4dn.xlarge")
-    assert describe(0.0, Driver(), tmp_path, rented).cloud == rented
+def test_labels_are_kept(tmp_path: Path) -> None:
+    assert describe(0.0, Driver(), tmp_path, {"instance": "g5.xlarge"}).labels == {"instance": "g5.xlarge"}
 
 
 def test_what_was_made_here_is_told_from_what_another_of_this_name_made(tmp_path: Path) -> None:

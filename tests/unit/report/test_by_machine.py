@@ -109,5 +109,5 @@ def test_the_page_says_which_instances(folder: Path) -> None:
     table = machines_table(load([folder]))
     assert [column.title for column in table.columns] == ["what", "vm (1)", "vm (2)", "mac"]
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
-    assert rows["rented ≠"] == ["not known", "aws g5.xlarge, eu-west-1", "not known"]
+    assert rows["labels ≠"] == ["not known", "aws g5.xlarge, eu-west-1", "not known"]
     assert rows["price an hour ≠"] == ["0.100", "1.00", "not known"]

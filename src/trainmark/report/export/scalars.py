@@ -67,7 +67,7 @@ def facts(record: Record) -> dict[str, str]:
         "precision": record.backend.precision,
         "machine": record.machine.name,
         "cpu": record.machine.cpu,
-        "rented": record.machine.cloud.title if record.machine.cloud else None,
+        "labels": record.machine.labelled,
         "threads": record.threads,
         "seed": record.seed,
         "round": record.round,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from trainmark.execute.request import Prepared, Request
 from trainmark.execute.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
-from trainmark.record.record import Cloud, Record
+from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.regular import write_atomically
 from trainmark.study.layouts import require_able
@@ -176,21 +176,26 @@ def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
 
 
 def measure(
-    plan: Plan, store: Store, observer: Observer, earlier: Sequence[Record] = (), *, cloud: Cloud | None = None
+    plan: Plan,
+    store: Store,
+    observer: Observer,
+    earlier: Sequence[Record] = (),
+    *,
+    labels: Mapping[str, str] | None = None,
 ) -> list[Record]:
     """Run what is planned and has no record among the ``earlier`` ones; all of it is returned.
 
     With several machines the first failure ends it: the others may be at another run by now.
 
     Args:
-        cloud: what the provider says of this machine.
+        labels: of this machine, for the records.
     """
     left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
     known = _newest(earlier, {task.first.identity for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
     found: list[Record] = []
     for some in together:
-        found += execute(some, plan.seen, store, observer, partial(look_around, cloud))
+        found += execute(some, plan.seen, store, observer, partial(look_around, labels))
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found
