@@ -40,7 +40,7 @@ import gpu_page
 from gpu_page import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
-NEEDED = {  # module: its distribution on PyPI
+NEEDED = {  # module: its distribution on PyPI; not requests, which only downloads need
     "numpy": "numpy",
     "msgspec": "msgspec",
     "click": "click",
@@ -279,8 +279,8 @@ RECORDS = ("mnist", "others", "graphs", "cpu", "peak")
 """Folders of records."""
 
 SECTIONS = {
-    "doctor": Section("Doctor", 40, doctor, lambda session: session.printed.get("doctor", "")),
-    "tests": Section("tests/gpu", 60, gpu_tests, lambda session: session.printed.get("tests", "")),
+    "doctor": Section("Doctor", 60, doctor, lambda session: session.printed.get("doctor", "")),
+    "tests": Section("tests/gpu", 80, gpu_tests, lambda session: session.printed.get("tests", "")),
     "mnist": Section("MNIST", 150, training("mnist", (MNIST,)), lambda session: session.compare("mnist")),
     "others": Section("Other workloads", 100, training("others", OTHERS), lambda session: session.compare("others")),
     "graphs": Section(
@@ -366,8 +366,8 @@ def measure(session: Session, names: Sequence[str], deadline: float, page: gpu_p
         if share < LEAST_SECONDS:
             problems = [f"did not fit into the limit: {max(share, 0):.0f} s left for it"]
         else:
-            print(f"{section.title}: up to {share:.0f} s", file=sys.stderr, flush=True)
             try:
+                print(f"{section.title}: up to {share:.0f} s", file=sys.stderr, flush=True)
                 problems = section.measure(session, share)
             except KeyboardInterrupt:
                 problems, stopped = ["interrupted"], True
@@ -457,7 +457,7 @@ def main() -> int:
             names = [name for name in SECTIONS if name in options.only.split(",")]
             measure(session, names if session.sides else ["doctor"], start + options.limit - RESERVED_SECONDS, page)
         except KeyboardInterrupt:
-            page.head = page.head or ["Interrupted before anything was measured."]
+            page.head = [*page.head, "**Interrupted**"]
         text = page.write()
     print(text)
     return 0 if session.sides and page.complete else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import gpu
 import pytest
+import tomllib
 from gpu_page import Page, peak_tables
 
 from tests.unit.bench.conftest import BENCH
@@ -89,7 +91,7 @@ def test_what_does_not_fit_is_named_and_done_by_the_next_call(session, monkeypat
     section = gpu.Section("Easy", 10, lambda *_: [], lambda _: "done it")
     monkeypatch.setattr(gpu, "SECTIONS", {"doctor": section, "tests": section})
     assert "did not fit" in measured(session, "doctor", "tests", seconds=12).outcomes["doctor"].problems[0]
-    assert measured(session, "doctor", seconds=12).outcomes["doctor"].problems == []
+    assert measured(session, "doctor").outcomes["doctor"].problems == []
     monkeypatch.setitem(gpu.SECTIONS, "doctor", gpu.Section("Easy", 10, lambda *_: 1 / 0, lambda _: ""))
     again = measured(session, "doctor", "tests")
     assert again.complete
@@ -149,6 +151,11 @@ def test_missing_modules_are_named_with_the_command_that_brings_them(tmp_path):
     assert f"{sys.executable} lacks numpy, msgspec, click" in done.stderr
     assert "pip download --only-binary :all:" in done.stderr
     assert "nvidia-ml-py" in done.stderr
+
+
+def test_every_dependency_is_looked_for():
+    project = tomllib.loads((gpu.ROOT / "pyproject.toml").read_text())["project"]
+    assert {re.split("[><=]", line)[0] for line in project["dependencies"]} - {"requests"} == set(gpu.NEEDED.values())
 
 
 def test_wheels_are_unpacked_onto_the_path(tmp_path):
