@@ -146,19 +146,19 @@ CIFAR10 = KnownDataset(
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
 )
 
-# Its digests are known because every machine draws the same bytes. They change when the drawing changes on purpose, and
-# then an old copy in a cache counts as damaged and is drawn again. There is one layout only: its files are named as
-# MNIST's, so that a folder of MNIST would be taken for a damaged synthetic-digits.
+# Every machine generates the same bytes, so their digests are known. A cached copy of an older generator counts as
+# damaged and is generated again. There is only one layout: the files are named like MNIST's, so a folder of MNIST would
+# look like damaged synthetic digits.
 SYNTHETIC_DIGITS = KnownDataset(
     name="synthetic-digits",
-    title="Digits drawn by code, 28×28 grey: needs neither files nor network",
+    title="Synthetic digits, 28×28 grey: generated, needs no download",
     format="idx",
     image_shape=(28, 28, 1),
     files=_idx_files(
-        "f4275dd1ea92918b2913de05a16faa23f284ecad0df4dab3cb8c302a95714995",
-        "2807c9fca36f0f716fd41d58fc31570112b692949cce3a5222d4c56be1a33cae",
-        "a0dac7d0e766db4d830108660a621857d3e3b495b045401d4d1cb5a119972282",
-        "d081813f8e1b0c18f9abdf73a6a0cb4fc77ae38284a96ecb13724774766b55cf",
+        "9e7549ca6940c3048641d807c808b9d023770ef0aa0b68dc313a9dd798aad5c7",
+        "e30ed9d9b152fe682b8c253a8615e20012cc3535adcfe5e7cac0cccc865b58d6",
+        "d52343b447669d6dae2c0ef53b10a1996184fbeb83282c567e496841fea306a7",
+        "0ce8d1b9e908b5b6fb8bc3cb29092b48284cb5094b6e23e19241e9580ad74845",
     ),
     layouts=("synthetic-digits",),
 )

@@ -1,4 +1,4 @@
-"""Draws ``synthetic-digits`` into the cache, as the same four IDX files that MNIST has."""
+"""Write ``synthetic-digits`` into the cache, as four IDX files like MNIST's."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from trainmark.data import digest, idx, synthetic
 from trainmark.data.catalog import KnownDataset, KnownFile, SplitName
-from trainmark.data.ink import SIDE
 from trainmark.data.progress import Progress
+from trainmark.data.synthetic import SIDE
 from trainmark.errors import DamagedData, DataUnavailable
 from trainmark.regular import write_atomically
 
@@ -17,10 +17,10 @@ SPLITS: tuple[SplitName, ...] = ("train", "test")
 
 
 def draw(known: KnownDataset, directory: Path, progress: Progress) -> None:
-    """Writes the files of ``known`` into ``directory``, in place of any that are there.
+    """Write the files of ``known`` into ``directory``, replacing any that are there.
 
     Raises:
-        DataUnavailable: this machine draws other bytes than the catalogue knows, which is a bug worth reporting.
+        DataUnavailable: this machine generates other bytes than the catalogue knows, which is a bug worth reporting.
         OSError: ``directory`` can't be written.
     """
     total = sum(known.examples(split) for split in SPLITS) * _PIXELS
@@ -44,7 +44,7 @@ def _expect(payload: bytes, file: KnownFile, path: Path) -> None:
         digest.check(payload, file, path)
     except DamagedData as error:
         raise DataUnavailable(
-            f"this machine draws another {file.name} than all others",
+            f"this machine generates a different {file.name}",
             expected=error.expected,
             found=error.found,
             fix="Please report this; until then, copy the folder from another machine and name it with --data-dir.",

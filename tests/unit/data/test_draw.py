@@ -62,7 +62,7 @@ def test_progress_counts_bytes_up_to_the_total(some_digits: Sample, tmp_path: Pa
 def test_a_machine_that_draws_something_else_says_so_and_keeps_nothing(some_digits: Sample, tmp_path: Path) -> None:
     first, *others = some_digits.known.files
     known = replace(some_digits.known, files=(replace(first, sha256="0" * 64), *others))
-    with pytest.raises(DataUnavailable, match="draws another train-images-idx3-ubyte"):
+    with pytest.raises(DataUnavailable, match="generates a different train-images-idx3-ubyte"):
         locate("digits", cache=tmp_path, known_datasets={"digits": known})
     assert not (tmp_path / "digits" / first.name).exists()
 
