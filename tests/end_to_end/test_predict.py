@@ -115,7 +115,7 @@ def test_one_example_is_drawn_in_the_terminal(command: CommandLine, record: Path
     code, out, err = command.run("predict", str(record), "--index", "8")
     assert code == 0, err
     assert "█" in out
-    assert "the true one" in out
+    assert "true class" in out
     assert "test example 8" in out
 
 
@@ -168,8 +168,8 @@ def test_a_report_shows_what_the_network_sees(command: CommandLine, record: Path
     assert code == 0, err
     html = page.read_text()
     assert "What the network sees" in html
-    assert html.count('<img src="data:image/png;base64,') == 16
-    assert html.count('alt="test example ') == 16
+    assert html.count("<image ") == 16
+    assert html.count("<title>test example ") == 16
     record.with_suffix(".safetensors").write_bytes(b"broken")
     assert command.run("report", str(command.out), "-o", str(page))[0] == 0
-    assert "What it sees can&#39;t be drawn" in page.read_text()
+    assert "Could not predict the test set" in page.read_text()

@@ -1,4 +1,4 @@
-"""``trainmark predict``: what a trained network says of the test set."""
+"""``trainmark predict``: predict the test set with the weights of a record."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from trainmark.cli.output import console, json_option, print_json, say, write_fi
 from trainmark.cli.request import request_of
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from trainmark.analysis.predictions import Predictions
-    from trainmark.data.dataset import Dataset
     from trainmark.study.predict import Subject
 
 EPILOG = """\b
@@ -23,8 +25,8 @@ Examples:
   trainmark run mnist-mlp128 --save-weights --repeats 1
   trainmark predict trainmark-results/RECORD.json
   trainmark predict RECORD.json --index 8          one digit, with its probabilities
-  trainmark predict RECORD.json --grid grid.png    recognised and mistaken ones
-  trainmark predict RECORD.json -o all.csv         every probability; .parquet, too
+  trainmark predict RECORD.json --grid grid.png    examples, right and wrong
+  trainmark predict RECORD.json -o all.csv         all probabilities; also .parquet
 """
 
 
@@ -41,16 +43,20 @@ Examples:
     "--grid",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw recognised and mistaken ones: .png or .svg.",
+    help="Draw examples, right and wrong: .png or .svg.",
 )
-@click.option("--index", type=click.IntRange(0), metavar="N", help="Draw one example of the test set, from 0.")
+@click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @python_option
 @timeout_option
 @data_dir_option
 @json_option
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
-    """Class probabilities on the test set, by the backend and the weights of a record made with --save-weights."""
+    """Predict the test set with the backend and the weights of a record.
+
+    The record must be made with --save-weights.
+    """
     from trainmark.cli.progress import DataProgress, StudyProgress
+    from trainmark.data.catalog import find
     from trainmark.data.load import load
     from trainmark.errors import UsageError
     from trainmark.record.store import read
@@ -66,26 +72,32 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         raise UsageError(
             f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"
         )
-    with StudyProgress(screen, f"{record.id}: asking {subject.side.title}") as progress:
+    with StudyProgress(screen, f"{record.id}: predicting with {subject.side.title}") as progress:
         found = predict.predict(subject, progress.tell, options["timeout"])
-    data = load(subject.data.name, subject.data.directory)
+    images = load(subject.data.name, subject.data.directory).test.images
+    names = find(subject.data.name).class_names(found.classes)
     if output is not None:
         from trainmark.report.predictions_file import predictions_file
 
         write_file(output, predictions_file(found, output.suffix))
     if grid is not None:
-        write_file(grid, _picture(grid, subject, found, data))
+        from trainmark.report.files import svg_to_png
+        from trainmark.report.gallery import picture
+
+        title = f"{record.workload.name}, {record.backend.name} {record.backend.style}"
+        svg = picture(found, images, names, title)
+        write_file(grid, svg_to_png(svg) if grid.suffix == ".png" else svg.encode())
     for file in filter(None, (output, grid)):
         say(f"wrote {file}")
     if options["as_json"]:
-        print_json(_data(subject, found, index))
+        print_json(_data(subject, found, names, index))
     else:
-        _show(subject, found, data, index)
+        _show(subject, found, names, index, images)
     return OK
 
 
 def _require_endings(output: Path | None, grid: Path | None) -> None:
-    """Before anything is computed: refuse what could not be written in the end."""
+    """Refuse a file that can't be written before anything is computed."""
     from trainmark.errors import UsageError
     from trainmark.report.extras import require_extras
 
@@ -98,24 +110,7 @@ def _require_endings(output: Path | None, grid: Path | None) -> None:
         require_extras("report")
 
 
-def _picture(path: Path, subject: Subject, found: Predictions, data: Dataset) -> bytes:
-    from trainmark.report.files import svg_to_png
-    from trainmark.report.gallery import examples, grid
-
-    right, wrong = examples(found, data.test.images)
-    record = subject.record
-    title = f"{record.workload.name}, {record.backend.name} {record.backend.style}"
-    drawn = grid(right, wrong, _names(subject, found), title)
-    return svg_to_png(drawn) if path.suffix == ".png" else drawn.encode()
-
-
-def _names(subject: Subject, found: Predictions) -> tuple[str, ...]:
-    from trainmark.data.catalog import find
-
-    return find(subject.data.name).class_names(found.classes)
-
-
-def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, Any]:
+def _data(subject: Subject, found: Predictions, names: tuple[str, ...], index: int | None) -> dict[str, Any]:
     from trainmark.analysis.predictions import confusion
 
     recorded = subject.record.final.test_accuracy
@@ -126,7 +121,7 @@ def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, 
         "accuracy": found.accuracy,
         "recorded_accuracy": recorded,
         "reproduced": recorded == found.accuracy,
-        "classes": _names(subject, found),
+        "classes": names,
         "confusion": confusion(found).tolist(),
         "notes": subject.notes,
     }
@@ -140,27 +135,17 @@ def _data(subject: Subject, found: Predictions, index: int | None) -> dict[str, 
     return data
 
 
-def _show(subject: Subject, found: Predictions, data: Dataset, index: int | None) -> None:
-    from trainmark import units
+def _show(
+    subject: Subject, found: Predictions, names: tuple[str, ...], index: int | None, images: NDArray[np.uint8]
+) -> None:
     from trainmark.report.predictions_table import confusion_table, probabilities_table
     from trainmark.report.terminal import draw
     from trainmark.report.terminal_image import draw_image
 
-    screen, names, record = console(), _names(subject, found), subject.record
-    if index is not None:
-        draw_image(screen, data.test.images[index])
-        screen.print()
-        label = int(found.labels[index])
-        predicted = int(found.predicted[index])
-        verdict = "recognised" if predicted == label else f"taken for {names[predicted]}: wrong"
-        title = f"test example {index:,}: a true {names[label]}, {verdict}"
-        draw(screen, probabilities_table(title, found.probabilities[index].tolist(), names, label))
+    screen = console()
+    if index is None:
+        draw(screen, confusion_table(found, names, subject.side.title, subject.record, subject.notes))
         return
-    recorded = record.final.test_accuracy
-    said = "as recorded" if recorded == found.accuracy else f"and {units.percent(recorded)} is recorded"
-    conditions = (
-        f"test accuracy {units.percent(found.accuracy)} of {len(found.labels):,} examples, {said}; "
-        f"loss {units.loss(found.loss)}",
-        *(f"{each[0].upper()}{each[1:]}." for each in subject.notes),
-    )
-    draw(screen, confusion_table(f"{record.workload.name}: {subject.side.title}", conditions, found, names))
+    draw_image(screen, images[index])
+    screen.print()
+    draw(screen, probabilities_table(found, names, index))

@@ -87,12 +87,14 @@ def command(
         comparison,
         published,
         [read_explained(path) for path in explanations],
-        galleries(
-            records,
-            files,
-            request_of({"data_dir": data_dir}),
-            cache_dir(),
-            told=lambda name: say(f"what the weights of {name} see ..."),
+        list(
+            galleries(
+                records,
+                files,
+                request_of({"data_dir": data_dir}),
+                cache_dir(),
+                told=lambda name: say(f"predicting with the weights of {name} ..."),
+            )
         ),
         title=title,
         cache=cache_dir(),

@@ -1,4 +1,4 @@
-"""What a trained network says of the test set: what the measured process does for ``predict``."""
+"""Predict the test set: the worker's side of ``trainmark predict``."""
 
 from __future__ import annotations
 
@@ -14,21 +14,18 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _BATCH = 1000
-"""Examples at a time, as backends evaluate: another size may round otherwise."""
+"""Examples in a batch, as in evaluation: another size may round differently."""
 
 
 def predict(request: Message, say: Callable[[Message], None]) -> None:
-    """Evaluate the weights of ``request`` and tell the last layer's outputs, so many examples at a time.
-
-    The weights are those that evaluation takes, the averaged ones where the workload keeps an average.
-    """
+    """Evaluate the weights of ``request`` and send the last layer's outputs in batches."""
     workload = Workload.from_data(request["workload"])
     model = lay_out(workload)
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
     path = Path(request["weights"])
     weights = weight_files.load(path)
     weight_files.require_fit(weights, model, path)
-    trainer = registry.load(request["backend"]).trainer(workload, model, data, Options(**request["options"]))
+    trainer = registry.load(request["backend"]).trainer(workload, model, data, Options.from_data(request["options"]))
     trainer.load(weights)
     test = trainer.evaluate("test")
     say({"event": "evaluated", "loss": test.loss, "accuracy": test.accuracy, "labels": data.test.labels.tolist()})

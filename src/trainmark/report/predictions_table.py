@@ -1,4 +1,4 @@
-"""What a network said of the test set: how often it was right, and what it took for what."""
+"""Predictions as tables: the confusion matrix, and the probabilities of one example."""
 
 from __future__ import annotations
 
@@ -7,56 +7,52 @@ from collections.abc import Sequence
 
 from trainmark import units
 from trainmark.analysis.predictions import Predictions, confusion
-from trainmark.report.table import Cell, Column, Row, Scalar, Table, Tone
+from trainmark.record.record import Record
+from trainmark.report.table import Cell, Column, Row, Table
 
 
-def confusion_table(title: str, conditions: tuple[str, ...], found: Predictions, names: Sequence[str]) -> Table:
-    """True classes in rows, what they were taken for in columns."""
-    counts = confusion(found)
+def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
+    """True classes in rows, predicted ones in columns."""
+    recorded = record.final.test_accuracy
+    same = "as recorded" if recorded == found.accuracy else f"recorded: {units.percent(recorded)}"
     rows = []
-    for label, line in enumerate(counts):
-        total = int(line.sum())
-        share = line[label] / total if total else None
-        cells = [
-            Cell(units.count(count) if count else "·", tone=_tone(label == taken, count), value=float(count))
-            for taken, count in enumerate(line)
-        ]
-        data: dict[str, Scalar] = {
-            "true": names[label],
-            **{f"taken_for_{names[taken]}": int(count) for taken, count in enumerate(line)},
-        }
-        rows.append(
-            Row((Cell(names[label], tone="strong"), *cells, Cell(units.percent(share), value=share)), data=data)
+    for label, counts in enumerate(confusion(found).tolist()):
+        cells = (
+            Cell(units.count(count) if count else "·", tone="good" if label == predicted else "bad" if count else "dim")
+            for predicted, count in enumerate(counts)
         )
+        recall = counts[label] / sum(counts) if sum(counts) else None
+        rows.append(Row((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall)))))
     return Table(
-        title=title,
-        conditions=conditions,
+        title=f"{record.workload.name}: {side}",
+        conditions=(
+            f"test accuracy {units.percent(found.accuracy)} of {len(found.labels):,} examples ({same}); "
+            f"loss {units.loss(found.loss)}",
+            *(f"{each[0].upper()}{each[1:]}." for each in notes),
+        ),
         columns=(Column("true"), *(Column(name, "right") for name in names), Column("recognised", "right")),
         rows=tuple(rows),
-        notes=("Rows: what it is; columns: what it was taken for.",),
+        notes=("Rows: true class; columns: predicted class.",),
     )
 
 
-def probabilities_table(title: str, probabilities: Sequence[float], names: Sequence[str], label: int) -> Table:
-    """Of one example, the likeliest class first."""
-    order = sorted(range(len(names)), key=lambda each: -probabilities[each])
+def probabilities_table(found: Predictions, names: Sequence[str], index: int) -> Table:
+    """One example, the likeliest class first."""
+    label, predicted = int(found.labels[index]), int(found.predicted[index])
+    verdict = "recognised" if predicted == label else f"mistaken for {names[predicted]}"
+    rows = sorted(enumerate(found.probabilities[index].tolist()), key=lambda row: -row[1])
     return Table(
-        title=title,
+        title=f"test example {index:,}: {names[label]}, {verdict}",
         conditions=(),
         columns=(Column("class"), Column("probability", "right"), Column("")),
         rows=tuple(
             Row(
                 (
-                    Cell(names[each], "the true one" if each == label else "", "strong" if each == label else "plain"),
-                    Cell(units.percent(probabilities[each])),
-                    Cell("█" * round(24 * probabilities[each]) if math.isfinite(probabilities[each]) else ""),
-                ),
-                data={"class": names[each], "probability": probabilities[each], "true": each == label},
+                    Cell(names[each], *(("true class", "strong") if each == label else ())),
+                    Cell(units.percent(share)),
+                    Cell("█" * round(24 * share) if math.isfinite(share) else ""),
+                )
             )
-            for each in order
+            for each, share in rows
         ),
     )
-
-
-def _tone(right: bool, count: int) -> Tone:
-    return "good" if right else "bad" if count else "dim"

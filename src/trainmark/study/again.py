@@ -14,6 +14,7 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _MOST_THREADS = 4_096
+OTHER_DATA = "the data here are not those of the record"
 
 
 def request_of(record: Record, asked: Request) -> Request:
@@ -85,7 +86,7 @@ def unlike(record: Record, sha256: str | None, version: str | None, device: str 
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
     if record.dataset and record.dataset.sha256 != sha256:
-        said.append("the data here are not those of the record")
+        said.append(OTHER_DATA)
     if record.backend.version != version:
         was, now = (each or "of unknown version" for each in (record.backend.version, version))
         said.append(f"{record.backend.name} is {now} here, and was {was}")

@@ -1,4 +1,4 @@
-"""What the trained network of a record says of the test set, computed by the backend that trained it."""
+"""Let a backend predict the test set with the weights of a record."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import numpy as np
 
 from trainmark import regular
 from trainmark.analysis.predictions import Predictions, probabilities
+from trainmark.backends.base import Options
 from trainmark.data.locate import Located
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import PredictionFailed, UsageError
 from trainmark.execute import request as requests
 from trainmark.execute.child import converse
-from trainmark.execute.plan import Settings, Side
+from trainmark.execute.plan import Side
 from trainmark.execute.request import Request
 from trainmark.execute.wire import Message
 from trainmark.record.record import Record
@@ -25,23 +26,20 @@ from trainmark.study import again
 from trainmark.workload.losses import NegativeLogLikelihood
 from trainmark.workload.spec import Workload
 
-Tell = Callable[[str, float], None]
-"""Told what is being done, and the share of it that is done, from 0 to 1."""
-
 
 @dataclass(frozen=True)
 class Subject:
-    """What is asked: a record with its weights, and who can compute with them.
+    """A record with its weights, and the backend that predicts with them.
 
     Args:
-        weights: that evaluation takes.
-        notes: what is not as it was when the record was made, in sentences.
+        weights: the file that evaluation uses; that of the averaged weights where the workload keeps an average.
+        notes: what differs from when the record was made, in sentences.
     """
 
     record: Record
     workload: Workload
     side: Side
-    settings: Settings
+    options: Options
     data: Located
     weights: Path
     notes: tuple[str, ...]
@@ -53,9 +51,9 @@ def prepare(
     """Find the weights of ``record``, its backend and its data.
 
     Args:
-        path: of the record; its weights stand beside it.
-        asked: where the data lie, and which interpreters there are.
-        by_reference: let the built-in backend compute, whichever trained; its accuracy may differ in a few examples.
+        path: of the record; its weights are next to it.
+        asked: where the data are, and which interpreters there are.
+        by_reference: use the built-in backend, whichever trained; its accuracy may differ in a few examples.
 
     Raises:
         UsageError, DataError: no weights, or no backend, device or data to use them with.
@@ -70,81 +68,74 @@ def prepare(
             precision="fp32",
             settings=dataclasses.replace(request.settings, threads=None, memory_fraction=None),
         )
-    workload = Workload.from_data(record.workload.spec)
-    weights = path.with_suffix(".safetensors")
-    if not regular.is_file(weights):
-        raise UsageError(
-            f"there are no weights beside {path.name}",
-            expected=weights.name,
-            fix="Train with --save-weights, and keep the file beside the record.",
-        )
-    if workload.weight_average:
-        weights = average_of(weights)
-        if not regular.is_file(weights):
-            raise UsageError(
-                f"{record.workload.name} is tested with averaged weights, and those of {path.name} were not saved",
-                expected=weights.name,
-                fix="Train again with --save-weights.",
-            )
+    weights = _weights(record, path)
     selection = requests.select(request)
-    ((workload, able),) = selection.able
+    ((workload, (side, *_)),) = selection.able
     located, _ = requests.locate_all(request, [workload], cache, progress)
-    side = able[0]
+    data, settings = located[workload.dataset], request.settings
     device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
-    data = located[workload.dataset]
     notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
     if by_reference:
-        notes = (
-            ()
-            if record.dataset and data.sha256 == record.dataset.sha256
-            else ("the data here are not those of the record",)
+        notes = (again.OTHER_DATA,) if again.OTHER_DATA in notes else ()
+    options = Options(
+        side.style, side.device, side.precision, settings.seed, settings.threads, settings.memory_fraction
+    )
+    return Subject(record, workload, side, options, data, weights, notes)
+
+
+def _weights(record: Record, path: Path) -> Path:
+    """The weights that evaluation of ``record`` used; raises UsageError where there are none next to ``path``."""
+    weights = path.with_suffix(".safetensors")
+    if regular.is_file(weights) and Workload.from_data(record.workload.spec).weight_average:
+        weights = average_of(weights)
+    if not regular.is_file(weights):
+        raise UsageError(
+            f"there are no weights next to {path.name}",
+            expected=weights.name,
+            fix="Train with --save-weights, and keep the files next to the record.",
         )
-    return Subject(record, workload, side, request.settings, data, weights, notes)
+    return weights
 
 
-def predict(subject: Subject, tell: Tell = lambda *_: None, timeout: float | None = None) -> Predictions:
-    """Ask the backend for its outputs on the whole test set.
+def predict(
+    subject: Subject, tell: Callable[[str, float], None] = lambda *_: None, timeout: float | None = None
+) -> Predictions:
+    """Let the backend compute its outputs for the whole test set.
+
+    Args:
+        tell: called with what is being done, and the share that is done, from 0 to 1.
 
     Raises:
-        PredictionFailed: its process died, took too long, or the weights don't fit.
+        PredictionFailed: its process died or took too long, or the weights don't fit.
     """
-    side, heard = subject.side, list[Message]()
+    side, outputs, heard = subject.side, list[list[float]](), dict[str, Message]()
 
-    def hear(message: Message) -> None:
-        heard.append(message)
-        done = sum(len(each["values"]) for each in heard if each["event"] == "outputs")
-        tell("asking the network", done / (subject.data.test_examples or 1))
+    def on_message(message: Message) -> None:
+        heard[message["event"]] = message
+        if message["event"] == "outputs":
+            outputs.extend(message["values"])
+        tell("predicting", len(outputs) / (subject.data.test_examples or 1))
 
-    ending = converse(
-        side.interpreter.path, lambda _: _request(subject), hear=hear, threads=subject.settings.threads, timeout=timeout
-    )
-    if ending.status != "done":
-        reason = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
-        raise PredictionFailed(f"{side.title} can't predict with {subject.weights.name}", found=reason or "no answer")
-    evaluated = next(message for message in heard if message["event"] == "evaluated")
-    outputs = np.array([row for each in heard if each["event"] == "outputs" for row in each["values"]], np.float64)
-    return Predictions(
-        probabilities(outputs, logarithms=isinstance(subject.workload.loss, NegativeLogLikelihood)),
-        np.array(evaluated["labels"], np.int64),
-        evaluated["loss"],
-        evaluated["accuracy"],
-    )
-
-
-def _request(subject: Subject) -> Message:
-    side, settings = subject.side, subject.settings
-    return {
+    request = {
         "event": "predict",
         "backend": side.backend,
         "workload": dataclasses.replace(subject.workload, published=None).to_data(),
         "dataset": {"name": subject.data.name, "directory": str(subject.data.directory)},
-        "options": {
-            "style": side.style,
-            "device": side.device,
-            "precision": side.precision,
-            "seed": settings.seed,
-            "threads": settings.threads,
-            "memory_fraction": settings.memory_fraction,
-        },
+        "options": subject.options.to_data(),
         "weights": str(subject.weights),
     }
+    ending = converse(
+        side.interpreter.path, lambda _: request, hear=on_message, threads=subject.options.threads, timeout=timeout
+    )
+    if ending.status != "done":
+        reason = heard["failed"]["reason"] if "failed" in heard else ending.reason
+        raise PredictionFailed(f"{side.title} can't predict with {subject.weights.name}", found=reason or "no answer")
+    evaluated = heard["evaluated"]
+    return Predictions(
+        probabilities(
+            np.array(outputs, np.float64), logarithms=isinstance(subject.workload.loss, NegativeLogLikelihood)
+        ),
+        np.array(evaluated["labels"], np.int64),
+        evaluated["loss"],
+        evaluated["accuracy"],
+    )
