@@ -2,7 +2,7 @@
 
 It needs NumPy, pytest and the framework, so it runs where trainmark is not installed:
 
-    CONFORMING_BACKEND=mxnet PYTHONPATH=src mxnet-env/bin/python -m pytest -c /dev/null --noconftest \
+    CONFORMING_BACKEND=torch PYTHONPATH=src other-env/bin/python -m pytest -c /dev/null --noconftest \
         tests/backends/one_backend.py
 """
 

@@ -1,7 +1,6 @@
 """Every backend that fits into one process, held against the float64 oracle.
 
-Keras with each of its engines has a process of its own (``test_conformance_elsewhere.py``), MXNet an interpreter
-(``test_mxnet.py``).
+Keras has a process for each of its engines (``test_conformance_elsewhere.py``); the MXNet plug-in has its own tests.
 """
 
 from __future__ import annotations

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from trainmark.backends import registry
 from trainmark.cli.main import run
 from trainmark.execute import probe as probes
-from trainmark.execute.probe import THIS, Interpreter, Seen, probe
+from trainmark.execute.probe import THIS, Interpreter, Seen, backends_of, probe
 
 NUMPY = probe(THIS, "numpy")
 
@@ -29,6 +28,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
         return Seen(backend, interpreter, problem=f"No module named {backend!r}")
 
     monkeypatch.setattr(probes, "probe", answer)
+    monkeypatch.setattr(probes, "backends_of", lambda _: {"numpy": "pip install numpy", "toy": "pip install toy"})
     return met
 
 
@@ -42,8 +42,7 @@ def test_backends_of_another_interpreter(asked: list[tuple[str, str]], capsys: p
     rows = listed(capsys, "backends", "--python", "old=/opt/old/bin/python")
     there = [row for row in rows if "@" in row["name"]]
     assert [(row["name"], row["installed"]) for row in there] == [("numpy@old", True)]
-    shown = {entry.name for entry in registry.entries().values() if not entry.hidden}
-    assert {backend for label, backend in asked if label == "old"} == shown
+    assert [backend for label, backend in asked if label == "old"] == ["numpy", "toy"], "those that it has"
 
 
 def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +62,14 @@ def test_nobody_is_asked_for_what_no_interpreter_has(
 ) -> None:
     assert listed(capsys, "datasets", "--python", "old=/opt/old/bin/python")
     assert asked == []
+
+
+def test_an_interpreter_names_its_backends_or_is_taken_to_have_the_built_in_ones(tmp_path: Path) -> None:
+    assert backends_of(THIS)["torch"] == "pip install torch"
+    silent = tmp_path / "python"
+    silent.write_text("#!/bin/sh\nexit 1\n")
+    silent.chmod(0o755)
+    assert {"torch", "numpy"} <= backends_of(Interpreter("silent", silent)).keys()
 
 
 def test_an_interpreter_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

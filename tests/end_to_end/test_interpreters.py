@@ -82,12 +82,23 @@ def test_an_interpreter_without_numpy(command: CommandLine, empty: Path) -> None
     assert not command.records()
 
 
-@pytest.mark.parametrize("backend", ["torch", "jax", "keras", "mxnet"])
+@pytest.mark.parametrize("backend", ["torch", "jax", "keras"])
 def test_an_interpreter_without_the_framework(command: CommandLine, only_numpy: Path, backend: str) -> None:
     code, _, err = train_with(command, backend, only_numpy)
     assert code == 2, err
     assert str(only_numpy) in err and f"can import {backend}" in err and "pip install" in err
     assert "Traceback" not in err
+    assert not command.records()
+
+
+@pytest.mark.parametrize(("backend", "said"), [("mxnet", "pip install ./plugins/trainmark-mxnet"), ("nunpy", "numpy?")])
+def test_a_backend_that_is_installed_nowhere(command: CommandLine, only_numpy: Path, backend: str, said: str) -> None:
+    """Here and in an interpreter that was named: another one may have plug-ins, so it is asked."""
+    here = command.run("run", "mnist-mlp128", "--backend", backend, "--steps", "5", "--out", str(command.out))
+    for code, _, err in (here, train_with(command, backend, only_numpy)):
+        assert code == 2, err
+        assert f"unknown backend '{backend}'" in err and said in " ".join(err.split())
+        assert "Traceback" not in err
     assert not command.records()
 
 

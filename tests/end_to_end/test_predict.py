@@ -6,7 +6,6 @@ import csv
 import dataclasses
 import io
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -52,15 +51,6 @@ def test_the_recorded_accuracy_is_found_again_to_the_last_example(
     right = sum(line[label] for label, line in enumerate(found["confusion"]))
     assert right / found["examples"] == found["accuracy"], "what evaluation counts, the probabilities say, too"
     assert found["notes"] == []
-
-
-def test_mxnet_finds_it_again(command: CommandLine) -> None:
-    python = os.environ.get("TRAINMARK_MXNET_PYTHON")
-    if not python:
-        pytest.skip("TRAINMARK_MXNET_PYTHON names no interpreter with mxnet 1.9.1")
-    there = ("--python", f"old={python}")
-    record = trained(command, "mnist-mlp512", "--backend", "mxnet@old", "--style", "fast", *there)
-    assert predicted(command, record, *there)["reproduced"] is True
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
-"""The backends by name, none imported before it is asked for.
+"""The backends by name. None is imported before it is loaded.
 
-Built-in ones are named here, since the measured interpreter may have no installed trainmark; others are found by the
-entry point group ``trainmark.backends``, in whichever interpreter trains.
+Built-in backends are listed here, because trainmark need not be installed in the interpreter that trains. Plug-ins are
+found by the entry point group ``trainmark.backends`` of that interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, cast
 
-from trainmark.errors import NotInstalled, UnknownName
+from trainmark.errors import NotInstalled, TrainmarkError, UnknownName, Unsupported
 
 if TYPE_CHECKING:
     from trainmark.backends.base import Backend
@@ -28,8 +28,9 @@ class Entry:
         target: ``module:class``.
         frameworks: the top-level modules that must be importable; the first gives the version.
         install: the commands that install it.
-        hidden: not listed and never chosen by itself.
-        install_gpu: the command that installs its build for NVIDIA GPUs, where that is another.
+        hidden: neither listed nor chosen by default.
+        install_gpu: the command that installs its build for NVIDIA GPUs, if that is a different one.
+        plugin: the distribution of a plug-in; empty for a built-in backend.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Entry:
     install: str
     hidden: bool = False
     install_gpu: str = ""
+    plugin: str = ""
 
     @property
     def installed(self) -> bool:
@@ -77,16 +79,16 @@ _BUILT_IN = (
     ),
     Entry("keras:torch", "trainmark.backends.keras.backend:KerasOnTorch", ("keras", "torch"), f"{_KERAS} torch"),
     Entry("keras:jax", "trainmark.backends.keras.backend:KerasOnJax", ("keras", "jax"), f"{_KERAS} jax"),
-    Entry(
-        "mxnet",
-        "trainmark.backends.mxnet.backend:MxnetBackend",
-        ("mxnet",),
-        "python3.11 -m venv mxnet-env && mxnet-env/bin/pip install mxnet==1.9.1 numpy==1.23.5, then "
-        "--backend mxnet@mxnet --python mxnet=mxnet-env/bin/python",
-    ),
     Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
     Entry("fake", "trainmark.backends.fake:FakeBackend", ("numpy",), "pip install numpy", hidden=True),
 )
+
+WELL_KNOWN_PLUGINS = {
+    "mxnet": "MXNet is a plug-in with an environment of its own: python3.11 -m venv mxnet-env && "
+    "mxnet-env/bin/pip install ./plugins/trainmark-mxnet (in a clone of trainmark), then "
+    "--backend mxnet@mxnet --python mxnet=mxnet-env/bin/python"
+}
+"""How to install a plug-in that is not installed; for users who know its name from the documentation."""
 
 
 def entries() -> dict[str, Entry]:
@@ -95,8 +97,11 @@ def entries() -> dict[str, Entry]:
     for point in entry_points(group=ENTRY_POINT_GROUP):
         module = point.value.partition(":")[0]
         distribution = point.dist.name if point.dist else point.name
-        plugin = Entry(point.name, point.value, (module.partition(".")[0],), f"pip install {distribution}")
-        known.setdefault(point.name, plugin)
+        package = module.partition(".")[0]
+        known.setdefault(
+            point.name,
+            Entry(point.name, point.value, (package,), f"pip install {distribution}", plugin=distribution),
+        )
     return known
 
 
@@ -104,7 +109,8 @@ def find(name: str) -> Entry:
     """The backend called ``name``; raises :class:`~trainmark.errors.UnknownName`."""
     known = entries()
     if name not in known:
-        raise UnknownName("backend", name, [entry.name for entry in known.values() if not entry.hidden])
+        shown = [entry.name for entry in known.values() if not entry.hidden]
+        raise UnknownName("backend", name, shown, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))
     return known[name]
 
 
@@ -114,9 +120,31 @@ def load(name: str) -> Backend:
     Raises:
         UnknownName: no such backend.
         NotInstalled: its framework can't be found in this interpreter.
+        Unsupported: a plug-in written for another version of trainmark.
     """
     entry = find(name)
     if not entry.installed:
         raise NotInstalled(f"the backend {name!r} needs {entry.needs}, which is not installed", fix=entry.install)
     module, _, attribute = entry.target.partition(":")
-    return cast("Backend", getattr(importlib.import_module(module), attribute)())
+    try:
+        return cast("Backend", getattr(importlib.import_module(module), attribute)())
+    except ImportError as error:
+        if not entry.plugin:
+            raise
+        raise _broken_plugin(entry, error) from error
+
+
+def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
+    """Either trainmark lacks what the plug-in imports from it, or the plug-in's framework is missing."""
+    if (error.name or "").partition(".")[0] != "trainmark":
+        return NotInstalled(
+            f"the plug-in {entry.plugin!r} can't be imported",
+            found=str(error),
+            fix=f"Install what it needs: {entry.install}",
+        )
+    return Unsupported(
+        f"the plug-in {entry.plugin!r} was written for another version of trainmark",
+        found=str(error),
+        fix="Update it, or change it as the plug-in section of CHANGELOG.md says; for example, a backend now names "
+        "each kind it implements in Capabilities(kinds=...), because base.ALL_KINDS is gone.",
+    )

@@ -112,25 +112,17 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
     return rows + ([{"backend": name, "device": None, "name": seen.problem}] if seen.problem else [])
 
 
-def _elsewhere(interpreter: Interpreter) -> list[Seen]:
-    """What the backends say in another interpreter: those that work there, or all of them where none does."""
-    from trainmark.backends import registry
-    from trainmark.execute.probe import probe
-
-    every = [probe(interpreter, entry.name) for entry in registry.entries().values() if not entry.hidden]
-    return [seen for seen in every if not seen.problem] or every
-
-
 def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
-    """Add what is in another interpreter to the rows that are asked for."""
-    from trainmark.backends import registry
+    """Add the backends that work in another interpreter, or all of them if none works, to the rows asked for."""
+    from trainmark.execute.probe import backends_of, probe
 
-    for seen in _elsewhere(interpreter):
+    install = backends_of(interpreter)
+    every = [probe(interpreter, name) for name in install]
+    for seen in [seen for seen in every if not seen.problem] or every:
         name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
         if "backends" in rows:
-            install = registry.find(seen.backend).install
             rows["backends"].append(
-                {"name": name, "installed": seen.can is not None, "version": version, "install": install}
+                {"name": name, "installed": not seen.problem, "version": version, "install": install[seen.backend]}
             )
         if "devices" in rows:
             rows["devices"] += _device_rows(name, seen)

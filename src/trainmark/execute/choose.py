@@ -22,7 +22,8 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         interpreters: those given by ``--python``.
 
     Raises:
-        UnknownName: no such backend or label.
+        UnknownName: no such label, or no such backend here. Another interpreter may have plug-ins of its own, so
+            its backends are checked when it is probed.
         NotInstalled: the framework is missing here.
         UsageError: an interpreter that no backend uses.
     """
@@ -31,16 +32,12 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
     choices = []
     for written in names:
         name, _, label = written.partition("@")
-        entry = registry.find(name)
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
             named = f"Say which interpreter it is: --python {label}=/path/to/bin/python"
             raise UnknownName("interpreter label", label, by_label, otherwise=named)
-        if interpreter == THIS and not entry.installed:
-            raise NotInstalled(
-                f"the backend {name!r} needs {entry.needs}, which is not installed",
-                fix=f"Install it: {entry.install}",
-            )
+        if interpreter == THIS:
+            _require_installed(name)
         if (name, interpreter) not in choices:
             choices.append((name, interpreter))
     for interpreter in interpreters:
@@ -52,18 +49,31 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
     return choices
 
 
+def _require_installed(name: str) -> None:
+    entry = registry.find(name)
+    if not entry.installed:
+        raise NotInstalled(
+            f"the backend {name!r} needs {entry.needs}, which is not installed", fix=f"Install it: {entry.install}"
+        )
+
+
 def require_answers(seen: Sequence[Seen]) -> None:
-    """Raise NotInstalled for a backend that could not be asked what it can do."""
+    """Raise NotInstalled for a backend that failed its probe."""
+    known = registry.entries()
     for each in seen:
-        if each.problem:
-            entry = registry.find(each.backend)
-            own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
-            raise NotInstalled(
-                f"the backend {each.backend!r} does not work in {each.interpreter.path}",
-                expected=f"an interpreter that can import {entry.needs}",
-                found=each.problem.removesuffix(f". {entry.install}"),  # the advice for that interpreter follows
-                fix=f"Install it there: {own_pip}{entry.install}",
-            )
+        if not each.problem:
+            continue
+        problem = f"the backend {each.backend!r} does not work in {each.interpreter.path}"
+        entry = known.get(each.backend)
+        if entry is None:  # a plug-in of that interpreter, or a name that it doesn't know either; it has said which
+            raise NotInstalled(problem, found=each.problem)
+        own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
+        raise NotInstalled(
+            problem,
+            expected=f"an interpreter that can import {entry.needs}",
+            found=each.problem.removesuffix(f". {entry.install}"),  # the same advice, for that interpreter, follows
+            fix=f"Install it there: {own_pip}{entry.install}",
+        )
 
 
 def require_known_styles(styles: Sequence[str]) -> None:

@@ -139,7 +139,7 @@ class OfRank(Struct):
 
 class Device(Struct, forbid_unknown_fields=True):
     id: str
-    name: str
+    name: str | None
     kind: Literal["cpu", "accelerator"]
     memory_bytes: Count | None
     precisions: list[str]
@@ -156,6 +156,10 @@ class Capabilities(Struct):
     spreads: Literal["processes", "devices"] | None
     limited: bool
     python: str
+
+
+class Backends(Struct):
+    install: dict[str, str]
 
 
 class Peaks(Struct):
@@ -280,6 +284,7 @@ FORMS: Mapping[str, Forms] = {
         "ready": Ready, "started": Started, "epoch": ReportedEpoch, "evaluated": ReportedTest, "exited": Exited,
     },
     "probe": {"capabilities": Capabilities},
+    "backends": {"backends": Backends},
     "limits": {"peaks": Peaks},
     "collectives": _COLLECTIVES,
     "examine": {"examined": Examined, "seen": SeenDevices, "product": Product, "loaded": Loaded},

@@ -6,9 +6,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainmark.backends import registry
 from trainmark.backends.base import Capabilities, Device
 from trainmark.errors import UsageError
-from trainmark.execute.child import converse
+from trainmark.execute.child import Ending, converse
 from trainmark.execute.wire import Message
 
 PROBE_TIMEOUT_SECONDS = 120.0
@@ -58,19 +59,42 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     Raises:
         UsageError: there is no such interpreter.
     """
-    answers: list[Seen] = []
+    answers, ending = _ask(interpreter, {"event": "probe", "backend": backend}, "capabilities", timeout)
+    if answers:
+        return seen_in(interpreter, answers[0])
+    if ending.status == "timeout":
+        return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
+    last_words = (ending.tail.strip().splitlines() or [""])[-1]
+    problem = ending.reason or "no answer"
+    told = not last_words or problem in last_words  # a traceback's last line often is the reason itself
+    return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
+
+
+def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS) -> dict[str, str]:
+    """The backends registered in ``interpreter``, plug-ins included, each with the command that installs it.
+
+    An interpreter that can't answer, such as one without NumPy, is taken to have the built-in ones.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    answers, _ = _ask(interpreter, {"event": "backends"}, "backends", timeout)
+    if answers:
+        install: dict[str, str] = answers[0]["install"]
+        return install
+    return {entry.name: entry.install for entry in registry.entries().values() if not (entry.hidden or entry.plugin)}
+
+
+def _ask(interpreter: Interpreter, request: Message, event: str, timeout: float) -> tuple[list[Message], Ending]:
+    """The answers of kind ``event`` to ``request``, and how the process ended."""
+    answers: list[Message] = []
 
     def hear(message: Message) -> None:
-        if message["event"] == "capabilities":
-            answers.append(seen_in(interpreter, message))
+        if message["event"] == event:
+            answers.append(message)
 
     try:
-        ending = converse(
-            interpreter.path,
-            lambda _: {"event": "probe", "backend": backend},
-            hear=hear,
-            timeout=timeout,
-        )
+        return answers, converse(interpreter.path, lambda _: request, hear=hear, timeout=timeout)
     except OSError as error:
         raise UsageError(
             f"{interpreter.path} can't be started",
@@ -78,14 +102,6 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
             found=error.strerror or str(error),
             fix="--python LABEL=/path/to/bin/python",
         ) from error
-    if answers:
-        return answers[0]
-    if ending.status == "timeout":
-        return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
-    last_words = (ending.tail.strip().splitlines() or [""])[-1]
-    problem = ending.reason or "no answer"
-    told = not last_words or problem in last_words  # a traceback's last line often is the reason itself
-    return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
 
 
 def seen_in(interpreter: Interpreter, message: Message) -> Seen:

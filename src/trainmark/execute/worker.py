@@ -69,6 +69,8 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
     try:
         if request["event"] == "probe":
             _probe(request["backend"], channel.send)
+        elif request["event"] == "backends":
+            _name_backends(channel.send)
         elif request["event"] == "limits":
             _measure_limits(request, channel.send)
         elif request["event"] == "examine":
@@ -311,6 +313,13 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
             "python": platform.python_version(),
         }
     )
+    say({"event": "done"})
+
+
+def _name_backends(say: Callable[[Message], None]) -> None:
+    """The backends registered in this interpreter, its plug-ins included."""
+    shown = [entry for entry in registry.entries().values() if not entry.hidden]
+    say({"event": "backends", "install": {entry.name: entry.install for entry in shown}})
     say({"event": "done"})
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from trainmark.backends import registry
 from trainmark.backends.numpy.backend import NumpyBackend
-from trainmark.errors import NotInstalled, UnknownName
+from trainmark.errors import NotInstalled, UnknownName, Unsupported
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def test_a_plug_in_of_the_group_is_found_last_and_others_are_not(plugins: Path) 
     assert names[-2:] == ["toy", "broken"]
     assert "stranger" not in names
     assert registry.find("toy") == registry.Entry(
-        "toy", "toyframework:ToyBackend", ("toyframework",), "pip install toy"
+        "toy", "toyframework:ToyBackend", ("toyframework",), "pip install toy", plugin="toy"
     )
 
 
@@ -84,6 +84,36 @@ def test_a_missing_framework_is_answered_with_the_command_that_installs_it(plugi
     assert str(caught.value) == (
         "the backend 'broken' needs framework_that_is_not_there, which is not installed. pip install toy"
     )
+
+
+def test_a_plug_in_for_version_0_1_says_what_to_change(plugins: Path) -> None:
+    """Version 0.1 had ``ALL_KINDS``, for backends that claimed everything."""
+    (plugins / "toyframework.py").write_text("from trainmark.backends.base import ALL_KINDS, Capabilities\n")
+    with pytest.raises(Unsupported) as caught:
+        registry.load("toy")
+    said = str(caught.value)
+    assert "the plug-in 'toy' was written for another version of trainmark" in said
+    assert "cannot import name 'ALL_KINDS'" in said
+    assert "Capabilities(kinds=...)" in said
+
+
+def test_a_plug_in_that_needs_a_module_that_is_gone_says_so(plugins: Path) -> None:
+    (plugins / "toyframework.py").write_text("import trainmark.backends.gone\n")
+    with pytest.raises(Unsupported, match=r"'toy' was written for another version.*No module named"):
+        registry.load("toy")
+
+
+def test_a_plug_in_without_its_framework_says_which(plugins: Path) -> None:
+    (plugins / "toyframework.py").write_text("import framework_that_is_not_there\n")
+    with pytest.raises(
+        NotInstalled, match=r"plug-in 'toy' can't be imported.*framework_that_is_not_there.*pip install"
+    ):
+        registry.load("toy")
+
+
+def test_a_well_known_plug_in_that_is_not_installed_is_answered_with_the_command() -> None:
+    with pytest.raises(UnknownName, match=r"unknown backend 'mxnet'.*pip install \./plugins/trainmark-mxnet"):
+        registry.find("mxnet")
 
 
 def test_listing_every_backend_imports_no_framework() -> None:

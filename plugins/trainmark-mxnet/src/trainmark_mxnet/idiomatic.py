@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.mxnet import losses, network
-from trainmark.backends.mxnet.batches import Epochs, Stretch
-from trainmark.backends.mxnet.trainer import Arrays, MxnetTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
+from trainmark_mxnet import losses, network
+from trainmark_mxnet.batches import Epochs, Stretch
+from trainmark_mxnet.trainer import Arrays, MxnetTrainer
 
 
 class IdiomaticTrainer(MxnetTrainer):

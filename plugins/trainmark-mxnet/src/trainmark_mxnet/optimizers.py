@@ -1,4 +1,4 @@
-"""The specified optimisers as MXNet has them, and what it lacks.
+"""The specified optimisers: MXNet's own where they agree with the definition, otherwise written out.
 
 MXNet's update operators hold their numbers (rate, decay, momentum) in float32, whatever the type of the weights. So
 float64 is computed from the definition, with whole-array operators, which do take float64 numbers.
@@ -12,9 +12,10 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 
-from trainmark.backends.mxnet.network import bias, kernel
+from trainmark.errors import assert_never
 from trainmark.workload.model import Model
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, learning_rate_at
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase, learning_rate_at
+from trainmark_mxnet.network import bias, kernel
 
 
 def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float64: bool) -> mx.optimizer.Optimizer:
@@ -31,20 +32,25 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
         "wd": 1.0,
         "param_idx2name": dict(enumerate(names)),
     }
-    remembers_rates = isinstance(spec, SGD) and (spec.momentum_form == "velocity" or not spec.staircase)
-    if float64 or (isinstance(spec, SGD) and not remembers_rates):
-        optimizer = Defined(spec, **settings)
-    elif isinstance(spec, SGD):
-        optimizer = mx.optimizer.SGD(momentum=spec.momentum, **settings)
-        optimizer.aggregate_num = len(names)  # one operator for all
-    else:
-        optimizer = Moments(spec, **settings)
+    match spec:
+        case _ if float64:
+            optimizer = Defined(spec, **settings)
+        case SGD(momentum_form="buffer", staircase=Staircase()):  # MXNet's momentum holds past rates
+            optimizer = Defined(spec, **settings)
+        case SGD():
+            optimizer = mx.optimizer.SGD(momentum=spec.momentum, **settings)
+        case Adam():
+            optimizer = Moments(spec.beta1, spec.beta2, spec.epsilon, corrected=True, **settings)
+        case RMSprop():
+            optimizer = Moments(0.0, spec.rho, spec.epsilon, corrected=False, **settings)
+        case _:
+            assert_never(spec)
     optimizer.set_wd_mult(_decays(spec, model))
     return optimizer
 
 
 def _decays(spec: Optimizer, model: Model) -> dict[str, float]:
-    """What is added to each gradient, as a share of the weight: weight decay, and the gradient of L2 terms."""
+    """The multiple of each weight that is added to its gradient: weight decay, and the gradient of L2 terms."""
     everywhere, biases = 0.0, 0.0
     if isinstance(spec, SGD):
         everywhere = spec.weight_decay
@@ -54,7 +60,7 @@ def _decays(spec: Optimizer, model: Model) -> dict[str, float]:
 
 
 class Rate(mx.lr_scheduler.LRScheduler):
-    """The staircase; MXNet's own stops at 1e-8."""
+    """The staircase schedule; MXNet's ``FactorScheduler`` stops at 1e-8."""
 
     def __init__(self, spec: Optimizer) -> None:
         super().__init__(spec.learning_rate)
@@ -66,24 +72,22 @@ class Rate(mx.lr_scheduler.LRScheduler):
 
 
 class Moments(mx.optimizer.Adam):
-    """Adam and RMSprop by MXNet's fused Adam, with ε where the definitions have it.
+    """Adam and RMSprop through MXNet's fused ``adam_update``, with ε where the definitions have it.
 
-    MXNet's Adam adds ε to the root of the uncorrected moment, its RMSProp puts it under the root. RMSprop by its
-    definition is Adam without a first moment and without corrections.
+    MXNet's Adam adds ε to the root of the uncorrected moment; its RMSProp puts ε under the root. By definition,
+    RMSprop is Adam without a first moment and without bias corrections.
     """
 
-    def __init__(self, spec: Optimizer, **settings: Any) -> None:
-        adam = isinstance(spec, Adam)
-        beta1, beta2 = (spec.beta1, spec.beta2) if isinstance(spec, Adam) else (0.0, spec.rho)  # type: ignore[union-attr]
-        super().__init__(beta1=beta1, beta2=beta2, epsilon=spec.epsilon, **settings)  # type: ignore[union-attr]
-        self._corrected = adam
+    def __init__(self, beta1: float, beta2: float, epsilon: float, *, corrected: bool, **settings: Any) -> None:
+        super().__init__(beta1=beta1, beta2=beta2, epsilon=epsilon, **settings)
+        self._corrected = corrected
 
     def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: Any) -> None:
         """One update of one array."""
         self._update_count(index)
         rate, epsilon = self._get_lr(index), self.epsilon
         if self._corrected:
-            # With the float32 betas that the operator has: 1 - 0.999 in float32 is off by 1e-5 of itself.
+            # The operator rounds the betas to float32, where 1 - 0.999 has a relative error of 1e-5.
             updates = self._index_update_count[index]
             by_mean, by_square = (1 - float(np.float32(beta)) ** updates for beta in (self.beta1, self.beta2))
             rate, epsilon = rate * math.sqrt(by_square) / by_mean, epsilon * math.sqrt(by_square)
@@ -102,7 +106,7 @@ class Moments(mx.optimizer.Adam):
 
 
 class Defined(mx.optimizer.Optimizer):
-    """Every optimiser word by word as it is specified."""
+    """Each optimiser written out from its definition."""
 
     def __init__(self, spec: Optimizer, **settings: Any) -> None:
         super().__init__(**settings)
@@ -118,15 +122,18 @@ class Defined(mx.optimizer.Optimizer):
         spec, rate, updates = self._spec, self._get_lr(index), self._index_update_count[index]
         first, second = state
         gradient = grad * self.rescale_grad + weight * self._get_wd(index)
-        if isinstance(spec, SGD):
-            scale = rate if spec.momentum_form == "velocity" else 1.0
-            first[:] = first * spec.momentum + gradient * scale
-            weight[:] = weight - first * (rate / scale)
-        elif isinstance(spec, Adam):
-            first[:] = first * spec.beta1 + gradient * (1 - spec.beta1)
-            second[:] = second * spec.beta2 + mx.nd.square(gradient) * (1 - spec.beta2)
-            root = mx.nd.sqrt(second / (1 - spec.beta2**updates))
-            weight[:] = weight - first * (rate / (1 - spec.beta1**updates)) / (root + spec.epsilon)
-        else:
-            second[:] = second * spec.rho + mx.nd.square(gradient) * (1 - spec.rho)
-            weight[:] = weight - gradient * rate / (mx.nd.sqrt(second) + spec.epsilon)
+        match spec:
+            case SGD():
+                scale = rate if spec.momentum_form == "velocity" else 1.0
+                first[:] = first * spec.momentum + gradient * scale
+                weight[:] = weight - first * (rate / scale)
+            case Adam():
+                first[:] = first * spec.beta1 + gradient * (1 - spec.beta1)
+                second[:] = second * spec.beta2 + mx.nd.square(gradient) * (1 - spec.beta2)
+                root = mx.nd.sqrt(second / (1 - spec.beta2**updates))
+                weight[:] = weight - first * (rate / (1 - spec.beta1**updates)) / (root + spec.epsilon)
+            case RMSprop():
+                second[:] = second * spec.rho + mx.nd.square(gradient) * (1 - spec.rho)
+                weight[:] = weight - gradient * rate / (mx.nd.sqrt(second) + spec.epsilon)
+            case _:
+                assert_never(spec)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.backends.mxnet import pixels
 from trainmark.workload.spec import Workload
+from trainmark_mxnet import pixels
 
 Descriptions = tuple[list[mx.io.DataDesc], list[mx.io.DataDesc]]
 

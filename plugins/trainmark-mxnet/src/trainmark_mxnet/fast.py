@@ -1,7 +1,7 @@
-"""``fast``: the dataset lives on the device, and a step is one bound graph and one fused update.
+"""``fast``: the data set stays on the device; a step is one bound graph and one call of MXNet's updater.
 
-A bound executor, not a hybridised Gluon block: on the CPU it was the faster of the two, since it has no recording of
-gradients to do and its gradients have fixed places.
+An executor bound to fixed arrays, not a hybridised Gluon block: it was the faster of the two on the CPU, because it
+records no operations for the gradients. ``recipes/mxnet_fast.py`` shows the loop without trainmark.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.mxnet import losses, network, pixels
-from trainmark.backends.mxnet.trainer import Arrays, MxnetTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
-from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
+from trainmark_mxnet import losses, network, pixels
+from trainmark_mxnet.trainer import Arrays, MxnetTrainer
 
 
 class FastTrainer(MxnetTrainer):
     """Everything resident."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, pool_first(model), data, options)
+        super().__init__(workload, model, data, options)
         self._images, self._labels = self._training_set(self._context)
         shapes, _, _ = self._symbol.infer_shape(**self._input_shapes(1))
         shape_of = dict(zip(self._symbol.list_arguments(), shapes, strict=True))

@@ -1,4 +1,4 @@
-"""The MXNet backend: what it sees and what it can do."""
+"""The MXNet backend: its devices, what it supports, and its trainers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from trainmark.workload.spec import Workload
 
 try:
     import mxnet as mx
-except AttributeError as error:  # it uses np.bool, which NumPy 1.24 took away, and more that NumPy 2 did
+except AttributeError as error:  # it uses np.bool, which NumPy 1.24 removed
     raise Unsupported(
         "this MXNet can't be imported with this NumPy",
         expected="numpy older than 1.24",
@@ -51,7 +51,7 @@ class MxnetBackend:
     """MXNet 1.9 on CPU and CUDA."""
 
     def capabilities(self) -> Capabilities:
-        """Everything, on the devices that MXNet sees."""
+        """What this MXNet supports, and its devices."""
         version = mx.__version__
         untested = is_untested("MXNet", version, oldest=OLDEST, newest=NEWEST)
         if not hasattr(mx, "mod"):
@@ -61,37 +61,37 @@ class MxnetBackend:
         return Capabilities("mxnet", version, ("idiomatic", "fast"), _devices(), KINDS, {"mxnet": version}, untested)
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer of the asked style."""
+        """A trainer for the style that ``options`` names."""
         require_support(self.capabilities(), workload, options)
         if options.memory_fraction is not None:
-            raise Unsupported("mxnet can't be held to a part of the memory", fix="Leave --memory-fraction out.")
+            raise Unsupported("MXNet can't limit its share of the device's memory", fix="Omit --memory-fraction.")
         if options.style == "fast":
-            from trainmark.backends.mxnet.fast import FastTrainer
+            from trainmark_mxnet.fast import FastTrainer
 
             return FastTrainer(workload, model, data, options)
-        from trainmark.backends.mxnet.idiomatic import IdiomaticTrainer  # not above: MXNet 2 has not what it builds on
+        from trainmark_mxnet.idiomatic import IdiomaticTrainer  # not at the top: it needs Module, which MXNet 2 dropped
 
         return IdiomaticTrainer(workload, model, data, options)
 
     def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
-        """A Module copies every batch into its graph, and can't be made not to."""
+        """All but ``copy``: a Module always copies the batch into its graph."""
         return frozenset(("input", "optimizer", "loss"))
 
     def limits(self, options: Options) -> Limits:
-        """Products and copies on one device."""
-        from trainmark.backends.mxnet.limits import MxnetLimits
+        """Matrix products, convolutions and copies on one device."""
+        from trainmark_mxnet.limits import MxnetLimits
 
         return MxnetLimits(options)
 
     def examine(self) -> Examination:
-        """What it was built for."""
-        from trainmark.backends.mxnet import health
+        """Whether it was built for CUDA."""
+        from trainmark_mxnet import health
 
         return health.examine()
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
         """A small product on one device."""
-        from trainmark.backends.mxnet import health
+        from trainmark_mxnet import health
 
         return health.multiply(device)
 
@@ -100,5 +100,5 @@ def _devices() -> tuple[Device, ...]:
     devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, _PRECISIONS)]
     for index in range(mx.context.num_gpus()):
         _, memory = mx.context.gpu_memory_info(index)
-        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, _PRECISIONS))  # it does not tell names
+        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, _PRECISIONS))  # MXNet has no device names
     return tuple(devices)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import mxnet as mx
 import numpy as np
 
+from trainmark.errors import assert_never
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -18,6 +19,7 @@ from trainmark.workload.layers import (
     Dropout,
     Flatten,
     LocalResponseNorm,
+    LogSoftmax,
     MaxPool,
     ReLU,
     padding_of,
@@ -102,21 +104,27 @@ def _channels_last(values: np.ndarray, flattened: Shape | None) -> np.ndarray:
 
 def _apply(plan: LayerPlan, x: mx.sym.Symbol) -> mx.sym.Symbol:
     layer = plan.layer
-    if isinstance(layer, Dense):
-        return mx.sym.FullyConnected(x, num_hidden=layer.units, name=plan.name)
-    if isinstance(layer, Conv2D):
-        return _convolution(plan, layer, x)
-    if isinstance(layer, MaxPool):
-        return _max_pool(plan, layer, x)
-    if isinstance(layer, LocalResponseNorm):
-        return _local_response_norm(plan, layer, x)
-    if isinstance(layer, Dropout):
-        return mx.sym.Dropout(x, p=layer.rate)
-    if isinstance(layer, ChannelDropout):
-        return mx.sym.Dropout(x, p=layer.rate, axes=(2, 3))
-    if isinstance(layer, ReLU):
-        return mx.sym.Activation(x, act_type="relu")
-    return mx.sym.Flatten(x) if isinstance(layer, Flatten) else log_softmax(x)
+    match layer:
+        case Dense():
+            return mx.sym.FullyConnected(x, num_hidden=layer.units, name=plan.name)
+        case Conv2D():
+            return _convolution(plan, layer, x)
+        case MaxPool():
+            return _max_pool(plan, layer, x)
+        case LocalResponseNorm():
+            return _local_response_norm(plan, layer, x)
+        case Dropout(rate):
+            return mx.sym.Dropout(x, p=rate)
+        case ChannelDropout(rate):
+            return mx.sym.Dropout(x, p=rate, axes=(2, 3))
+        case ReLU():
+            return mx.sym.Activation(x, act_type="relu")
+        case Flatten():
+            return mx.sym.Flatten(x)
+        case LogSoftmax():
+            return log_softmax(x)
+        case _:
+            assert_never(layer)
 
 
 def _convolution(plan: LayerPlan, layer: Conv2D, x: mx.sym.Symbol) -> mx.sym.Symbol:

@@ -9,9 +9,16 @@ import math
 
 import mxnet as mx
 
-from trainmark.backends.mxnet.network import LABEL, kernel, log_softmax
-from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+from trainmark.errors import assert_never
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    Loss,
+    NegativeLogLikelihood,
+    SoftmaxCrossEntropy,
+    TwoStageCrossEntropy,
+)
 from trainmark.workload.model import Model
+from trainmark_mxnet.network import LABEL, kernel, log_softmax
 
 HEAD, ROW = range(2)  # outputs of a training symbol
 LOSS, L2_LOSS, HITS = range(3)  # values of a row
@@ -44,18 +51,21 @@ def evaluation(loss: Loss, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
 
 def _each(loss: Loss | None, outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx.sym.Symbol:
     """The loss of each example, ``[batch]``."""
-    if loss is None:
-        return mx.sym.mean(outputs, axis=1)
-    if isinstance(loss, NegativeLogLikelihood):
-        return -mx.sym.pick(outputs, label)
-    if isinstance(loss, SoftmaxCrossEntropy):
-        return -mx.sym.pick(log_softmax(outputs), label)
-    if isinstance(loss, ClippedCrossEntropy):
-        # Clipping log p is clipping p: the same value, and no gradient outside the range either.
-        low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
-        true = mx.sym.pick(log_softmax(outputs), label)
-        return -mx.sym.minimum(mx.sym.maximum(true, low), high)
-    return -mx.sym.log(mx.sym.pick(mx.sym.softmax(outputs), label))
+    match loss:
+        case None:
+            return mx.sym.mean(outputs, axis=1)
+        case NegativeLogLikelihood():
+            return -mx.sym.pick(outputs, label)
+        case SoftmaxCrossEntropy():
+            return -mx.sym.pick(log_softmax(outputs), label)
+        case ClippedCrossEntropy(epsilon):
+            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
+            true = mx.sym.pick(log_softmax(outputs), label)
+            return -mx.sym.minimum(mx.sym.maximum(true, math.log(epsilon)), math.log1p(-epsilon))
+        case TwoStageCrossEntropy():
+            return -mx.sym.log(mx.sym.pick(mx.sym.softmax(outputs), label))
+        case _:
+            assert_never(loss)
 
 
 def _hits(outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx.sym.Symbol:

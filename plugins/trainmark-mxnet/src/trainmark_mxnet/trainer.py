@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
-from trainmark.backends.mxnet import losses, network, optimizers, pixels
 from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
+from trainmark_mxnet import losses, network, optimizers, pixels
 
 EVALUATION_BATCH = 1000
 _LARGEST_SEED = 2**31

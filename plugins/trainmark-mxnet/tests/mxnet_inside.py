@@ -1,9 +1,10 @@
-"""What the MXNet backend must do, run by ``test_mxnet.py`` in MXNet's own interpreter; that has no other plug-ins."""
+"""Tests of the MXNet backend that ``test_mxnet.py`` runs in MXNet's interpreter, which has no pytest plug-ins."""
 
 from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 import warnings
 from typing import Any
 
@@ -15,15 +16,18 @@ from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.conformance import BackendConformance
 from trainmark.backends.conformance.arithmetic import ArithmeticConformance
-from trainmark.backends.conformance.cases import a_workload
-from trainmark.backends.mxnet import network, optimizers
-from trainmark.backends.mxnet.batches import _runs
+from trainmark.backends.conformance.cases import Case, a_workload
+from trainmark.backends.limits import best_seconds
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import Unsupported
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, learning_rate_at
+from trainmark.workload.products import Convolution, Product
 from trainmark.workload.schedule import Batches
+from trainmark_mxnet import backend as plugin
+from trainmark_mxnet import network, optimizers
+from trainmark_mxnet.batches import _runs
 
 BOTH = pytest.mark.parametrize("style", ["idiomatic", "fast"])
 
@@ -44,6 +48,16 @@ class TestIdiomaticSinglePrecision(ArithmeticConformance):
 
 class TestFastSinglePrecision(ArithmeticConformance):
     backend, style, precision = "mxnet", "fast", "fp32"
+
+
+@dataclasses.dataclass(frozen=True)
+class Planted:
+    """Stands for a layer, a loss or an optimiser that a later version adds."""
+
+    learning_rate: float = 0.1
+    staircase: None = None
+    l2: float = 0.0
+    kind: str = "planted"
 
 
 def trainer(style: str, examples: int = 230, **changes: Any) -> Any:
@@ -173,7 +187,7 @@ def test_every_cut_of_an_epoch_gives_the_same(style: str) -> None:
     np.testing.assert_array_equal(losses[0], losses[2])
 
 
-def test_a_memory_share_and_another_mxnet_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_mxnet_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = registry.load("mxnet")
     monkeypatch.setattr(mx, "__version__", "1.8.0")
     with pytest.raises(Unsupported, match=r"too old.*1\.9 or newer"):
@@ -185,8 +199,44 @@ def test_a_memory_share_and_another_mxnet_are_refused(monkeypatch: pytest.Monkey
         backend.capabilities()
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+def test_products_and_convolutions_take_as_their_flops_and_copies_take_time(precision: str) -> None:
+    """MXNet queues: work that is not waited for would seem to take no time."""
+    limits = registry.load("mxnet").limits(Options("fast", "cpu", precision, 0, 1))  # type: ignore[arg-type, attr-defined]
+
+    def growth(small: Any, large: Any) -> float:
+        return best_seconds(large, time.perf_counter, 0.1) / best_seconds(small, time.perf_counter, 0.1)
+
+    products = [limits.products([Product(n, n, n), Product(8, n, 8, turned=True)]) for n in (512, 2048)]
+    assert growth(*products) > 16, "64 times the work"
+    layers = [limits.convolutions([Convolution(n, 24, 24, 8, 5, 16, True, 2)]) for n in (4, 256)]
+    assert growth(*layers) > 6, "64 times the work"
+    assert 2 * 2**26 / best_seconds(limits.copy(2**26), time.perf_counter, 0.1) < 1e12, "faster than any memory"
+
+
 def test_every_workload_of_the_catalogue_can_be_asked_for() -> None:
     for name in catalog.names():
         kinds = {layer.kind for layer in catalog.find(name).model}
         assert kinds <= registry.load("mxnet").capabilities().kinds
         assert network.build(lay_out(dataclasses.replace(catalog.find(name)))).list_arguments()[0] == network.DATA
+
+
+@BOTH
+@pytest.mark.parametrize("place", ["model", "loss", "optimizer"])
+def test_a_kind_that_is_listed_but_not_implemented_is_named(
+    style: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No last branch takes it for another kind. Without being listed it is refused earlier."""
+    case = Case("planted", a_workload(), (8, 8))
+    model, planted = lay_out(case.workload), Planted()
+    changed = (*case.workload.model, planted) if place == "model" else planted
+    workload = dataclasses.replace(case.workload, **{place: changed})  # type: ignore[arg-type]
+    if place == "model":
+        last = dataclasses.replace(model.layers[-1], name="planted_0", layer=planted, kernel_shape=None)  # type: ignore[arg-type]
+        model = dataclasses.replace(model, layers=(*model.layers, last))
+    options = Options(style, "cpu", "fp32", seed=1)  # type: ignore[arg-type]
+    with pytest.raises(Unsupported, match=r"mxnet on cpu does not have .* 'planted'"):
+        registry.load("mxnet").trainer(workload, model, case.data, options)
+    monkeypatch.setattr(plugin, "KINDS", plugin.KINDS | {"planted"})
+    with pytest.raises(Unsupported, match="'planted' is not implemented here"):
+        registry.load("mxnet").trainer(workload, model, case.data, options).load(case.weights)

@@ -1,0 +1,23 @@
+"""The interpreter that has MXNet: MXNet 1.9 can't be imported with a current NumPy."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache for the command line, as XDG_CACHE_HOME."""
+    return tmp_path_factory.mktemp("cache-home")
+
+
+@pytest.fixture(scope="session")
+def python() -> Path:
+    """An interpreter with the plug-in and pytest, named by ``TRAINMARK_MXNET_PYTHON``."""
+    named = os.environ.get("TRAINMARK_MXNET_PYTHON")
+    if not named:
+        pytest.skip("TRAINMARK_MXNET_PYTHON names no interpreter with the plug-in trainmark-mxnet")
+    return Path(named)
