@@ -46,9 +46,9 @@ def test_quick_asks_no_framework(tmp_path: Path) -> None:
 
 def test_broken_frameworks_stop_nobody(tmp_path: Path) -> None:
     a_package(tmp_path, "jax", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)\n")
-    a_package(tmp_path, "tensorflow", "raise ImportError('libcudnn.so.9: cannot open shared object file')\n")
-    a_package(tmp_path, "keras", "")
-    a_package(tmp_path, "torch", "raise OSError('broken')\n")
+    a_package(tmp_path, "keras", "import sys; print('noise'); sys.exit(3)\n")
+    a_package(tmp_path, "tensorflow", "")
+    a_package(tmp_path, "torch", "raise ImportError('libcudnn.so.9: cannot open shared object file')\n")
     code, checks, err = doctor(
         PYTHONPATH=os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH")))),
         XDG_CACHE_HOME=str(tmp_path),
@@ -56,7 +56,7 @@ def test_broken_frameworks_stop_nobody(tmp_path: Path) -> None:
     assert code == 1
     assert "Traceback" not in err
     assert "SIGSEGV" in checks["jax.import"]["found"]
-    assert "libcudnn.so.9" in checks["keras.import"]["found"]
+    assert "libcudnn.so.9" in checks["torch.import"]["found"]
     assert "products of numpy" in checks["pace.cpu"]["found"], "the one framework that is whole measures the CPU"
     assert {checks[f"{name}.import"]["status"] for name in ("jax", "keras", "torch")} == {"FAIL"}
     assert checks["numpy.import"]["status"] == "PASS"

@@ -145,6 +145,6 @@ def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
     return Unsupported(
         f"the plug-in {entry.plugin!r} was written for another version of trainmark",
         found=str(error),
-        fix="Update it, or change it as the plug-in section of CHANGELOG.md says; for example, a backend now names "
-        "each kind it implements in Capabilities(kinds=...), because base.ALL_KINDS is gone.",
+        fix="Update it, or change it as CHANGELOG.md says; for example, a backend now names each kind it "
+        "implements in Capabilities(kinds=...), because base.ALL_KINDS is gone.",
     )
