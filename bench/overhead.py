@@ -24,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from math import log
 from pathlib import Path
@@ -36,10 +35,9 @@ from trainmark.data.locate import locate
 from trainmark.execute import child
 from trainmark.execute import request as requests
 from trainmark.execute.plan import Settings, Task
-from trainmark.execute.scheduler import Job, execute
+from trainmark.execute.scheduler import Observer, execute
 from trainmark.execute.wire import Message
-from trainmark.measure.sampler import INTERVAL_SECONDS, Row, Sampler
-from trainmark.record.record import Record
+from trainmark.measure.sampler import INTERVAL_SECONDS, Sampler
 from trainmark.record.store import Store, load
 
 EPOCHS = 2
@@ -82,7 +80,7 @@ class EverySecondEpoch(Sampler):
             super().look()
 
 
-class Watcher:
+class Watcher(Observer):
     """Tells the sampler which epoch has begun."""
 
     def __init__(self, sampler: EverySecondEpoch) -> None:
@@ -91,13 +89,6 @@ class Watcher:
     def heard(self, message: Message) -> None:
         if message["event"] == "epoch":
             self._sampler.epoch = message["index"] + 1
-
-    def task_started(self, task: Job) -> None: ...
-    def run_started(self, run: Any, replayed: bool) -> None: ...
-    def counted(self, steps: int) -> None: ...
-    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None: ...
-    def recorded(self, record: Record) -> None: ...
-    def task_ended(self, task: Job) -> None: ...
 
 
 def _in_short_epochs(task: Task) -> Task:

@@ -1,4 +1,4 @@
-"""``trainmark sweep`` as a person starts it, on a real Ray, with workers and sweeps that are killed."""
+"""``trainmark sweep`` as a user starts it, on a real Ray Tune, with workers and sweeps that are killed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
@@ -48,6 +49,16 @@ def answers(address: str) -> bool:
         return line.connect_ex((host, int(port))) == 0
 
 
+def listening(pid: int) -> set[str]:
+    """Addresses that a process and its descendants listen on."""
+    found: set[str] = set()
+    for process in descendants(pid):
+        with contextlib.suppress(psutil.Error):
+            found |= {line.laddr.ip for line in process.net_connections("inet") if line.status == psutil.CONN_LISTEN}
+    assert found, "Ray has servers"
+    return found
+
+
 def assert_each_once(made: list[Record], trials: int = 12) -> None:
     assert Counter(record.group.trial for record in made) == dict.fromkeys(range(1, trials + 1), 1)
     assert {record.outcome.status for record in made} == {"ok"}
@@ -57,10 +68,11 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 60)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 120)
+    assert listening(process.pid) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "nothing listens to the network"
     child.parent().kill()  # type: ignore[union-attr]
     wait_until(lambda: not alive([child]), 10)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=200)
     assert process.returncode == 0, err
     assert "its Ray worker died" in err and "tried again" in err
     made = records(command)
@@ -80,10 +92,10 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
-    process = command.start(*arguments(command), fake={"step_seconds": 0.02})
-    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 60)
+    process = command.start(*arguments(command), fake={"step_seconds": 0.02}, before=["setsid"])
+    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 120)
     others = descendants(process.pid)
-    process.kill()
+    os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     wait_until(lambda: not alive(others), 20)
     kept = {record.id for record in records(command)}
@@ -96,6 +108,24 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
     code, out, err = command.run(*arguments(command, "--resume"))
     assert (code, len(records(command))) == (0, 12), "nothing is left to do"
     assert "12 trials, best first" in out
+
+
+@pytest.mark.usefixtures("_ray")
+def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(command: CommandLine) -> None:
+    words = [
+        "sweep", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--epochs", "3", "--asha",
+        "--parallel", "1", "--out", str(command.out), "--json", "--grid",
+    ]  # fmt: skip
+    code, out, err = command.run(*words, "learning_rate=0.1")
+    assert code == 0, err
+    code, out, err = command.run(*words, "learning_rate=0.1,0.000001", "--resume")
+    assert code == 0, err
+    assert "stopped after epoch 1" in err
+    good, bad = records(command)
+    assert (len(good.epochs), len(bad.epochs)) == (3, 1)
+    assert Caveat.STOPPED_EARLY in bad.caveats and Caveat.STOPPED_EARLY not in good.caveats
+    assert bad.outcome.status == "ok" and "stopped early by the sweep's scheduler" in (bad.outcome.reason or "")
+    assert json.loads(out)["best"] == good.group.trial == 1
 
 
 @pytest.mark.usefixtures("_ray")
@@ -112,7 +142,7 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 60)
+    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 120)
     others = descendants(process.pid)
     process.send_signal(sent)
     out, err = process.communicate(timeout=30)
@@ -126,9 +156,9 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
     process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 60)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 120)
     child.parent().kill()  # type: ignore[union-attr]
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=120)
     assert process.returncode == 1, err
     ends = {record.group.trial: record.outcome for record in records(command)}
     assert [ends[number].status for number in (1, 2, 3)] == ["ok", "ok", "failed"]
@@ -137,11 +167,10 @@ def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: Comm
 
 
 @pytest.fixture
-def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
-    """A head node of one's own; the sweep must not end it."""
+def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[tuple[str, str]]:
+    """The two addresses of a head node, the second one for Ray Client; the sweep must not end it."""
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         port, client_port = one.getsockname()[1], two.getsockname()[1]
-    address = f"127.0.0.1:{port}"
     environment = os.environ | {"RAY_AUTH_MODE": "disabled", "XDG_CACHE_HOME": str(cache_home)}
     environment |= {"TRAINMARK_FAKE": '{"step_seconds": 0.01}', "RAY_TMPDIR": "/tmp"}
     environment.pop("PYTHONPATH", None)
@@ -156,21 +185,26 @@ def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[str]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
-    yield address
+    yield f"127.0.0.1:{port}", f"127.0.0.1:{client_port}"
     with contextlib.suppress(ProcessLookupError):
         os.killpg(head.pid, signal.SIGKILL)
     head.wait()
 
 
-def test_an_existing_cluster_does_the_same(command: CommandLine, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("client", [False, True], ids=["HOST:PORT", "ray://"])
+def test_an_existing_cluster_does_the_same(
+    command: CommandLine, cluster: tuple[str, str], monkeypatch: pytest.MonkeyPatch, client: bool
+) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    wait_until(lambda: answers(cluster))
-    code, _, err = command.run(*arguments(command, "--address", cluster, grid=("learning_rate=0.1,0.03,0.01",)))
+    head = cluster[client]
+    wait_until(lambda: answers(head))
+    address = f"ray://{head}" if client else head
+    code, _, err = command.run(*arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)))
     assert code == 0, err
     assert_each_once(records(command), 3)
     assert "2 at a time" in err
     assert "trials wait for each other" not in err, "how many cores a cluster has is its own affair"
-    assert answers(cluster), "the cluster is still there"
+    assert answers(head), "the cluster is still there"
 
 
 @pytest.mark.parametrize(
@@ -207,6 +241,12 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
         (["--grid", "seed=1,2", "--backend", "troch"], "Did you mean torch"),
         (["--grid", "seed=1,2", "--dataset", "mnits"], "Did you mean mnist"),
         ([], "there is nothing to vary"),
+        (["--range", "learning_rate=0.1"], "expected KEY=LOW..HIGH"),
+        (["--range", "learning_rate=0..1:log"], "the range 'learning_rate=0..1:log' can't be read"),
+        (["--range", "learning_rate=0.1..1", "--grid", "learning_rate=1"], "both a grid and a range"),
+        (["--range", "hidden=0.5..0.9"], "expected a whole number"),
+        (["--grid", "seed=1,2", "--samples", "3"], "--samples has no range"),
+        (["--grid", "seed=1,2", "--epochs", "1", "--asha"], "expected 2 epochs or more"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

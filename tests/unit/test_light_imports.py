@@ -36,7 +36,7 @@ def test_the_parent_of_a_run_imports_no_framework() -> None:
 
 def test_a_sweep_imports_ray_only_when_it_starts_one() -> None:
     assert "ray" not in imported_by(
-        "import trainmark.cli.sweep, trainmark.study.sweep.cluster, trainmark.analysis.sweep"
+        "import trainmark.cli.sweep, trainmark.study.sweep.collect, trainmark.analysis.sweep"
     )
 
 

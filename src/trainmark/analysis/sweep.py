@@ -34,6 +34,11 @@ class TrialResult:
     record: str
     caveats: tuple[Caveat, ...] = ()
 
+    @property
+    def stopped_early(self) -> bool:
+        """Whether the scheduler stopped it before its last epoch."""
+        return Caveat.STOPPED_EARLY in self.caveats
+
 
 @dataclass(frozen=True)
 class Sweep:
@@ -42,7 +47,8 @@ class Sweep:
     Args:
         side: backend, style, device and precision that all have.
         grid: the values of each key, in the order of the trials.
-        trials: best first: by the test accuracy, then by the test loss; those that did not finish last.
+        trials: best first: by the test accuracy, then by the test loss; those stopped early after those trained to the
+            end, and those that failed last.
         best: the number of the best trial; None where none was finished.
         side_by_side: whether trials were trained at the same time.
         machines: on which.
@@ -132,10 +138,11 @@ def _result(record: Record) -> TrialResult:
     )
 
 
-def _rank(result: TrialResult) -> tuple[bool, float, float, int]:
+def _rank(result: TrialResult) -> tuple[bool, bool, float, float, int]:
     """Smaller is better; what is not known, or no number, comes after all that is."""
     return (
         result.outcome != "ok",
+        result.stopped_early,
         -_known(result.test_accuracy, -math.inf),
         _known(result.test_loss, math.inf),
         result.trial,

@@ -17,6 +17,7 @@ from trainmark import units
 from trainmark.cli.plain_lines import PlainLines
 from trainmark.cli.sparkline import Sparkline
 from trainmark.cli.time_left import Pace, TimeLeft
+from trainmark.execute.scheduler import Observer
 from trainmark.measure.sampler import tree_percent
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
@@ -78,7 +79,7 @@ class DataProgress:
         self._doing = what
 
 
-class RunProgress:
+class RunProgress(Observer):
     """One line that moves, and one line for each run that is done."""
 
     def __init__(self, screen: Console, tasks: Sequence[Job], *, log: bool = False) -> None:

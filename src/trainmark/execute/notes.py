@@ -326,6 +326,7 @@ class Notes:
             Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
+            Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
             Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,

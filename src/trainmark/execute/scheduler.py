@@ -27,6 +27,14 @@ from trainmark.record.store import Store
 _Job = TypeVar("_Job", bound="Job")
 
 
+class RunStopped(Exception):
+    """Raised by an observer to end the run at hand: what it has done so far is its result.
+
+    Args:
+        reason: for the record.
+    """
+
+
 class Planned(Protocol):
     """A run, for those who watch."""
 
@@ -88,8 +96,9 @@ class Noting(Protocol):
         """The records of what was heard; the last one is that of the run as a whole."""
 
 
-class Observer(Protocol):
-    """Whoever watches. Called in the parent, between the child's messages; nothing here touches the child's clock."""
+class Observer:
+    """Watches runs; override what is of interest. Called in the parent, between the child's messages, so nothing here
+    touches the child's clock."""
 
     def task_started(self, task: Job) -> None:
         """A process begins."""
@@ -101,7 +110,7 @@ class Observer(Protocol):
         """The process said something of the run."""
 
     def counted(self, steps: int) -> None:
-        """So many steps of the process are done, called a few times a second."""
+        """So many steps of the process are done, called a few times a second; may raise :class:`RunStopped`."""
 
     def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside: the newest rows, the last one now, and which GPU it trains on."""
@@ -215,6 +224,8 @@ class _Conversation:
         except KeyboardInterrupt:
             self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
             raise
+        except RunStopped as stopped:
+            self._break_off(Outcome("ok", str(stopped)))
         except ProtocolError as error:
             self._break_off(Outcome("failed", str(error)))
         except OSError as error:  # the interpreter went away, or the system has no process left to give

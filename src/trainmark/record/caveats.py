@@ -34,6 +34,10 @@ class Caveat(str, Enum):
         "side-by-side",
         "other trials of a sweep trained at the same time, so its seconds are not for comparing",
     )
+    STOPPED_EARLY = (
+        "stopped-early",
+        "the sweep's scheduler stopped the trial before its last epoch; sweep without --asha to train it to the end",
+    )
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
     CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"

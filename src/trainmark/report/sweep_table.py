@@ -57,7 +57,7 @@ def _row(sweep: Sweep, trial: TrialResult) -> Row:
             Cell(units.percent(trial.test_accuracy), tone="good" if best else "plain", value=trial.test_accuracy),
             Cell(units.loss(trial.test_loss), value=trial.test_loss),
             Cell(units.seconds(trial.training_seconds), value=trial.training_seconds),
-            Cell(trial.outcome, trial.reason or "", _TONES.get(trial.outcome, "doubtful")),
+            _outcome(trial),
         ),
         data={
             "trial": trial.trial,
@@ -70,6 +70,12 @@ def _row(sweep: Sweep, trial: TrialResult) -> Row:
             "record": trial.record,
         },
     )
+
+
+def _outcome(trial: TrialResult) -> Cell:
+    if trial.stopped_early:
+        return Cell("stopped early", tone="doubtful")
+    return Cell(trial.outcome, trial.reason or "", _TONES.get(trial.outcome, "doubtful"))
 
 
 def _value(trial: TrialResult, key: str, *, best: bool) -> Cell:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,28 +81,83 @@ def read_grid(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
     return grid
 
 
-def points(workload: Workload, grid: Grid) -> list[Point]:
-    """Every combination of the grid's values, the last key changing fastest.
+@dataclass(frozen=True)
+class Range:
+    """Where the values of a key are drawn from; whole numbers if both bounds are.
+
+    Args:
+        log: whether the logarithm is uniform, instead of the value.
+    """
+
+    low: int | float
+    high: int | float
+    log: bool
+
+    def draw(self, chance: random.Random) -> int | float:
+        """A value with 4 significant digits."""
+        if self.log:
+            value = math.exp(chance.uniform(math.log(self.low), math.log(self.high)))
+        else:
+            value = chance.uniform(self.low, self.high)
+        kind = int if isinstance(self.low, int) and isinstance(self.high, int) else float
+        return kind(min(max(round(value) if kind is int else float(f"{value:.4g}"), self.low), self.high))
+
+
+def read_ranges(words: Iterable[str]) -> dict[str, Range]:
+    """The ranges written as ``KEY=LOW..HIGH`` or ``KEY=LOW..HIGH:log``, in order.
+
+    Raises:
+        UsageError: something that is not written so, or a key given twice.
+    """
+    ranges: dict[str, Range] = {}
+    for word in words:
+        written = re.fullmatch(r"([^=]+)=(.+?)\.\.(.+?)(:log)?", word)
+        low, high = (_read(written[2]), _read(written[3])) if written else ("", "")
+        log = bool(written and written[4])
+        numbers = type(low) in (int, float) and type(high) in (int, float)
+        if written is None or not numbers or not low < high or (log and low <= 0) or written[1] in ranges:  # type: ignore[operator]
+            raise UsageError(
+                f"the range {word!r} can't be read",
+                expected="KEY=LOW..HIGH, each key once, such as learning_rate=0.001..0.1:log (:log is for LOW above 0)",
+            )
+        ranges[written[1]] = Range(low, high, log)  # type: ignore[arg-type]
+    return ranges
+
+
+def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str, Value]]:
+    """Random values of each range; more samples begin with the same ones. Without ranges, one empty sample."""
+    chance = random.Random(seed)
+    return [{key: each.draw(chance) for key, each in ranges.items()} for _ in range(samples if ranges else 1)]
+
+
+def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)) -> list[Point]:
+    """Every combination of the grid's values with each of the samples, each once; the grid's last key changes fastest.
 
     Raises:
         UnknownName: a key that no workload has.
         SpecError: a key that this workload has not, or a value that does not fit.
         UsageError: two keys that say the same, or far too many trials.
     """
-    targets = {key: _targets(workload, key) for key in grid}
-    total = 1
-    for values in grid.values():
-        total *= len(values)
+    for key in samples[0]:
+        if key in grid:
+            raise UsageError(f"{key} has both a grid and a range", fix="Leave one of them out.")
+    targets = {key: _targets(workload, key) for key in (*grid, *samples[0])}
+    total = len(samples) * math.prod(len(values) for values in grid.values())
     if total > MOST_TRIALS:
         raise UsageError(
-            f"the grid has {total:,} trials", expected=f"{MOST_TRIALS:,} at most", fix="Give fewer values."
+            f"the sweep has {total:,} trials", expected=f"{MOST_TRIALS:,} at most", fix="Give fewer values."
         )
     for (key, paths), (other, others) in itertools.combinations(targets.items(), 2):
         for path in paths:
             if path in others:
                 raise UsageError(f"{key} and {other} both set {dotted(path)}", fix="Leave one of them out.")
-    combinations = itertools.product(*grid.values())
-    return [_point(workload, dict(zip(grid, values, strict=True)), targets) for values in combinations]
+    combinations = [
+        {**dict(zip(grid, values, strict=True)), **sample}
+        for sample in samples
+        for values in itertools.product(*grid.values())
+    ]
+    once = {title(values): values for values in combinations}  # whole numbers may be drawn twice
+    return [_point(workload, values, targets) for values in once.values()]
 
 
 def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]) -> Point:

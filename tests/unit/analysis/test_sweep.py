@@ -41,6 +41,11 @@ def test_a_trial_that_did_not_finish_comes_last_whatever_it_had_reached() -> Non
     assert of(diverged).best is None
 
 
+def test_a_trial_that_was_stopped_early_comes_after_those_trained_to_the_end() -> None:
+    stopped = a_trial(1, test_accuracy=0.99, caveats=[Caveat.STOPPED_EARLY])
+    assert order(stopped, a_trial(2, test_accuracy=0.5)) == [2, 1]
+
+
 def test_a_trial_that_was_done_again_counts_once() -> None:
     failed = a_trial(1, status="failed", test_accuracy=None, created="2026-11-21T10:00:00Z")
     done = a_trial(1, test_accuracy=0.9, created="2026-11-21T11:00:00Z")

@@ -53,6 +53,11 @@ def test_a_failed_trial_says_why() -> None:
     assert "killed by signal 9" in to_csv([table])
 
 
+def test_a_trial_that_was_stopped_early_says_so_and_what_to_do() -> None:
+    text = to_markdown([sweep_table(of([*FOUR, a_trial(5, test_accuracy=0.3, caveats=[Caveat.STOPPED_EARLY])]))])
+    assert "| stopped early |" in text and "sweep without --asha" in text
+
+
 def test_trials_that_did_not_learn_are_named() -> None:
     nothing = a_trial(5, test_accuracy=0.1, caveats=[Caveat.NOT_LEARNING, Caveat.SIDE_BY_SIDE])
     notes = sweep_table(of([*FOUR, nothing])).notes

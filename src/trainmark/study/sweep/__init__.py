@@ -1,5 +1,5 @@
-"""Which hyper-parameters are best: every combination of a grid is one run, several side by side.
+"""Which hyper-parameters are best: Ray Tune trains every trial, several at a time.
 
-``plan`` says what is to be trained, ``trial`` trains one combination where it is told to, ``turns`` hands them out and
-keeps the records, and ``cluster`` is the one place that knows Ray.
+``plan`` turns a request into trials, ``trial`` trains one of them on whatever machine it was sent to, ``tuning`` runs
+them with Ray Tune (no other file imports Ray), and ``collect`` writes their records.
 """

@@ -1,4 +1,4 @@
-"""From a grid to trials: ordinary runs, each with its values, and those of them that are left to do."""
+"""From grid and ranges to trials: ordinary runs, each with its values, and what is left of them with --resume."""
 
 from __future__ import annotations
 
@@ -7,24 +7,37 @@ import itertools
 import platform
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Protocol
 
 from msgspec import structs
 
+from trainmark.analysis.sweep import is_trial
 from trainmark.data.locate import Located
-from trainmark.data.progress import Progress, silent
 from trainmark.errors import Unsupported, UsageError
-from trainmark.execute import choose, plan, probe
+from trainmark.execute import choose, plan
 from trainmark.execute import request as requests
-from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task, Trial
+from trainmark.execute.plan import Course, Run, Side, Spreading, Task, Trial
 from trainmark.execute.probe import Interpreter, Seen
-from trainmark.execute.request import Prepared, Request
+from trainmark.execute.request import Request
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
+from trainmark.study.sweep.trial import Report
 from trainmark.workload import catalog
-from trainmark.workload.grid import Point, points, read_grid
+from trainmark.workload.grid import Point, drawn, points, read_grid, read_ranges
 from trainmark.workload.reduce import with_batch
+
+DEFAULT_SAMPLES = 10
+_RANGE = "--range learning_rate=0.001..0.1:log"
+Ask = Callable[[Interpreter, str], Seen]
+
+
+class Preparing(Protocol):
+    """Shows downloads and probes."""
+
+    def __call__(self, done: int, total: int | None, name: str) -> None: ...
+    def asking(self, backend: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -32,10 +45,10 @@ class Plan:
     """What will be run.
 
     Args:
-        tasks: a trial each.
-        trials: how many there are in all, done ones among them.
-        seen: what the backend said, by (backend, interpreter label).
-        notices: sentences for people.
+        tasks: one per trial that is left to do.
+        trials: number of all trials, finished ones included.
+        seen: what the backend said of itself, by (backend, interpreter label).
+        finished: the reports of each finished trial's epochs, by trial.
     """
 
     tasks: tuple[Task, ...]
@@ -43,24 +56,54 @@ class Plan:
     side: Side
     seen: Mapping[tuple[str, str], Seen]
     group_id: str
-    notices: tuple[str, ...] = ()
+    finished: Mapping[int, tuple[Report, ...]] = field(default_factory=dict)
+
+    @property
+    def accelerators(self) -> int:
+        """How many the backend sees."""
+        seen = self.seen[self.side.backend, self.side.interpreter.label]
+        return sum(device.kind == "accelerator" for device in seen.devices)
+
+    @property
+    def epochs(self) -> int:
+        """Most epochs of a trial."""
+        return max(task.first.course.workload.schedule.epochs for task in self.tasks)
+
+    @property
+    def title(self) -> str:
+        """What the trials train, and how."""
+        return f"{self.tasks[0].first.course.workload.name} on {self.side.title}"
+
+    def side_by_side(self, others: bool) -> Plan:
+        """The same plan; its records say whether ``others`` train at the same time."""
+        return dataclasses.replace(self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks))
 
 
-def read(request: Request, words: Iterable[str]) -> list[Point]:
-    """The trials that the grid in ``words`` makes of the request's workload; nothing is started for that.
+def read(
+    request: Request, grid: Iterable[str], ranges: Iterable[str], samples: int | None, *, asha: bool
+) -> list[Point]:
+    """The trials that the user asked for; starts nothing.
+
+    Args:
+        grid: ``KEY=A,B``; every combination is a trial.
+        ranges: ``KEY=LOW..HIGH``, from which ``samples`` are drawn for each combination.
+        asha: whether bad trials are stopped early, for which each epoch must be evaluated.
 
     Raises:
         UsageError: with what was expected, what was found, and what to do.
     """
-    grid = read_grid(words)
-    if not grid:
-        raise UsageError(
-            "there is nothing to vary", expected="a grid", fix="Such as --grid learning_rate=0.1,0.01 hidden=128,512"
-        )
+    values, spans = read_grid(grid), read_ranges(ranges)
+    if not values and not spans:
+        raise UsageError("there is nothing to vary", fix=f"Such as --grid learning_rate=0.1,0.01 or {_RANGE}")
+    if samples and not spans:
+        raise UsageError("--samples has no range to draw from", fix=f"Such as {_RANGE}")
     workload = requests.scheduled(catalog.find(request.workloads[0]), request)
-    made = points(workload.with_schedule(protocol="fresh"), grid)
+    workload = workload.with_schedule(protocol="fresh", **({"evaluate": "every-epoch"} if asha else {}))
+    made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # whether it still fits its data
+    if asha and all(point.workload.schedule.epochs == 1 for point in made):
+        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1", fix="--epochs 9")
     return made
 
 
@@ -68,125 +111,93 @@ def prepare(
     request: Request,
     trials: Sequence[Point],
     cache: Path,
-    *,
-    progress: Progress = silent,
-    asking: Callable[[str], None] = lambda _: None,
-    ask: Callable[[Interpreter, str], Seen] = probe.probe,
-    layout: tuple[int, int] | None = None,
+    progress: Preparing,
+    ask: Ask,
+    layout: tuple[int, int] | None,
 ) -> Plan:
-    """Find who trains, and the data, and lay out the runs.
+    """Choose the side, find the data, and lay out the runs.
 
     Args:
         request: of one workload, on one device.
         cache: folder of trainmark's own copies of datasets.
-        progress: told of downloads.
-        asking: told which backend is being asked what it can do.
-        ask: asks an interpreter about a backend, where the trials will be.
-        layout: copies and stages that each trial's network is spread over; None is one process.
+        progress: told of downloads, and of backends being probed.
+        ask: probes a backend on the machine of the trials.
+        layout: copies of each trial's network, and stages of each copy; None is one process.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, asking, ask)
+    selection = requests.select(request, progress.asking, ask)
     ((workload, able),) = selection.able
     side = _best(able, selection.seen)
     for point in trials:
         choose.choose_sides(point.workload, selection.seen, (side.style,), (side.device,), side.precision)
-    located, _ = requests.locate_all(request, [workload], cache, progress)
-    group_id = session = secrets.token_hex(6)
-    settings = dataclasses.replace(request.settings, kind="sweep")
+    located = requests.locate_all(request, [workload], cache, progress)[0][workload.dataset]
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
-        trials = [_spreadable(point, layout, side, there, located[point.workload.dataset]) for point in trials]
-    tasks = [
-        _task(
-            Course(point.workload, located[point.workload.dataset], 1), side, settings, number, point, session, layout
-        )
-        for number, point in enumerate(trials, 1)
-    ]
-    return Plan(tuple(tasks), len(tasks), side, selection.by_side, group_id)
+        trials = [_spreadable(point, layout, side, there, located) for point in trials]
+    group_id = secrets.token_hex(6)
+
+    def task(number: int, point: Point) -> Task:
+        seed = request.settings.seed if point.seed is None else point.seed
+        settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
+        spread = Spreading(layout_of(point.workload, *layout)) if layout else None
+        course, trial = Course(point.workload, located, 1), Trial(number, point.values)
+        return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
+
+    tasks = tuple(itertools.starmap(task, enumerate(trials, 1)))
+    return Plan(tasks, len(tasks), side, selection.by_side, group_id)
 
 
 def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
-    """What is left of a plan when ``records`` exist already, as a part of the sweep that it completes.
+    """What is left of a plan, given the records of earlier attempts, as a part of the sweep that it completes.
 
-    Where a trial ran does not matter, and a trial keeps its number; new ones get numbers that none has.
+    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get free ones.
     """
-    sweeps = [_as_here(record, planned.side) for record in records if record.group.kind == "sweep"]
-    identities = {task.first.identity for task in planned.tasks}
-    groups = [record.group.id for record in sweeps if plan.identity_of(record) in identities]
+    sweeps = [_as_here(record, planned.side) for record in records if is_trial(record) and record.group.rank is None]
+    wanted = {task.first.identity for task in planned.tasks}
+    groups = [record.group.id for record in sweeps if plan.identity_of(record) in wanted]
     if not groups:
         return planned
-    mine = [record for record in sweeps if record.group.id == groups[-1]]
-    left = requests.without_done(Prepared(list(planned.tasks), dict(planned.seen), []), mine).tasks
-    numbers = {plan.identity_of(record): record.group.trial for record in mine}
-    free = itertools.count(1 + max(record.group.trial or 0 for record in mine))
-    taken = set(numbers.values())
-    tasks = []
-    for task in left:
-        trial = _trial_of(task)
-        known = numbers.get(task.first.identity)
-        number = known or (next(free) if trial.number in taken else trial.number)
-        taken.add(number)
-        tasks.append(with_trial(task, dataclasses.replace(trial, number=number)))
-    return dataclasses.replace(planned, tasks=tuple(tasks), group_id=groups[-1])
+    mine = {plan.identity_of(record): record for record in sweeps if record.group.id == groups[-1]}
+    numbers = {identity: record.group.trial for identity, record in mine.items()}
+    free = (number for number in itertools.count(1) if number not in numbers.values())
+    tasks = tuple(
+        _changed(task, group_id=groups[-1], number=numbers.get(task.first.identity) or next(free))
+        for task in plan.remaining(planned.tasks, mine.values())
+    )
+    left = {task.first.identity for task in tasks}
+    finished = {record.group.trial or 0: _reports(record) for key, record in mine.items() if key in wanted - left}
+    return dataclasses.replace(planned, tasks=tasks, group_id=groups[-1], finished=finished)
+
+
+def _changed(task: Task, *, group_id: str | None = None, **trial: Any) -> Task:
+    """The same task in another sweep, or with other fields of its :class:`Trial`."""
+    run = task.first
+    assert run.trial is not None
+    run = dataclasses.replace(run, group_id=group_id or run.group_id, trial=dataclasses.replace(run.trial, **trial))
+    return Task((run,))
 
 
 def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
-    """Raise UsageError for GPUs that a trial will not see: Ray shows it its own ones alone, counted from 0.
+    """Raise UsageError for GPUs that a trial won't see: Ray shows it only its own ones, counted from 0.
 
     Args:
-        ranks: of a trial, each of which takes a GPU.
+        ranks: of a trial; each takes a GPU.
     """
-    if gpus > 1 and gpus != int(gpus):
-        raise UsageError(
-            f"{gpus:g} GPUs can't be set aside", expected="a fraction of one, or whole ones", fix="--gpus-per-trial"
-        )
-    if device.startswith("cuda") and ranks > 1 and gpus < ranks:
-        raise UsageError(
-            f"the {ranks} ranks of a trial need a GPU each",
-            expected=f"--gpus-per-trial {ranks}",
-            found=f"{gpus:g}",
-        )
     kind, _, index = device.partition(":")
+    if gpus > 1 and gpus != int(gpus):
+        raise UsageError(f"--gpus-per-trial {gpus:g} can't be reserved", expected="a fraction of one, or whole GPUs")
+    if kind == "cuda" and ranks > 1 and gpus < ranks:
+        raise UsageError(
+            f"the {ranks} ranks of a trial need a GPU each", expected=f"--gpus-per-trial {ranks}", found=f"{gpus:g}"
+        )
     if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
         raise UsageError(
             f"a trial does not see {device}",
-            expected="cuda:0: Ray gives each trial GPUs of its own, and shows it no others",
-            fix="--device cuda:0, or --gpus-per-trial 0 where all trials are to share that one.",
+            expected="cuda:0: Ray gives each trial GPUs of its own, counted from 0",
+            fix="--device cuda:0; or --gpus-per-trial 0 if all trials should share that GPU.",
         )
-
-
-def accelerators(planned: Plan) -> int:
-    """How many the backend sees where it was asked."""
-    seen = planned.seen[planned.side.backend, planned.side.interpreter.label]
-    return sum(device.kind == "accelerator" for device in seen.devices)
-
-
-def with_trial(task: Task, trial: Trial) -> Task:
-    """The same as another trial."""
-    return dataclasses.replace(task, runs=tuple(dataclasses.replace(run, trial=trial) for run in task.runs))
-
-
-def _trial_of(task: Task) -> Trial:
-    assert task.first.trial is not None
-    return task.first.trial
-
-
-def _task(
-    course: Course,
-    side: Side,
-    settings: Settings,
-    number: int,
-    point: Point,
-    group_id: str,
-    layout: tuple[int, int] | None,
-) -> Task:
-    if point.seed is not None:
-        settings = dataclasses.replace(settings, seed=point.seed)
-    trial = Trial(number, point.values)
-    spread = Spreading(layout_of(point.workload, *layout)) if layout else None
-    return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
 
 
 def _spreadable(point: Point, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> Point:
@@ -207,15 +218,21 @@ def _spreadable(point: Point, layout: tuple[int, int], side: Side, seen: Seen, d
 
 
 def _best(able: Sequence[Side], seen: Sequence[Seen]) -> Side:
-    """An accelerator before the CPU, and ``fast`` before ``idiomatic``; one of them, since trials differ in values."""
+    """An accelerator rather than the CPU, ``fast`` rather than another style; trials differ in values alone."""
     kinds = {device.id: device.kind for each in seen for device in each.devices}
     return min(able, key=lambda side: (kinds.get(side.device) == "cpu", side.style != "fast"))
 
 
 def _as_here(record: Record, side: Side) -> Record:
-    """``record`` as if it had been made on this machine."""
+    """``record`` as if this machine had made it."""
     return structs.replace(
         record,
         machine=structs.replace(record.machine, name=platform.node()),
         python=structs.replace(record.python, executable=str(side.interpreter.path)),
     )
+
+
+def _reports(record: Record) -> tuple[Report, ...]:
+    """What a finished trial tells the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
+    epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
+    return tuple({"epoch": epoch.index + 1, "test_accuracy": epoch.test_accuracy} for epoch in epochs)

@@ -8,15 +8,14 @@ from msgspec import structs
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.here import look_around
-from trainmark.record.record import Outcome, Record
+from trainmark.record.record import Epoch, Outcome, Record
 from trainmark.study.sweep.plan import Plan, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed
 
 
 def recorded(planned: Plan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
     """Records as the trials of those numbers leave."""
-    made = [failed(task, SEEN, "", HERE)[0] for task in planned.tasks if task.first.trial.number in numbers]  # type: ignore[union-attr]
+    made = [failed(task, SEEN, "")[0] for task in planned.tasks if task.first.trial.number in numbers]  # type: ignore[union-attr]
     changed = [structs.replace(record, outcome=Outcome(status)) for record in made]  # type: ignore[arg-type]
     if machine is None:
         return changed
@@ -28,9 +27,6 @@ def recorded(planned: Plan, *numbers: int, status: str = "ok", machine: str | No
         )
         for record in changed
     ]
-
-
-HERE = look_around()
 
 
 def left(planned: Plan, records: list[Record]) -> dict[int, object]:
@@ -68,6 +64,13 @@ def test_a_larger_grid_keeps_the_numbers_that_are_taken(drawn: Located) -> None:
     before = a_plan(drawn, "seed=1,3")
     rest = left(a_plan(drawn, "seed=1,2,3"), recorded(before, 1, 2))
     assert rest == {3: {"seed": 2}}, "2 is the number of seed 3"
+
+
+def test_finished_trials_tell_the_scheduler_what_they_reported(drawn: Located) -> None:
+    planned = a_plan(drawn, "seed=1,2")
+    (record,) = recorded(planned, 2)
+    record = structs.replace(record, epochs=[Epoch(0, 0.0, 1.0, 3, 300, test_accuracy=0.5)])
+    assert without_done(planned, [record]).finished == {2: ({"epoch": 1, "test_accuracy": 0.5},)}
 
 
 def test_another_side_is_another_sweep(drawn: Located) -> None:

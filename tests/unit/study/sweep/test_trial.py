@@ -14,14 +14,14 @@ from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.execute.plan import Task
 from trainmark.record import codec
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.study.sweep import guard
-from trainmark.study.sweep.cluster import Resources
-from trainmark.study.sweep.trial import train_here
+from trainmark.study.sweep.trial import EpochReporter, Report, train_here
 
 
-def trained(task: Task) -> Record:
-    (text,) = train_here(task, SEEN)
+def trained(task: Task, reporter: EpochReporter | None = None) -> Record:
+    (text,) = train_here(task, SEEN, reporter or EpochReporter(lambda _: None, lambda: False))
     return codec.decode(text, "a trial")
 
 
@@ -36,8 +36,8 @@ def test_a_trial_is_an_ordinary_run(drawn: Located) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"sha256": "0" * 64}, "is not that of the other trials: expected sha256 0000"),
-        ({"name": "mnist", "directory": Path("/no/such/folder")}, "there is no mnist: expected it in /no/such/folder"),
+        ({"sha256": "0" * 64}, "differs: expected sha256 0000"),
+        ({"name": "mnist", "directory": Path("/no/such/folder")}, "mnist"),
     ],
     ids=["other bytes", "nothing"],
 )
@@ -54,7 +54,25 @@ def test_missing_data_fail_the_trial_and_name_the_node(
     assert record.group.trial == 1
 
 
+def test_every_epoch_but_the_last_is_reported(drawn: Located) -> None:
+    reports: list[Report] = []
+    trained(a_plan(drawn, "seed=1", epochs=3).tasks[0], EpochReporter(reports.append, lambda: False))
+    assert [report["epoch"] for report in reports] == [1, 2]
+    assert all(0 < report["test_accuracy"] < 1 for report in reports)
+
+
+def test_a_stopped_trial_is_a_result_and_says_so(drawn: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRAINMARK_FAKE", '{"step_seconds": 0.01}')
+    reports: list[Report] = []
+    record = trained(a_plan(drawn, "seed=1", epochs=50).tasks[0], EpochReporter(reports.append, lambda: bool(reports)))
+    assert record.outcome.status == "ok" and Caveat.STOPPED_EARLY in record.caveats
+    assert 1 <= len(record.epochs) < 50
+
+
 def test_how_many_trials_fit_on_a_node() -> None:
+    pytest.importorskip("ray", reason="ray is not installed")
+    from trainmark.study.sweep.tuning import Resources
+
     node = {"CPU": 8.0, "GPU": 1.0}
     assert Resources(1, 0).fit(node) == 8
     assert Resources(3, 0).fit(node) == 2

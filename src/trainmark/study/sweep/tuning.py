@@ -1,0 +1,328 @@
+"""Ray Tune: it runs the trials side by side, stops bad ones, and retries those whose worker died.
+
+No other file imports Ray. Tune's loop is a task on Ray, so that it works in the same way on this machine and on a
+cluster. What it has to say comes through a queue, for the trials may be on other machines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import tune
+from ray.util.queue import Queue
+
+import trainmark
+from trainmark.errors import TrainmarkError, UsageError
+from trainmark.execute.plan import Task
+from trainmark.execute.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
+from trainmark.measure.host import usable_core_numbers
+from trainmark.study.sweep import guard as guard_script
+from trainmark.study.sweep.knock import knock
+from trainmark.study.sweep.plan import Plan
+from trainmark.study.sweep.trial import Answers, Died, EpochReporter, Recorded, Report, ask_here, train_here
+
+_LOOK_EVERY_SECONDS = 0.25
+_SHUTDOWN_SECONDS = 4.0
+"""Ray usually takes 1.5; its node would wait half a minute for trials that a batch system has killed."""
+_STORE_BYTES = 80 * 2**20
+"""Shared memory of Ray's object store; records are small, and Ray takes no less."""
+_TUNE = {
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # --resume goes by the records
+    "TUNE_WARN_THRESHOLD_S": "60",
+}
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What Ray reserves for a trial; trials can share a GPU by fractions."""
+
+    cpus: float
+    gpus: float
+
+    def fit(self, node: Mapping[str, float]) -> int:
+        """How many trials fit on a node with these resources."""
+        wanted = [(self.cpus, node.get("CPU", 0.0)), (self.gpus, node.get("GPU", 0.0))]
+        # Three thirds of a GPU are a whole one, despite floating point.
+        return min((int(there / each + 1e-6) for each, there in wanted if each), default=0)
+
+    def __str__(self) -> str:
+        return f"{self.cpus:g} CPU" + (f", {self.gpus:g} GPU" if self.gpus else "")
+
+
+@dataclass
+class Cluster:
+    """A connected Ray.
+
+    Args:
+        resources: of a trial.
+        scratch: folder for Tune's own files; None is the system's.
+    """
+
+    resources: Resources
+    scratch: str | None = None
+
+    def reserve(self, resources: Resources) -> None:
+        """Use these resources for each trial; raises UsageError if no node has them."""
+        self.resources = resources
+        if not self.slots:
+            found = "; ".join(f"{node.get('CPU', 0):g} CPU, {node.get('GPU', 0):g} GPU" for node in _nodes())
+            raise _too_small(resources, found)
+
+    @property
+    def slots(self) -> int:
+        """How many trials can train at a time."""
+        return sum(map(self.resources.fit, _nodes()))
+
+    def ask(self, interpreter: Interpreter, backend: str) -> Seen:
+        """What ``backend`` can do on a node; raises UsageError if no node answers."""
+        try:
+            answer = _remote(ask_here, self.resources).remote(interpreter, backend)
+            seen: Seen = ray.get(answer, timeout=PROBE_TIMEOUT_SECONDS)
+        except ray.exceptions.RayError as error:
+            raise UsageError(
+                f"no node of the cluster could be asked about {backend}",
+                expected="a node with trainmark's dependencies (numpy, msgspec, psutil, ...) and the framework",
+                found=_gist(error),
+            ) from error
+        return seen
+
+    def train(self, planned: Plan, *, at_once: int, retries: int, asha: bool) -> Iterator[Recorded | Died]:
+        """Train all trials of ``planned`` with Ray Tune.
+
+        Args:
+            at_once: most trials at a time.
+            retries: further tries for a trial whose worker died.
+            asha: whether to stop bad trials early.
+        """
+        inbox = Queue(actor_options={"num_cpus": 0})
+        tasks = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
+        work = _Work(tasks, planned.seen, planned.finished if asha else {}, inbox)
+        options = {
+            "scheduler": _asha(planned.epochs) if asha else None,
+            "resources_per_trial": {"cpu": self.resources.cpus, "gpu": self.resources.gpus},
+            "max_concurrent_trials": at_once,
+            "max_failures": retries,
+        }
+        again = "--resume trains what is missing."
+        over: list[Any] = []
+        try:
+            search = _remote(_search, Resources(0, 0)).remote(work, self.scratch, options)
+            while not over:
+                over, _ = ray.wait([search], timeout=_LOOK_EVERY_SECONDS)
+                yield from inbox.get_nowait_batch(inbox.qsize())
+                if not over and not self.slots:  # Tune would wait for new nodes
+                    raise TrainmarkError(f"no node with {self.resources} is left", fix=again)
+            ray.get(over)
+        except ray.exceptions.RayError as error:
+            raise TrainmarkError("Ray Tune failed", found=_gist(error), fix=again) from error
+
+
+@contextlib.contextmanager
+def local(resources: Resources, parallel: int | None, accelerators: int) -> Iterator[Cluster]:
+    """Start Ray on this machine, after ``keep_private()``; it ends with this process, even if that is killed.
+
+    Args:
+        parallel: trials that must fit at a time, even if the machine has fewer cores; None goes by the cores.
+        accelerators: how many the backend sees; a trial can't have more.
+
+    Raises:
+        UsageError: the machine lacks the resources of a trial.
+    """
+    if resources.gpus > accelerators:
+        raise _too_small(resources, f"{accelerators} GPU on this machine")
+    cpus = max(len(usable_core_numbers()), math.ceil(max(parallel or 1, 1) * resources.cpus))
+    folder = tempfile.mkdtemp(prefix="trainmark-ray-", dir="/tmp")  # sockets need a short path
+    guarding = [sys.executable, "-I", guard_script.__file__, folder]
+    guard = subprocess.Popen(guarding, stdin=subprocess.PIPE, start_new_session=True)
+    late = threading.Timer(_SHUTDOWN_SECONDS, guard_script.clear, (Path(folder), os.getpid()))
+    late.daemon = True
+    try:
+        with _connected(
+            late.start,
+            address="local",
+            num_cpus=cpus,
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _temp_dir=folder,
+        ):
+            yield Cluster(resources, folder)
+    finally:
+        late.cancel()
+        guard.communicate()
+
+
+@contextlib.contextmanager
+def at(address: str, resources: Resources) -> Iterator[Cluster]:
+    """Connect to the cluster at ``address``; its workers get this very trainmark.
+
+    Raises:
+        UsageError: no cluster answers there in time, or no node is large enough.
+    """
+    knock(address)
+    source = str(Path(trainmark.__file__).parent)
+    with _connected(address=address, runtime_env={"py_modules": [source]}):
+        cluster = Cluster(resources)
+        cluster.reserve(resources)
+        yield cluster
+
+
+@contextlib.contextmanager
+def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
+    """Ray, initialised with ``options`` and silent; ``ending`` is called before it shuts down."""
+    ends = signal.getsignal(signal.SIGTERM)
+    with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            try:
+                ray.init(log_to_driver=False, logging_level="ERROR", **options)
+            except SystemExit:  # SIGTERM while Ray had its own handler
+                raise KeyboardInterrupt from None
+            except Exception as error:  # Ray raises whatever went wrong below it
+                raise UsageError("Ray can't be started", found=_gist(error)) from error
+            finally:
+                signal.signal(signal.SIGTERM, ends)  # Ray replaces ours
+            yield
+        finally:
+            ending()
+            ray.shutdown()
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What every process of a sweep gets; ``finished`` are the reports of trials that only repeat these."""
+
+    tasks: Mapping[int, Task]
+    seen: Answers
+    finished: Mapping[int, Sequence[Report]]
+    inbox: Queue
+
+
+def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
+    """Run Ray Tune; finished trials come first, for the scheduler to compare with."""
+    os.environ.update(_TUNE)
+    with tempfile.TemporaryDirectory(prefix="trainmark-tune-", dir=scratch) as folder:
+        tune.run(
+            tune.with_parameters(_Trial, work=work),
+            config={"trial": tune.grid_search([*work.finished, *work.tasks])},
+            callbacks=[_Deaths(work.inbox)],
+            storage_path=folder,
+            reuse_actors=True,
+            raise_on_failed_trial=False,
+            verbose=0,
+            **options,
+        )
+
+
+def _asha(epochs: int) -> Any:
+    return tune.schedulers.ASHAScheduler(time_attr="epoch", metric="test_accuracy", mode="max", max_t=epochs)
+
+
+class _Trial(tune.Trainable):
+    """Trains one trial after the other, each in a thread that reports its epochs."""
+
+    def setup(self, config: dict[str, Any], work: _Work) -> None:
+        self._work = work
+        self._thread = ThreadPoolExecutor(1)
+        self._last: Report
+        self._reports: queue.SimpleQueue[Report | None]
+        self._training: Future[None]
+        self._begin(config["trial"])
+
+    def step(self) -> Report:
+        """The next epoch's report; after the last one it repeats that, as done."""
+        report = self._reports.get()
+        if report is None:
+            self._training.result()  # raises what went wrong
+            return {**self._last, "done": True}
+        self._last = report
+        return report
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        """Go on with another trial."""
+        self.cleanup()
+        self._begin(new_config["trial"])
+        return True
+
+    def cleanup(self) -> None:
+        """End the training, if it still runs; its record is on its way before this returns."""
+        self._stopped.set()
+        self._training.exception()
+
+    def _begin(self, number: int) -> None:
+        self._last = {"epoch": 0, "test_accuracy": 0.0}
+        self._reports = queue.SimpleQueue()
+        self._stopped = threading.Event()
+        self._training = self._thread.submit(self._train, number)
+
+    def _train(self, number: int) -> None:
+        try:
+            for report in self._work.finished.get(number, ()):
+                self._reports.put(report)
+            if task := self._work.tasks.get(number):
+                reporter = EpochReporter(self._reports.put, self._stopped.is_set)
+                self._work.inbox.put(Recorded(number, train_here(task, self._work.seen, reporter)))
+        finally:
+            self._reports.put(None)
+
+
+class _Deaths(tune.Callback):
+    """Tells of trials that died."""
+
+    def __init__(self, inbox: Queue) -> None:
+        self._inbox = inbox
+
+    def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
+        """It is tried again."""
+        self._tell(trial, retried=True)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
+        """It was its last try."""
+        self._tell(trial, retried=False)
+
+    def _tell(self, trial: Any, *, retried: bool) -> None:
+        error = trial.get_pickled_error()
+        died = isinstance(error, ray.exceptions.RayActorError)
+        reason = "its Ray worker died: killed, crashed, or out of memory" if died else _gist(error)
+        often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
+        self._inbox.put(Died(trial.config["trial"], f"{reason}{often}", retried))
+
+
+def _remote(function: Any, resources: Resources) -> Any:
+    return ray.remote(function).options(num_cpus=resources.cpus, num_gpus=resources.gpus, max_retries=0)
+
+
+def _nodes() -> list[Mapping[str, float]]:
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _too_small(resources: Resources, found: str) -> UsageError:
+    return UsageError(
+        "no node has the resources of a trial",
+        expected=f"a node with {resources}",
+        found=found or "no node",
+        fix="Ask for less with --cpus-per-trial or --gpus-per-trial.",
+    )
+
+
+def _gist(error: BaseException) -> str:
+    """The gist of an exception, which Ray fills with whole tracebacks."""
+    text = " ".join(str(getattr(error, "cause", None) or error).split())
+    return (text if len(text) <= 300 else f"{text[:149]} … {text[-149:]}") or type(error).__name__

@@ -1,0 +1,61 @@
+"""Which records a sweep writes, and what becomes of trials whose worker died."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.study.sweep.samples import SEEN, a_plan
+from trainmark.data.locate import Located
+from trainmark.errors import RecordNotKept
+from trainmark.execute.plan import Run
+from trainmark.record import codec
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.study.sweep.collect import collect
+from trainmark.study.sweep.plan import Plan
+from trainmark.study.sweep.trial import Died, Recorded, failed
+
+
+class AWatcher:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def recorded(self, record: Record) -> None:
+        self.seen.append(f"{record.group.trial} {record.outcome.status}: {record.outcome.reason}")
+
+    def lost(self, run: Run, reason: str) -> None:
+        self.seen.append(f"{run.trial.number if run.trial else '?'} lost: {reason}")
+
+
+def news(planned: Plan, number: int) -> Recorded:
+    """What a trial sends when it has ended."""
+    return Recorded(number, tuple(map(codec.encode, failed(planned.tasks[number - 1], SEEN, "out of memory"))))
+
+
+def test_each_trial_leaves_one_record_and_a_dead_one_says_why(tmp_path: Path, drawn: Located) -> None:
+    planned, watcher, store = a_plan(drawn, "seed=1,2"), AWatcher(), Store(tmp_path)
+    collect(
+        [Died(2, "killed", True), news(planned, 1), Died(2, "killed (2 times)", False)],
+        planned,
+        store,
+        watcher.recorded,
+        watcher.lost,
+    )
+    assert watcher.seen == ["2 lost: killed", "1 failed: out of memory", "2 failed: killed (2 times)"]
+    assert sorted(record.group.trial or 0 for record in store.read_all()) == [1, 2]
+
+
+def test_a_folder_that_can_not_be_written_ends_the_sweep(tmp_path: Path, drawn: Located) -> None:
+    (tmp_path / "out").write_text("not a folder")
+    planned = a_plan(drawn, "seed=1")
+    with pytest.raises(RecordNotKept):
+        collect([news(planned, 1)], planned, Store(tmp_path / "out"), AWatcher().recorded, AWatcher().lost)
+
+
+def test_trials_that_train_at_the_same_time_say_so(drawn: Located) -> None:
+    for others in (True, False):
+        (task,) = a_plan(drawn, "seed=1").side_by_side(others).tasks
+        assert (Caveat.SIDE_BY_SIDE in failed(task, SEEN, "")[0].caveats) is others
