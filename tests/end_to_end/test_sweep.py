@@ -23,6 +23,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import load
 
+pytestmark = pytest.mark.timeout(600)  # each worker of Ray takes seconds to start, more on a busy machine
 TWELVE = ("learning_rate=0.1,0.03,0.01", "hidden=16,32", "seed=1,2")
 
 
@@ -68,11 +69,11 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 120)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) >= 2 else [], 240)
     assert listening(process.pid) <= {"127.0.0.1", "::ffff:127.0.0.1"}, "nothing listens to the network"
     child.parent().kill()  # type: ignore[union-attr]
     wait_until(lambda: not alive([child]), 10)
-    out, err = process.communicate(timeout=200)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert "its Ray worker died" in err and "tried again" in err
     made = records(command)
@@ -93,7 +94,7 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
     process = command.start(*arguments(command), fake={"step_seconds": 0.02}, before=["setsid"])
-    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 120)
+    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 240)
     others = descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -142,10 +143,10 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
-    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 120)
+    wait_until(lambda: len(records(command)) == 2 and measured(process.pid, deep=True), 240)
     others = descendants(process.pid)
     process.send_signal(sent)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert out == "" and "Traceback" not in err and "--resume" in err
     wait_until(lambda: not alive(others), 10)
@@ -156,9 +157,9 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
     process = command.start(*arguments(command, "--retries", "0", grid=grid), fake={"step_seconds": 0.05})
-    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 120)
+    child, *_ = wait_until(lambda: measured(process.pid, deep=True) if len(records(command)) == 2 else [], 240)
     child.parent().kill()  # type: ignore[union-attr]
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 1, err
     ends = {record.group.trial: record.outcome for record in records(command)}
     assert [ends[number].status for number in (1, 2, 3)] == ["ok", "ok", "failed"]

@@ -32,7 +32,7 @@ class Caveat(str, Enum):
     ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
     SIDE_BY_SIDE = (
         "side-by-side",
-        "other trials of a sweep trained at the same time, so its seconds are not for comparing",
+        "other trials of a sweep trained at the same time, so don't compare its timings",
     )
     STOPPED_EARLY = (
         "stopped-early",

@@ -14,7 +14,7 @@ _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
 
 def sweep_table(sweep: Sweep) -> Table:
-    """A line a trial; the grid's keys are columns."""
+    """One row per trial; the keys that were varied are columns."""
     unfinished = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f", {unfinished} not finished" if unfinished else ""
     return Table(
@@ -37,7 +37,7 @@ def sentence(sweep: Sweep) -> str:
     """The answer, in a sentence or two."""
     trials = units.many(len(sweep.trials), "trial")
     if sweep.best is None:
-        return f"None of {trials} of {sweep.workload} was finished."
+        return f"None of {trials} of {sweep.workload} finished."
     best = sweep.trials[0]
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
     learnt = "" if best.test_accuracy is None else f", with {units.percent(best.test_accuracy)} test accuracy"
@@ -88,7 +88,7 @@ def _value(trial: TrialResult, key: str, *, best: bool) -> Cell:
 def _notes(sweep: Sweep) -> Iterator[str]:
     if sweep.side_by_side:
         yield (
-            "Trials trained side by side, where one slows the other down: their seconds are not for comparing "
+            "Trials trained at the same time and slowed each other down: don't compare their timings "
             "(trainmark run measures one at a time)."
         )
     told = {str(trial.trial): trial.caveats for trial in sweep.trials}
@@ -96,4 +96,4 @@ def _notes(sweep: Sweep) -> Iterator[str]:
     if len(sweep.machines) > 1:
         yield f"Trained on {', '.join(sweep.machines)}."
     if "seed" not in sweep.grid:
-        yield "One run a trial: another seed alone moves the accuracy, too (--grid seed=1,2,3 shows by how much)."
+        yield "One run per trial: another seed alone changes the accuracy (--grid seed=1,2,3 shows by how much)."

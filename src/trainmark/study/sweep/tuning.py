@@ -10,6 +10,7 @@ import contextlib
 import io
 import math
 import os
+import pickle
 import queue
 import signal
 import subprocess
@@ -238,16 +239,18 @@ def _asha(epochs: int) -> Any:
 class _Trial(tune.Trainable):
     """Trains one trial after the other, each in a thread that reports its epochs."""
 
-    def setup(self, config: dict[str, Any], work: _Work) -> None:
+    def setup(self, config: dict[str, Any], work: _Work) -> None:  # noqa: ARG002
         self._work = work
         self._thread = ThreadPoolExecutor(1)
-        self._last: Report
-        self._reports: queue.SimpleQueue[Report | None]
-        self._training: Future[None]
-        self._begin(config["trial"])
+        self._training: Future[None] | None = None
 
     def step(self) -> Report:
-        """The next epoch's report; after the last one it repeats that, as done."""
+        """The next epoch's report; after the last one it repeats that, as done. The first call starts the training."""
+        if self._training is None:
+            self._last: Report = {"epoch": 0, "test_accuracy": 0.0}
+            self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
+            self._stopped = threading.Event()
+            self._training = self._thread.submit(self._train, self.config["trial"])
         report = self._reports.get()
         if report is None:
             self._training.result()  # raises what went wrong
@@ -255,22 +258,17 @@ class _Trial(tune.Trainable):
         self._last = report
         return report
 
-    def reset_config(self, new_config: dict[str, Any]) -> bool:
-        """Go on with another trial."""
+    def reset_config(self, new_config: dict[str, Any]) -> bool:  # noqa: ARG002
+        """Get ready for another trial."""
         self.cleanup()
-        self._begin(new_config["trial"])
         return True
 
     def cleanup(self) -> None:
         """End the training, if it still runs; its record is on its way before this returns."""
-        self._stopped.set()
-        self._training.exception()
-
-    def _begin(self, number: int) -> None:
-        self._last = {"epoch": 0, "test_accuracy": 0.0}
-        self._reports = queue.SimpleQueue()
-        self._stopped = threading.Event()
-        self._training = self._thread.submit(self._train, number)
+        if self._training:
+            self._stopped.set()
+            self._training.exception()
+            self._training = None
 
     def _train(self, number: int) -> None:
         try:
@@ -298,7 +296,8 @@ class _Deaths(tune.Callback):
         self._tell(trial, retried=False)
 
     def _tell(self, trial: Any, *, retried: bool) -> None:
-        error = trial.get_pickled_error()
+        file = trial.pickled_error_file  # trial.get_pickled_error() looks for it in a folder that it is copied to later
+        error = pickle.loads(Path(file).read_bytes()) if file else TrainmarkError("Ray Tune gave no reason")
         died = isinstance(error, ray.exceptions.RayActorError)
         reason = "its Ray worker died: killed, crashed, or out of memory" if died else _gist(error)
         often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
