@@ -4,7 +4,7 @@ import pytest
 
 from trainmark.errors import SpecError, TrainmarkError, UnknownName, UsageError
 from trainmark.workload import catalog
-from trainmark.workload.grid import MOST_TRIALS, Point, points, read_grid, title
+from trainmark.workload.grid import MOST_TRIALS, Point, drawn, points, read_grid, read_ranges, title
 from trainmark.workload.layers import ChannelDropout, Dense, Dropout
 
 
@@ -99,3 +99,20 @@ def test_far_too_many_trials_are_refused_before_any_is_made() -> None:
     many = ",".join(str(number) for number in range(1, 201))
     with pytest.raises(UsageError, match=f"{MOST_TRIALS:,} at most"):
         of(f"hidden={many}", f"seed={many}")
+
+
+def test_a_range_draws_the_same_values_again_and_whole_numbers_between_whole_numbers() -> None:
+    ranges = read_ranges(["learning_rate=0.001..0.1:log", "hidden=16..256"])
+    samples = drawn(ranges, 200, seed=1)
+    assert drawn(ranges, 3, seed=1) == samples[:3]
+    assert drawn(ranges, 3, seed=2) != samples[:3]
+    rates = [float(sample["learning_rate"]) for sample in samples]
+    assert all(0.001 <= rate <= 0.1 for rate in rates)
+    assert 60 < sum(rate < 0.01 for rate in rates) < 140, "each decade gets about half"
+    assert all(type(sample["hidden"]) is int and 16 <= sample["hidden"] <= 256 for sample in samples)
+
+
+def test_each_combination_of_the_grid_gets_every_sample_once() -> None:
+    workload = catalog.find("mnist-mlp128")
+    made = points(workload, read_grid(["seed=1,2"]), drawn(read_ranges(["hidden=8..9"]), 50, seed=1))
+    assert sorted((point.values["seed"], point.values["hidden"]) for point in made) == [(1, 8), (1, 9), (2, 8), (2, 9)]
