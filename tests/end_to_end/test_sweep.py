@@ -223,7 +223,7 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
     code, out, err = command.run(*arguments(command, *more))
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
-    assert time.monotonic() - started < 20
+    assert time.monotonic() - started < 60, "Ray alone would try for two minutes"
     assert records(command) == []
 
 
