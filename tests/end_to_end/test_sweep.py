@@ -264,7 +264,7 @@ def test_wrong_usage_is_exit_2_and_says_what_to_do(command: CommandLine, words: 
 def test_without_ray_it_says_how_to_get_it(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden = "import importlib.util as u; f = u.find_spec; u.find_spec = lambda n, *a: None if n == 'ray' else f(n, *a)"
+    hidden = "import sys; sys.modules['ray'] = None"
     (tmp_path / "sitecustomize.py").write_text(hidden)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     code, out, err = command.run(*arguments(command))
