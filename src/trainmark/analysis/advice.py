@@ -79,15 +79,16 @@ class Advice:
     fixed: float | None = None
 
 
-def advise(found: Dissection, attribution: Attribution) -> tuple[Advice, ...]:
-    """What to do, the best first: against the largest cause against which something can be done.
+def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tuple[Advice, ...]:
+    """What to do about the largest cause that can be reduced, the best first; what was timed comes first.
 
-    What was timed comes before what would take the cause away altogether.
+    Args:
+        recipe: path of the script that shows the style ``fast`` of this backend; empty where there is none.
     """
     if largest_cause(attribution) is None:
         return ()
     for share in attribution.shares:
-        if _is_certain(share) and (against := tuple(_against(share, found))):
+        if _is_certain(share) and (against := tuple(_against(share, found, recipe))):
             return against
     return ()
 
@@ -104,11 +105,12 @@ def _is_certain(share: Share) -> bool:
     return not share.on_top and (share.low is None or share.low > 0)
 
 
-def _against(largest: Share, found: Dissection) -> Iterator[Advice]:
+def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]:
     cause = largest.cause
     measured = []
     if cause in _BY_STYLE and FAST in found.variants:
-        do = "Do as --style fast does: keep the prepared data set on the device, and compile or capture the step."
+        shown = f", as {recipe} does" if recipe else ""
+        do = f"Train as --style fast does{shown}: keep the prepared data on the device and the loop free of the host."
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
     if cause in _BY_BATCH and LARGER in found.variants:
         size = found.batch * found.larger

@@ -31,6 +31,7 @@ class Entry:
         hidden: neither listed nor chosen by default.
         install_gpu: the command that installs its build for NVIDIA GPUs, if that is a different one.
         plugin: the distribution of a plug-in; empty for a built-in backend.
+        recipes: how the scripts that show its styles begin, without ``_STYLE.py``; empty where there are none.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Entry:
     hidden: bool = False
     install_gpu: str = ""
     plugin: str = ""
+    recipes: str = ""
 
     @property
     def installed(self) -> bool:
@@ -62,6 +64,7 @@ _BUILT_IN = (
         ("torch",),
         "pip install torch",
         install_gpu="pip install --force-reinstall torch",
+        recipes="examples/recipes/torch",
     ),
     Entry(
         "jax",
@@ -69,6 +72,7 @@ _BUILT_IN = (
         ("jax",),
         "pip install jax",
         install_gpu="pip install 'jax[cuda13]'",
+        recipes="examples/recipes/jax",
     ),
     Entry(
         "keras",
@@ -76,6 +80,7 @@ _BUILT_IN = (
         ("keras", "tensorflow"),
         f"{_KERAS} tensorflow",
         install_gpu="pip install 'tensorflow[and-cuda]'",
+        recipes="examples/recipes/keras",
     ),
     Entry("keras:torch", "trainmark.backends.keras.backend:KerasOnTorch", ("keras", "torch"), f"{_KERAS} torch"),
     Entry("keras:jax", "trainmark.backends.keras.backend:KerasOnJax", ("keras", "jax"), f"{_KERAS} jax"),
@@ -112,6 +117,12 @@ def find(name: str) -> Entry:
         shown = [entry.name for entry in known.values() if not entry.hidden]
         raise UnknownName("backend", name, shown, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))
     return known[name]
+
+
+def recipe(backend: str, style: str) -> str:
+    """The script in this repository that shows a style of ``backend``; empty where there is none."""
+    entry = entries().get(backend)
+    return f"{entry.recipes}_{style}.py" if entry and entry.recipes else ""
 
 
 def load(name: str) -> Backend:

@@ -124,3 +124,10 @@ def test_listing_every_backend_imports_no_framework() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_recipes_that_are_named_are_there() -> None:
+    root = Path(__file__).parents[3]
+    for backend in ("torch",):
+        assert (root / registry.recipe(backend, "fast")).is_file(), backend
+    assert registry.recipe("numpy", "idiomatic") == registry.recipe("elsewhere", "fast") == ""

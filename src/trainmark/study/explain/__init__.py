@@ -11,6 +11,7 @@ from trainmark.analysis.advice import Advice, advise
 from trainmark.analysis.attribution import Attribution, Dissection, attribute
 from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
+from trainmark.backends import registry
 from trainmark.data.progress import Progress, silent
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.execute import request as requests
@@ -105,7 +106,8 @@ def explain(
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
     overtaking, why_not = _overtaking(subject, tell, seconds, timeout) if subject.accelerator else (None, None)
-    return Explanation(subject, found, attribution, advise(found, attribution), overtaking, why_not)
+    recipe = registry.recipe(subject.side.backend, "fast")
+    return Explanation(subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not)
 
 
 def require_steady(step: Estimate) -> None:

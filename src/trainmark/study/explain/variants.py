@@ -65,8 +65,8 @@ def variants(workload: Workload, options: Options, examples: int, *, accelerator
         fast: the backend has that style, too.
 
     Returns:
-        All but the style ``fast`` as a whole: what that does to its process, such as telling the C library to keep
-        freed memory, would be done to all of them.
+        All but the style ``fast`` as a whole: it sets switches of its process, such as flushing denormals, that would
+        hold for the others too.
     """
     return list(_variants(workload, options, examples, accelerator=accelerator, fast=fast))
 
