@@ -148,8 +148,6 @@ def dissect(request: Message, say: Callable[[Message], None], tick: Callable[[],
     say({"event": "ready", **ready})
     shuffled = random.Random(request["sitting"])
     for index in range(rounds):
-        if turn.left_alone and request["follows"]:
-            break
         turn.rest()
         start = clock()
         order = list(variants)

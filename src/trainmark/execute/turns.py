@@ -25,19 +25,16 @@ Seat = tuple[int, int]
 
 
 class Turn:
-    """The child's side. It has the machine from :meth:`take` on, until it rests or ends.
-
-    ``left_alone``: the other one is gone.
-    """
+    """The child's side. It has the machine from :meth:`take` on, until it rests or ends."""
 
     def __init__(self, seat: Seat | None) -> None:
         """Without a seat it is its turn always."""
-        self._seat, self.left_alone = seat, False
+        self._seat = seat
 
     def take(self) -> None:
         """Wait until it is this process's turn."""
         if self._seat is not None:
-            self.left_alone = os.read(self._seat[0], 1) == _ALONE
+            os.read(self._seat[0], 1)
 
     def rest(self) -> None:
         """Let the other have its turn, and wait for the next one."""

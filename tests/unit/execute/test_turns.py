@@ -57,23 +57,6 @@ def test_one_that_fails_does_not_keep_the_other_waiting() -> None:
     assert seen == ["b"] * 3
 
 
-@pytest.mark.timeout(20)
-def test_who_follows_is_told_when_the_other_is_gone() -> None:
-    counted = []
-
-    def follow(seat: Seat) -> str:
-        turn = Turn(seat)
-        turn.take()
-        counted.append(turn.left_alone)
-        while not turn.left_alone:
-            turn.rest()
-            counted.append(turn.left_alone)
-        return "b"
-
-    in_turns(player("a", 3, [], threading.Semaphore()), follow, lambda: None)
-    assert counted == [False, False, True]
-
-
 def test_alone_it_is_always_ones_turn() -> None:
     turn = Turn(None)
     turn.take()

@@ -61,6 +61,10 @@ class FastTrainer(TorchTrainer):
         wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0" and options.precision != "fp16"  # nor a gradient scaler
         self._captures = alone and wanted and self._device.type == "cuda"
         self._format = _memory_format(model, options)
+        # Second moments of weights that have stopped learning become denormal numbers, with which a CPU is many times
+        # slower; XLA and TensorFlow flush them too. A loss in two stages is about probabilities that become this small.
+        two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
+        self._flushes = options.device == "cpu" and options.precision == "fp32" and not two_stages
         self._network.to(memory_format=self._format)
         images = torch.tensor(data.train.images, device=self._device)
         distorted = workload.input.distortions is not None
@@ -104,6 +108,7 @@ class FastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
+        torch.set_flush_denormal(self._flushes)  # of this thread, which other trainers may use too
         first = self._steps_of_epoch
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]
@@ -119,14 +124,14 @@ class FastTrainer(TorchTrainer):
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch writes over them
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, how images lie in memory, and how many steps are captured."""
+        """PyTorch's switches, and what this style adds to them."""
         layout = "channels_last" if self._format == torch.channels_last else "contiguous"
-        return {**super().settings(), "memory_format": layout, "cuda_graphs": len(self._graphs)}
-
-    def _flushes_denormals(self, workload: Workload, options: Options) -> bool:
-        # A loss in two stages is about probabilities that become this small.
-        two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
-        return options.device == "cpu" and options.precision == "fp32" and not two_stages
+        return {
+            **super().settings(),
+            "memory_format": layout,
+            "denormals_flushed": self._flushes,
+            "cuda_graphs": len(self._graphs),
+        }
 
     def _prepared(self, images: Tensor) -> Tensor:
         """Images of bytes as the network takes them."""

@@ -12,14 +12,8 @@ from trainmark.backends.base import Precision
 _AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
-def set_arithmetic(precision: Precision, *, flush_denormals: bool = False) -> None:
-    """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name.
-
-    Args:
-        flush_denormals: treat numbers below the normal range as zero, as XLA and TensorFlow do. Second moments of
-            weights that have stopped learning end there, where a CPU is many times slower.
-    """
-    torch.set_flush_denormal(flush_denormals)
+def set_arithmetic(precision: Precision) -> None:
+    """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name."""
     tf32 = precision == "tf32"
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32

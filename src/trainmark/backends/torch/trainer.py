@@ -27,7 +27,7 @@ class TorchTrainer:
     """The part of a trainer that does not depend on its style."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        precision.set_arithmetic(options.precision, flush_denormals=self._flushes_denormals(workload, options))
+        precision.set_arithmetic(options.precision)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
@@ -89,10 +89,6 @@ class TorchTrainer:
         with self._average_in_place():
             loss, hits = self._judge(self._network, part)
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
-
-    def _flushes_denormals(self, workload: Workload, options: Options) -> bool:  # noqa: ARG002
-        """Whether this style takes numbers below the normal range for zero."""
-        return False
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         """Those that are trained here: all of them."""

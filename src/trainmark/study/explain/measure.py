@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from trainmark.analysis.attribution import FAST, WHOLE, Dissection, Round, Sitting
+from trainmark.analysis.attribution import WHOLE, Dissection, Round, Sitting
 from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
@@ -26,7 +26,6 @@ ROUNDS = 25
 SITTINGS = 5
 """Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
 _SETTLING_SHARE = 0.3
-_FAST_SHARE = 0.1
 _THREADS_SHARE, _THREADS_ROUNDS, _THREADS_PAIRS = 0.3, 5, 4
 """Pairs of processes, each with a few long stretches."""
 _SWEEP_SHARE, _SWEEP_ROUNDS = 0.15, 5
@@ -98,33 +97,17 @@ def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: flo
     )
     settling = _SETTLING_SHARE * seconds
     chain = _Process(planned, threads, seconds, seconds, sittings=SITTINGS, settling=settling, probes=True)
-    fast = None
-    if subject.fast and subject.side.style != "fast":
-        variant = Variant(FAST, workload, dataclasses.replace(options, style="fast"))
-        fast = _Process([variant], threads, _FAST_SHARE * seconds, seconds, follows=True)
-    heard = list(_sit(subject, chain, fast, tell, timeout))
+    heard = list(_sit(subject, chain, tell, timeout))
     return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
 
 
-_Heard = tuple[list[Message], "list[Message] | ExplanationFailed | None"]
-"""What the process with all variants said in a sitting, and the one with the style ``fast`` beside it."""
-
-
-def _sit(
-    subject: Subject, chain: _Process, fast: _Process | None, tell: Tell, timeout: float | None
-) -> Iterator[_Heard]:
-    """One sitting after the other, as many as the first one says."""
+def _sit(subject: Subject, chain: _Process, tell: Tell, timeout: float | None) -> Iterator[list[Message]]:
+    """What each sitting said, one after the other, as many as the first one asks for."""
     number, of = 0, 1
     while number < of:
         sitting = dataclasses.replace(chain, sitting=number, sittings=of if number else chain.sittings)
-        if fast is None:
-            heard = _hold(subject, sitting, tell, timeout)
-            yield heard, None
-        else:
-            heard, beside = _hold_with(subject, sitting, fast, tell, timeout)
-            yield heard, beside
-            if isinstance(beside, ExplanationFailed):  # and would fail again
-                fast = None
+        heard = _hold(subject, sitting, tell, timeout)
+        yield heard
         number, of = number + 1, _ready(heard)["sittings"]
 
 
@@ -194,7 +177,6 @@ class _Process:
         patience: no round begins after so many; the same for both of two, or one would have fewer rounds.
         sitting, sittings: it is this one, from 0, of so many, each of which makes its part of the rounds.
         settling: seconds that all of them may take to be ready; the first tells how many that allows. None is no limit.
-        follows: it ends when the one that it takes turns with does.
         probes: the products of a step and the peak, too.
     """
 
@@ -206,7 +188,6 @@ class _Process:
     sitting: int = 0
     sittings: int = 1
     settling: float | None = None
-    follows: bool = False
     probes: bool = False
 
     def request(self, subject: Subject, seat: Seat | None) -> Message:
@@ -226,7 +207,6 @@ class _Process:
             "sitting": self.sitting,
             "sittings": self.sittings,
             "settling": self.settling,
-            "follows": self.follows,
         }
 
 
@@ -281,30 +261,12 @@ def _hold_both(
     subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
 ) -> tuple[list[Message], list[Message]]:
     """What two processes said that had their rounds in turns; the first one's progress is told."""
-    heard, heard_of_second = _hold_with(subject, first, second, tell, timeout)
-    if isinstance(heard_of_second, ExplanationFailed):
-        raise heard_of_second
-    return heard, heard_of_second
-
-
-def _hold_with(
-    subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
-) -> tuple[list[Message], list[Message] | ExplanationFailed]:
-    """As :func:`_hold_both`, but the second may fail, and the first goes on."""
     pids = Pids()
-
-    def hold_second(seat: Seat) -> list[Message] | ExplanationFailed:
-        try:
-            return _hold(subject, second, lambda *_: None, timeout, seat, pids)
-        except ExplanationFailed as failed:
-            return failed
-
-    return in_turns(lambda seat: _hold(subject, first, tell, timeout, seat, pids), hold_second, pids.end)
-
-
-def _beside(these: Sequence[Round], those: Sequence[Round]) -> tuple[Round, ...]:
-    """Rounds of two processes as one, as many as both made."""
-    return tuple({**a, **b} for a, b in zip(these, those, strict=False))
+    return in_turns(
+        lambda seat: _hold(subject, first, tell, timeout, seat, pids),
+        lambda seat: _hold(subject, second, lambda *_: None, timeout, seat, pids),
+        pids.end,
+    )
 
 
 def _rounds(heard: list[Message]) -> list[Round]:
@@ -315,36 +277,25 @@ def _ready(heard: list[Message]) -> Message:
     return next(message for message in heard if message["event"] == "ready")
 
 
-def _sitting(heard: list[Message], beside: list[Message] | ExplanationFailed | None) -> Sitting:
-    found = Sitting(
+def _sitting(heard: list[Message]) -> Sitting:
+    return Sitting(
         rounds=tuple(_rounds(heard)),
         starts=tuple(message["starts"] for message in heard if message["event"] == "round"),
         lengths=_ready(heard)["lengths"],
     )
-    if beside is None or isinstance(beside, ExplanationFailed):
-        return found
-    other = _sitting(beside, None)
-    return Sitting(
-        rounds=_beside(found.rounds, other.rounds),
-        starts=_beside(found.starts, other.starts),
-        lengths={**found.lengths, **other.lengths},
-    )
 
 
-def _dissection(subject: Subject, heard: list[_Heard]) -> Dissection:
+def _dissection(subject: Subject, heard: list[list[Message]]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    said = [message for messages, _ in heard for message in messages]
+    said = [message for messages in heard for message in messages]
     dropped = {
         message["name"]: message["reason"]
         for message in said
         if message["event"] == "dropped" and message["reason"] != NOT_A_PART
     }
-    for _, beside in heard:
-        if isinstance(beside, ExplanationFailed):
-            dropped[FAST] = beside.found or "no answer"
     return Dissection(
-        sittings=tuple(_sitting(*each) for each in heard),
+        sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
         flops=subject.batch * subject.course.model.training_flops,
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,

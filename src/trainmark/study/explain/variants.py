@@ -9,6 +9,7 @@ from typing import Any
 
 from trainmark.analysis.attribution import (
     CAPTURED,
+    FAST,
     LARGER,
     PARTS,
     PLAIN,
@@ -63,10 +64,6 @@ def variants(workload: Workload, options: Options, examples: int, *, accelerator
         examples: of the training set.
         accelerator: the device is none that computes while the host waits.
         fast: the backend has that style, too.
-
-    Returns:
-        All but the style ``fast`` as a whole: it sets switches of its process, such as flushing denormals, that would
-        hold for the others too.
     """
     return list(_variants(workload, options, examples, accelerator=accelerator, fast=fast))
 
@@ -88,6 +85,8 @@ def _variants(
     yield Variant(PLAIN, plain, rest, (*PARTS, "loss"))
     if not accelerator:
         yield Variant(SHRUNK_PLAIN, shrunk(plain), options, (*PARTS, "loss"), stretch=_SHRUNK_STRETCH)
+    if fast and options.style != "fast":
+        yield Variant(FAST, workload, dataclasses.replace(options, style="fast"))
     size = workload.batches.size
     if size != "full" and size * LARGER_TIMES <= examples:
         yield Variant(LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES)

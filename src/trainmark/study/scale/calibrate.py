@@ -136,7 +136,6 @@ def measure_step(
         "sitting": 1,  # no evaluation
         "sittings": 1,
         "settling": None,
-        "follows": False,
     }
     tell("timing steps on one device", 0.3)
     heard = _ask(side.interpreter.path, request, threads, timeout)
