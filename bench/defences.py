@@ -117,7 +117,7 @@ DEFENCES = (
         "hung import",
         f"{UNIT}/execute/test_probe.py::test_an_import_that_hangs_is_given_up",
         "execute/probe.py",
-        (("            timeout=timeout,\n", ""),),
+        ((", hear=hear, timeout=timeout)", ", hear=hear)"),),
     ),
     Defence("Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH),
     Defence("Ctrl-C while limits are measured", f"{PHASES}[limits-2-ctrl-c]", "cli/main.py", NO_CATCH),
