@@ -13,21 +13,24 @@ from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options, Steps
 from trainmark.backends.conformance.cases import a_workload
 from trainmark.data.dataset import Dataset, Split
-from trainmark.errors import Unsupported
+from trainmark.errors import NotInstalled, Unsupported
 from trainmark.workload.layers import Dense, Flatten, ReLU
-from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.model import Model, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, WeightAverage
 from trainmark.workload.schedule import Batches
 
 NAME = os.environ.get("KERAS_ENTRY", "keras")
 ENGINES = {"keras": "tensorflow", "keras:torch": "torch", "keras:jax": "jax"}
-BOTH = pytest.mark.parametrize("style", ["idiomatic", "fast"])
 
 backend = registry.load(NAME)
+# torch.compile takes minutes for these; a single test is enough to see that the same fit runs through it.
+STYLES = pytest.mark.parametrize(
+    "style", [each for each in backend.capabilities().styles if each != "compiled" or NAME == "keras"]
+)
 
 import keras  # noqa: E402  (the backend has chosen its engine)
 
-from trainmark.backends.keras import optimizers  # noqa: E402
+from trainmark.backends.keras import network, optimizers  # noqa: E402
 
 
 def trainer(style: str, examples: int = 230, **changes: Any) -> Any:
@@ -72,7 +75,41 @@ def test_old_and_untested_versions_are_told(monkeypatch: pytest.MonkeyPatch) -> 
     assert backend.capabilities().untested
 
 
-@BOTH
+def test_fit_is_compiled_where_keras_does_so_or_is_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``jit_compile="auto"`` compiles on JAX, and with TensorFlow only where there is a GPU."""
+    compiled = NAME == "keras:jax"
+    assert trainer("idiomatic").settings()["jit_compile"] is compiled
+    assert ("compiled" in backend.capabilities().styles) is not compiled
+    if not compiled:
+        assert trainer("compiled").settings()["jit_compile"] is True
+    monkeypatch.setattr(keras.Sequential, "jit_compile", True)
+    assert backend.capabilities().compiles_already
+    with pytest.raises(Unsupported, match=r"the style 'compiled': .* idiomatic, which is compiled already"):
+        trainer("compiled")
+
+
+@pytest.mark.skipif(NAME == "keras:jax", reason="it has no style compiled")
+def test_a_network_that_keras_can_not_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    build = network.build
+
+    def build_uncompilable(model: Model) -> network.Learner:
+        made = build(model)
+        made.layers[0].supports_jit = False
+        return made
+
+    monkeypatch.setattr(network, "build", build_uncompilable)
+    with pytest.raises(Unsupported, match="Keras can't compile this network"), pytest.warns(UserWarning, match="jit"):
+        trainer("compiled")
+
+
+@pytest.mark.skipif(NAME != "keras:torch", reason="only PyTorch calls a compiler that is not its own")
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    with pytest.raises(NotInstalled, match=r"expected the C\+\+ compiler 'no-such-compiler' on PATH, found none"):
+        trainer("compiled")
+
+
+@STYLES
 def test_losses_and_hits_are_those_of_the_batch(style: str) -> None:
     """What ``fit`` reports are means since the epoch's start; an easy batch after a hard one tells them apart."""
     made = trainer(style, examples=20, batches=Batches(10), optimizer=SGD(1e-12))
@@ -90,7 +127,7 @@ def test_losses_and_hits_are_those_of_the_batch(style: str) -> None:
     assert found.hits.tolist() == [0, 10]
 
 
-@BOTH
+@STYLES
 def test_the_l2_part_is_told_apart(style: str) -> None:
     made = trainer(style, model=(Flatten(), Dense(8, l2=0.5), ReLU(), Dense(10)))
     kernel = made.weights()["dense1.kernel"]
@@ -100,7 +137,7 @@ def test_the_l2_part_is_told_apart(style: str) -> None:
     assert (found.losses > found.l2_losses).all()
 
 
-@BOTH
+@STYLES
 def test_every_cut_of_an_epoch_gives_the_same(style: str) -> None:
     """A stretch of one step, then the rest, is the epoch in one stretch."""
     plan, cuts = in_stored_order((100, 100, 30)), []
@@ -110,18 +147,18 @@ def test_every_cut_of_an_epoch_gives_the_same(style: str) -> None:
     np.testing.assert_allclose(cuts[0], cuts[2], rtol=1e-6)
 
 
-@BOTH
+@STYLES
 def test_compiling_leaves_everything_as_it_was(style: str) -> None:
     made = trainer(style, optimizer=Adam(0.01), weight_average=WeightAverage(0.99))
     plan = in_stored_order((100, 100, 30))
     train(made, plan)
     before = [np.array(keras.ops.convert_to_numpy(variable.value)) for variable in made._variables()]
-    assert made.compile(plan) is (NAME != "keras:torch")
+    assert made.compile(plan) is (NAME != "keras:torch" or style == "compiled")
     for value, variable in zip(before, made._variables(), strict=True):
         np.testing.assert_array_equal(value, keras.ops.convert_to_numpy(variable.value), variable.path)
 
 
-@BOTH
+@STYLES
 def test_single_precision_is_asked_for_whatever_keras_is_configured_for(style: str) -> None:
     keras.config.set_floatx("float16")
     keras.config.set_dtype_policy("mixed_bfloat16")

@@ -16,7 +16,7 @@ from trainmark.errors import Unsupported
 from trainmark.workload.model import lay_out
 
 BACKENDS = ("numpy", "torch", "jax", "keras")
-CLOSED = ("numpy", "torch")
+CLOSED = ("numpy", "torch", "keras")
 
 
 @dataclass(frozen=True)

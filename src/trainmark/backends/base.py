@@ -58,6 +58,7 @@ class Capabilities:
         packages: versions of what decides speed or arithmetic.
         untested: the framework is newer than any that trainmark's own tests have run on.
         spreads: by what one training spreads over several devices: a process for each, or one that has them all.
+        compiles_already: the loop of ``idiomatic`` is compiled, so there is no other style ``compiled``.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Capabilities:
     packages: dict[str, str] = field(default_factory=dict)
     untested: bool = False
     spreads: Literal["processes", "devices"] | None = None
+    compiles_already: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,8 +239,11 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
         *(("the layer, loss or optimiser", kind, tuple(sorted(can.kinds))) for kind in kinds_of(workload)),
     ):
         if value not in known:
+            compiles = value == "compiled" and can.compiles_already
             raise Unsupported(
-                f"{can.name} on {device.id} does not have {what} {value!r}", expected=f"one of {', '.join(known)}"
+                f"{can.name} on {device.id} does not have {what} {value!r}",
+                expected=f"one of {', '.join(known)}",
+                fix="Use --style idiomatic, which is compiled already." if compiles else "",
             )
     if options.memory_fraction is not None and device.kind == "cpu":
         raise Unsupported(

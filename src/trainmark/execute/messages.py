@@ -154,6 +154,7 @@ class Capabilities(Struct):
     packages: dict[str, str]
     untested: bool
     spreads: Literal["processes", "devices"] | None
+    compiles_already: bool
     limited: bool
     python: str
 

@@ -116,5 +116,6 @@ def seen_in(interpreter: Interpreter, message: Message) -> Seen:
         message["packages"],
         message["untested"],
         message["spreads"],
+        message["compiles_already"],
     )
     return Seen(message["backend"], interpreter, can, message["python"], limited=message["limited"])

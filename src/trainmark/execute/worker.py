@@ -308,6 +308,7 @@ def _probe(backend: str, say: Callable[[Message], None]) -> None:
             "kinds": sorted(can.kinds),
             "untested": can.untested,
             "spreads": can.spreads,
+            "compiles_already": can.compiles_already,
             "packages": can.packages,
             "limited": isinstance(loaded, limits.Limited),
             "python": platform.python_version(),

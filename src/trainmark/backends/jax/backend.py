@@ -56,7 +56,17 @@ class JaxBackend:
         """Everything, on the devices that JAX sees."""
         untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
-        return Capabilities("jax", jax.__version__, STYLES, tuple(_devices()), KINDS, packages, untested, "devices")
+        return Capabilities(
+            "jax",
+            jax.__version__,
+            STYLES,
+            tuple(_devices()),
+            KINDS,
+            packages,
+            untested,
+            "devices",
+            compiles_already=True,
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

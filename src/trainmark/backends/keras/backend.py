@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
+    STYLES,
     Capabilities,
     Options,
     Part,
@@ -68,7 +69,18 @@ class KerasBackend:
             is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
         ]
         packages = {"keras": version, **engine.packages()}
-        return Capabilities(self.name, version, ("idiomatic", "fast"), engine.devices(), KINDS, packages, any(untested))
+        # What compile(jit_compile="auto") resolves to: always on JAX, with TensorFlow if there is a GPU.
+        compiles = bool(keras.Sequential().jit_compile)
+        return Capabilities(
+            self.name,
+            version,
+            tuple(style for style in STYLES if not (compiles and style == "compiled")),
+            engine.devices(),
+            KINDS,
+            packages,
+            any(untested),
+            compiles_already=compiles,
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the asked style."""

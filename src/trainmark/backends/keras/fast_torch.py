@@ -18,24 +18,18 @@ class TorchTrainer(FastTrainer):
         """Nothing is compiled."""
         return False
 
-    def _run(self, size: int, step: int, count: int, example: int, rows: Any, tick: Callable[[], None]) -> Any:
-        order = self._order.long()
-        for number in range(count):
-            x, y = self._images, self._train_labels
-            if self._held:
-                x, y = x[:size], y[:size]
-            elif not self._plan.whole:
-                start = example + number * size
-                indices = order[start : start + size]
-                x, y = x.index_select(0, indices), y.index_select(0, indices)
-            rows[step + number] = self._learn(x, y)
+    def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
+        rows = []
+        for step in range(count):
+            batch = (x, y) if batches is None else (x.index_select(0, batches[step]), y.index_select(0, batches[step]))
+            rows.append(self._learn(*batch))
             tick()
-        return rows
+        return torch.stack(rows)
 
     def _learn(self, x: Any, y: Any) -> Any:
         self._network.zero_grad()
-        loss, row = self._batch_loss(x, y)
-        loss.backward()
+        total, row = self._judge(self._learner(x, training=True), y, self._learner.losses)
+        total.backward()
         variables = self._network.trainable_variables
         with torch.no_grad():
             self._optimizer.apply([variable.value.grad for variable in variables], variables)

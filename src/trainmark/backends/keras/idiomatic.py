@@ -1,5 +1,7 @@
 """``idiomatic``: ``model.fit`` as Keras's tutorials call it, on NumPy arrays that were prepared up front.
 
+``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
+
 A whole epoch in Keras's own shuffle is one ``fit`` on the arrays. What that can't do (a given order, a part of an
 epoch, distorted images) is one ``fit`` on a ``PyDataset``.
 """
@@ -38,7 +40,7 @@ class IdiomaticTrainer(KerasTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Train on one batch of each size, and put everything back; False where Keras compiles nothing."""
-        if self._network.run_eagerly or keras.config.backend() == "torch":
+        if self._network.run_eagerly or (keras.config.backend() == "torch" and not self._network.jit_compile):
             return False
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():

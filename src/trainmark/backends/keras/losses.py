@@ -8,19 +8,32 @@ from typing import Any
 import keras
 from keras import ops
 
-from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+from trainmark.errors import assert_never
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    Loss,
+    NegativeLogLikelihood,
+    SoftmaxCrossEntropy,
+    TwoStageCrossEntropy,
+)
 
 
 def build(loss: Loss | None) -> keras.losses.Loss:
     """The loss of a specification; without one, the mean of the outputs."""
-    if loss is None:
-        return MeanLoss()
-    if isinstance(loss, SoftmaxCrossEntropy):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    if isinstance(loss, NegativeLogLikelihood):
-        return LikelihoodLoss()
-    # Keras's own cross-entropy on probabilities goes back to the logits where it can find them, and clips nothing.
-    return ClippedLoss(loss.epsilon) if isinstance(loss, ClippedCrossEntropy) else TwoStageLoss()
+    match loss:
+        case None:
+            return MeanLoss()
+        case SoftmaxCrossEntropy():
+            return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        case NegativeLogLikelihood():
+            return LikelihoodLoss()
+        # Keras's own cross-entropy on probabilities goes back to the logits if it can find them, and clips nothing.
+        case ClippedCrossEntropy():
+            return ClippedLoss(loss.epsilon)
+        case TwoStageCrossEntropy():
+            return TwoStageLoss()
+        case _:
+            assert_never(loss)
 
 
 class MeanLoss(keras.losses.Loss):

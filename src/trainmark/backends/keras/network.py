@@ -8,6 +8,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from trainmark.errors import assert_never
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -15,6 +16,7 @@ from trainmark.workload.layers import (
     Dropout,
     Flatten,
     LocalResponseNorm,
+    LogSoftmax,
     MaxPool,
     ReLU,
 )
@@ -120,27 +122,32 @@ class LocalResponseNormalization(keras.layers.Layer):
         return x * ops.power(self._spec.bias + self._spec.alpha * sums, -self._spec.beta)
 
 
-def _layer(plan: LayerPlan) -> Any:
-    layer = plan.layer
-    if isinstance(layer, (Dense, Conv2D)):
-        given = {"name": plan.name, "kernel_regularizer": L2(layer.l2) if layer.l2 else None}
-        if isinstance(layer, Dense):
-            return keras.layers.Dense(layer.units, **given)
-        return keras.layers.Conv2D(
-            layer.filters, layer.size, padding=layer.padding, data_format="channels_last", **given
-        )
-    if isinstance(layer, MaxPool):
-        return keras.layers.MaxPooling2D(
-            layer.size, layer.stride, layer.padding, data_format="channels_last", name=plan.name
-        )
-    if isinstance(layer, LocalResponseNorm):
-        return LocalResponseNormalization(layer, name=plan.name)
-    if isinstance(layer, Dropout):
-        return keras.layers.Dropout(layer.rate, name=plan.name)
-    if isinstance(layer, ChannelDropout):
-        return keras.layers.SpatialDropout2D(layer.rate, data_format="channels_last", name=plan.name)
-    if isinstance(layer, ReLU):
-        return keras.layers.ReLU(name=plan.name)
-    if isinstance(layer, Flatten):
-        return keras.layers.Flatten(data_format="channels_last", name=plan.name)
-    return keras.layers.Activation("log_softmax", name=plan.name)
+def _layer(plan: LayerPlan) -> keras.Layer:
+    layers, name, images = keras.layers, plan.name, {"name": plan.name, "data_format": "channels_last"}
+    match layer := plan.layer:
+        case Dense():
+            return layers.Dense(layer.units, kernel_regularizer=_l2(layer.l2), name=name)
+        case Conv2D():
+            return layers.Conv2D(
+                layer.filters, layer.size, padding=layer.padding, kernel_regularizer=_l2(layer.l2), **images
+            )
+        case MaxPool():
+            return layers.MaxPooling2D(layer.size, layer.stride, layer.padding, **images)
+        case LocalResponseNorm():
+            return LocalResponseNormalization(layer, name)
+        case Dropout():
+            return layers.Dropout(layer.rate, name=name)
+        case ChannelDropout():
+            return layers.SpatialDropout2D(layer.rate, **images)
+        case ReLU():
+            return layers.ReLU(name=name)
+        case Flatten():
+            return layers.Flatten(**images)
+        case LogSoftmax():
+            return layers.Activation("log_softmax", name=name)
+        case _:
+            assert_never(layer)
+
+
+def _l2(factor: float) -> L2 | None:
+    return L2(factor) if factor else None

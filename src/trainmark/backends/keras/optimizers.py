@@ -12,18 +12,25 @@ import keras
 import numpy as np
 from keras import ops
 
+from trainmark.errors import assert_never
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightAverage
 
 
 def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
     """The optimiser of ``spec``, which also keeps the average of the weights where there is one."""
-    if isinstance(spec, SGD):
-        # Keras's momentum is the velocity form; the other one is the same as long as the rate is.
-        same = spec.momentum_form == "velocity" or not (spec.momentum and spec.staircase)
-        if same and not spec.weight_decay and average is None:
-            return keras.optimizers.SGD(_learning_rate(spec), momentum=np.float64(spec.momentum))
-        return DefinedSGD(spec, average)
-    return DefinedAdam(spec, average) if isinstance(spec, Adam) else DefinedRMSprop(spec, average)
+    match spec:
+        case SGD():
+            # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
+            same = spec.momentum_form == "velocity" or not (spec.momentum and spec.staircase)
+            if same and not spec.weight_decay and average is None:
+                return keras.optimizers.SGD(_learning_rate(spec), momentum=np.float64(spec.momentum))
+            return DefinedSGD(spec, average)
+        case Adam():
+            return DefinedAdam(spec, average)
+        case RMSprop():
+            return DefinedRMSprop(spec, average)
+        case _:
+            assert_never(spec)
 
 
 class KeptGradients(keras.optimizers.Optimizer):

@@ -1,4 +1,4 @@
-"""What both styles share: the network, its weights, evaluation, and reading results."""
+"""What the styles share: the network, its weights, evaluation, and reading results."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
+from trainmark.errors import Unsupported
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
@@ -49,7 +50,10 @@ class KerasTrainer:
             optimizer=self._optimizer,
             loss=losses.build(loss_left(workload, options)),
             metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
+            jit_compile=True if options.style == "compiled" else "auto",
         )
+        if options.style == "compiled" and not self._network.jit_compile:
+            raise Unsupported("Keras can't compile this network here", fix="Use --style idiomatic or fast.")
         self._optimizer.build(self._network.trainable_variables)
 
     def load(self, weights: Weights) -> None:

@@ -1,0 +1,74 @@
+"""`model.fit` as Keras's tutorials call it.
+
+Runs on TensorFlow, or on the engine that `KERAS_BACKEND` names. JAX compiles the step anyway; TensorFlow does if it
+sees a GPU, and otherwise runs it as a graph; PyTorch runs one operation at a time.
+"""
+
+import os
+import time
+
+os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+
+import keras
+import numpy as np
+
+
+def build(weights):
+    """The network with these weights. Half the L2 penalty has the gradient of weight decay."""
+    decay = keras.regularizers.L2(0.5e-5)
+    dense = [keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay) for _, bias in weights]
+    hidden = [layer for each in dense[:-1] for layer in (each, keras.layers.ReLU())]
+    model = keras.Sequential([keras.Input((28, 28)), keras.layers.Flatten(), *hidden, dense[-1]])
+    for layer, arrays in zip(dense, weights):
+        layer.set_weights(arrays)
+    return model
+
+
+class BatchLoss(keras.metrics.SparseCategoricalCrossentropy):
+    """The loss of the last batch. The `loss` that `fit` reports is a mean since the epoch began, with penalties."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        self.reset_state()
+        super().update_state(y_true, y_pred, sample_weight)
+
+
+class Report(keras.callbacks.Callback):
+    """Keeps the loss of each batch, without making `fit` wait for it."""
+
+    async_safe = True
+
+    def __init__(self):
+        super().__init__()
+        self.losses = {}
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.losses[batch] = logs["batch_loss"]
+
+
+def train(images, labels, weights, epochs):
+    """Train on batches of example indices, `epochs[epoch, step, batch]`; return the loss of every step, `[steps]`."""
+    model, report = build(weights), Report()
+    model.compile(
+        optimizer=keras.optimizers.SGD(0.1, momentum=0.9),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=[BatchLoss(name="batch_loss", from_logits=True)],
+    )
+    images = images.astype("float32") / 256
+    losses = []
+    for epoch, batches in enumerate(epochs):
+        start = time.perf_counter()
+        order, size = batches.reshape(-1), batches.shape[1]
+        model.fit(images[order], labels[order], batch_size=size, shuffle=False, verbose=0, callbacks=[report])
+        losses.append(np.array([report.losses[step] for step in range(len(batches))]))
+        seconds = time.perf_counter() - start
+        print(f"epoch {epoch + 1}: loss {losses[-1].mean():.4f}, {batches.size / seconds:,.0f} samples/s")
+    return np.concatenate(losses)
+
+
+if __name__ == "__main__":
+    rng = np.random.default_rng(0)  # random images: the speed does not depend on them
+    images = rng.integers(0, 256, (60_000, 28, 28), dtype=np.uint8)
+    labels = rng.integers(0, 10, 60_000)
+    shapes = [(784, 128), (128, 64), (64, 10)]
+    weights = [(rng.uniform(-0.01, 0.01, s).astype(np.float32), np.zeros(s[1], np.float32)) for s in shapes]
+    train(images, labels, weights, np.stack([rng.permutation(60_000).reshape(600, 100) for _ in range(3)]))
