@@ -35,7 +35,7 @@ SEVERAL = [
     ("keras_idiomatic", "keras:jax", "idiomatic"),
 ]
 """A recipe and each style that it shows: one that only calls ``fit`` runs on any engine of Keras."""
-ENGINES = {"keras": "tensorflow", "keras:torch": "torch", "keras:jax": "jax"}
+ENGINES = {"keras:torch": "torch", "keras:jax": "jax"}
 STEPS, BATCH, EXAMPLES = 5, 20, 100
 TOLERANCE = 2e-6
 """Relative, of a loss: a few units in the last place of float32; a skipped update or another batch is far beyond it."""
@@ -73,7 +73,7 @@ def losses_of_recipe(name: str, backend: str, folder: Path) -> np.ndarray:
     np.savez(folder / "given.npz", **arrays)
     done = subprocess.run(
         [sys.executable, "-c", TRAIN_RECIPE, str(FOLDER), name, str(folder / "given.npz"), str(folder / "losses.npy")],
-        env={**os.environ, "KERAS_BACKEND": ENGINES.get(backend, "")},
+        env=os.environ if backend == RECIPES[name][0] else {**os.environ, "KERAS_BACKEND": ENGINES[backend]},
         capture_output=True,
         text=True,
     )
