@@ -39,15 +39,18 @@ class IdiomaticTrainer(KerasTrainer):
         self._epoch, self._passes = -1, 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Train on one batch of each size, and put everything back; False where Keras compiles nothing."""
+        """Train on batches of each size, and put everything back; False where Keras compiles nothing.
+
+        Twice, since ``torch.compile`` compiles a first step without gradients apart from the others.
+        """
         if self._network.run_eagerly or (keras.config.backend() == "torch" and not self._network.jit_compile):
             return False
         sizes = tuple(dict.fromkeys(plan.sizes))
         with self._put_back():
             if self._shuffled_by_keras(plan, len(plan.sizes)):
-                self._fit_arrays(sum(sizes), sizes[0], Report(lambda: None), shuffle=not plan.whole)
+                self._fit_arrays(sum(sizes), sizes[0], Report(lambda: None), epochs=2, shuffle=not plan.whole)
             else:
-                self._fit_batches([np.arange(size) for size in sizes], 0, Report(lambda: None))
+                self._fit_batches([np.arange(size) for size in (*sizes, *sizes)], 0, Report(lambda: None))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
