@@ -18,7 +18,7 @@ from trainmark.workload import catalog
 
 ROOT = Path(__file__).parents[2]
 ASKING = ("trainmark list", "trainmark list devices", "trainmark list backends --python old=/opt/old/bin/python")
-CHEAP = {"list", "show", "schema", "compare", "export", "completion"}
+CHEAP = {"list", "show", "schema", "compare", "export"}
 
 
 def command_of(verb: str) -> click.Command:

@@ -10,3 +10,8 @@ from trainmark.cli.main import run
 def test_container(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["container", "build", "--tag", "trainmark:cpu"]) == 2
     assert "docker build -f docker/Dockerfile -t trainmark ." in capsys.readouterr().err
+
+
+def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["completion", "bash"]) == 2
+    assert "_TRAINMARK_COMPLETE=bash_source trainmark" in capsys.readouterr().err

@@ -33,10 +33,10 @@ VERBS = {
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
     "schema": "Print the JSON Schema of a record.",
-    "completion": "Print the script that lets a shell complete these command lines.",
 }
 
 REMOVED = {
+    "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
     "container": "Build the image in a clone: docker build -f docker/Dockerfile -t trainmark . (docs/containers.md)",
 }
 """Verbs of older versions, and what to use instead."""
