@@ -16,7 +16,7 @@ from trainmark.errors import Unsupported
 from trainmark.workload.model import lay_out
 
 BACKENDS = ("numpy", "torch", "jax", "keras")
-CLOSED = ("numpy", "torch", "keras")
+CLOSED = ("numpy", "torch", "jax", "keras")
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ RECIPES = {
     "keras_fast": ("keras", "fast"),
     "keras_torch_fast": ("keras:torch", "fast"),
     "keras_jax_fast": ("keras:jax", "fast"),
+    "jax_idiomatic": ("jax", "idiomatic"),
+    "jax_fast": ("jax", "fast"),
 }
 SEVERAL = [
     *((name, backend, style) for name, (backend, style) in RECIPES.items()),

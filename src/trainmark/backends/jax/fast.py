@@ -1,7 +1,10 @@
-"""``fast``: the dataset lives on the device, and an epoch is one compiled scan over its batches.
+"""``fast``: the dataset lives on the device, state is donated, and an epoch is one compiled scan over its batches.
 
-The host hands over the order of the examples and gets back the results of all steps; in between it has nothing to do.
-Batches of another size (the last one) are a scan of their own.
+The host sends the order of the examples and reads the results of all steps at the end. Dropout and distortions use
+``unsafe_rbg``, JAX's fastest random generator. A last batch of another size has a scan of its own.
+
+On a CPU, XLA runs convolutions inside a loop on one thread. There, a network with convolutions runs one compiled step
+at a time, called from Python.
 """
 
 from __future__ import annotations
@@ -17,13 +20,12 @@ from jax import Array, lax
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.jax import chance, convolution
 from trainmark.backends.jax.pixels import distort
 from trainmark.backends.jax.trainer import JaxTrainer, Training
 from trainmark.data.dataset import Dataset
+from trainmark.workload.layers import Conv2D
 from trainmark.workload.model import Model
 from trainmark.workload.pixels import prepare
-from trainmark.workload.rewrite import pool_first
 from trainmark.workload.spec import Workload
 
 
@@ -31,12 +33,12 @@ class FastTrainer(JaxTrainer):
     """Everything resident."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
-        convolve = convolution.by_products if device.platform == "cpu" else convolution.by_xla
-        super().__init__(workload, pool_first(model), data, options, device, convolve)
+        super().__init__(workload, model, data, options, device)
+        convolves = any(isinstance(plan.layer, Conv2D) for plan in model.layers)
+        self._longest = 1 if device.platform == "cpu" and convolves else None
         distorted = workload.input.distortions is not None
         images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
         self._images, self._labels = self._put_data(images), self._put_data(data.train.labels.astype(np.int32))
-        # JAX's quickest generator; the distortions are few draws, but the default one is slow on every device.
         self._key = self._put(jax.random.key(options.seed, impl="unsafe_rbg"))
         self._scan = jax.jit(self._spread(self._scanned), donate_argnums=0)
         self._compiled: dict[tuple[int, ...], Any] = {}
@@ -45,8 +47,8 @@ class FastTrainer(JaxTrainer):
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """The scans of an epoch like ``plan``."""
-        for count, size in _stretches(plan.sizes):
+        """Compile the scans of an epoch like ``plan``."""
+        for count, size in _stretches(plan.sizes, self._longest):
             self._program((count, 0 if plan.whole else size))
         return True
 
@@ -57,10 +59,10 @@ class FastTrainer(JaxTrainer):
         self._order = np.zeros(0, np.int32) if plan.whole else self._drawn_order(plan).astype(np.int32)
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
-        """Queue steps, as many as have the same batch size at once; results stay on the device."""
+        """Queue steps, one scan for each batch size in a row; results stay on the device."""
         first = self._steps_of_epoch
         results = []
-        for count, size in _stretches(self._plan.sizes[first : first + steps]):
+        for count, size in _stretches(self._plan.sizes[first : first + steps], self._longest):
             used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
             order = np.zeros((count, 0), np.int32) if self._plan.whole else self._order[used].reshape(count, size)
             taken = jax.device_put(order, self._order_sharding)
@@ -84,6 +86,8 @@ class FastTrainer(JaxTrainer):
     def _scanned(
         self, training: Training, images: Array, labels: Array, order: Array, key: Array
     ) -> tuple[Training, Array]:
+        for_dropout, for_pixels = jax.random.split(key)
+
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
             if "input" in self._options.without:
                 size = order.shape[1] or len(images)
@@ -91,8 +95,8 @@ class FastTrainer(JaxTrainer):
             else:
                 x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
             if self._workload.input.distortions is not None:
-                x = distort(self._workload.input, x, jax.random.fold_in(key, training.step), self._dtype)
-            training, row = self._learn(training, x, y, chance.counted(self._options.seed, training.step))
+                x = distort(self._workload.input, x, jax.random.fold_in(for_pixels, training.step), self._dtype)
+            training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
 
         training, rows = lax.scan(step, training, order)
@@ -123,7 +127,10 @@ def _rows(array: Array, indices: Array) -> Array:
     return array.at[indices].get(mode="promise_in_bounds")
 
 
-def _stretches(sizes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Neighbouring steps of the same batch size, as (how many, size)."""
+def _stretches(sizes: tuple[int, ...], longest: int | None) -> Iterator[tuple[int, int]]:
+    """Consecutive steps of the same batch size as (number of steps, size), at most ``longest`` of them at a time."""
     for size, group in itertools.groupby(sizes):
-        yield len(list(group)), size
+        steps = len(list(group))
+        each = longest or steps
+        for first in range(0, steps, each):
+            yield min(each, steps - first), size

@@ -1,7 +1,4 @@
-"""``idiomatic``: a jitted step in a Python loop, each batch taken from NumPy arrays on the host.
-
-This is the loop of JAX's own MNIST example. Dropout draws from a key that is folded with the step's number.
-"""
+"""``idiomatic``: the loop of JAX's own MNIST example. Python calls a jitted step with each batch as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -15,8 +12,7 @@ import numpy as np
 from jax import Array
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.jax import chance
-from trainmark.backends.jax.trainer import JaxTrainer, Training
+from trainmark.backends.jax.trainer import JaxTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.pixels import distort, prepare
@@ -34,7 +30,7 @@ class IdiomaticTrainer(JaxTrainer):
         self._labels = data.train.labels.astype(np.int32)
         distorted = workload.input.distortions is not None
         self._images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
-        self._step = jax.jit(self._one_step)
+        self._step = jax.jit(self._learn)
         self._batches: Iterator[Batch]
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -64,9 +60,6 @@ class IdiomaticTrainer(JaxTrainer):
         """The dataset as one batch, which goes to the device once, as in the published script."""
         x, y = self._taken(slice(None))
         return self._put(x), self._put(y)
-
-    def _one_step(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
-        return self._learn(training, x, y, chance.keyed(jax.random.fold_in(key, training.step)))
 
     def _drawn(self, plan: EpochPlan) -> Iterator[Batch]:
         if plan.whole:

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array, lax
 
 from trainmark.backends.base import Options
-from trainmark.backends.jax import convolution
+from trainmark.backends.jax.network import convolve
 from trainmark.backends.jax.precision import product_dtype, set_arithmetic
 from trainmark.backends.limits import Work
 from trainmark.workload.products import Convolution, Product
@@ -24,8 +24,6 @@ class JaxLimits:
     def __init__(self, options: Options, device: Any) -> None:
         set_arithmetic(options.precision)
         self._device, self._dtype = device, product_dtype(options.precision)
-        by_products = options.style == "fast" and device.platform == "cpu"
-        self._convolve = convolution.by_products if by_products else convolution.by_xla
 
     def products(self, asked: Sequence[Product]) -> Work:
         """One compiled program."""
@@ -40,7 +38,7 @@ class JaxLimits:
             tuple(self._random(shape) for shape in (each.input_shape, each.kernel_shape, each.output_shape))
             for each in asked
         ]
-        return _work(jax.jit(partial(_layers_in_a_row, asked, self._convolve)), operands)
+        return _work(jax.jit(partial(_layers_in_a_row, asked)), operands)
 
     def _random(self, shape: tuple[int, ...]) -> Array:
         values = np.random.default_rng(0).random(shape, np.float32)
@@ -60,23 +58,17 @@ def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> 
     return found
 
 
-def _layers_in_a_row(
-    asked: Sequence[Convolution], convolve: convolution.Convolve, operands: list[tuple[Array, Array, Array]]
-) -> list[Any]:
+def _layers_in_a_row(asked: Sequence[Convolution], operands: list[tuple[Array, Array, Array]]) -> list[Any]:
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         x, _ = lax.optimization_barrier((x, found[-1:]))
         padding = [(each.padding, each.padding)] * 2
         if each.by_input:
-            y, pull = jax.vjp(partial(_convolved, convolve, padding), x, kernel)
+            y, pull = jax.vjp(partial(convolve, padding), x, kernel)
         else:
-            y, pull = jax.vjp(partial(_convolved, convolve, padding, x), kernel)
+            y, pull = jax.vjp(partial(convolve, padding, x), kernel)
         found.append((y, pull(gradient)))
     return found
-
-
-def _convolved(convolve: convolution.Convolve, padding: convolution.Padding, x: Array, kernel: Array) -> Array:
-    return convolve(x, kernel, padding)
 
 
 def _work(function: Callable[..., Any], *arguments: Any) -> Work:

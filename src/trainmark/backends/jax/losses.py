@@ -9,22 +9,33 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from trainmark.workload.losses import ClippedCrossEntropy, Loss, NegativeLogLikelihood, SoftmaxCrossEntropy
+from trainmark.errors import assert_never
+from trainmark.workload.losses import (
+    ClippedCrossEntropy,
+    Loss,
+    NegativeLogLikelihood,
+    SoftmaxCrossEntropy,
+    TwoStageCrossEntropy,
+)
 
 
 def build(loss: Loss | None) -> Callable[[Array, Array], Array]:
     """A function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
     if loss is None:
         return lambda outputs, _: outputs.mean()
-    if isinstance(loss, NegativeLogLikelihood):
-        return lambda outputs, labels: -_true(outputs, labels).mean()
-    if isinstance(loss, SoftmaxCrossEntropy):
-        return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
-    if isinstance(loss, ClippedCrossEntropy):
-        low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
-        # Clipping log p is clipping p: the same value, and no gradient outside the range either.
-        return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), low, high).mean()
-    return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
+    match loss:
+        case NegativeLogLikelihood():
+            return lambda outputs, labels: -_true(outputs, labels).mean()
+        case SoftmaxCrossEntropy():
+            return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
+        case ClippedCrossEntropy():
+            low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
+            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
+            return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), low, high).mean()
+        case TwoStageCrossEntropy():
+            return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
+        case _:
+            assert_never(loss)
 
 
 def _true(values: Array, labels: Array) -> Array:

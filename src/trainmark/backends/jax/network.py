@@ -7,15 +7,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax import Array
+from jax import Array, lax
 
-from trainmark.backends.jax.chance import Masks
-from trainmark.backends.jax.convolution import Convolve
+from trainmark.errors import assert_never
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
     Dense,
     Dropout,
+    Flatten,
     LocalResponseNorm,
     LogSoftmax,
     MaxPool,
@@ -25,79 +25,68 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
-Network = Callable[[Parameters, Array, Masks | None], Array]
+Network = Callable[[Parameters, Array, Array | None], Array]
 
 
-def build(model: Model, product_dtype: Any, convolve: Convolve) -> Network:
-    """A function of weights, inputs ``[batch, ...]`` and masks (None turns dropout off) to ``[batch, classes]``.
+def build(model: Model, product_dtype: Any) -> Network:
+    """A function of weights, inputs ``[batch, ...]`` and a dropout key to outputs ``[batch, classes]``.
+
+    The key is None where dropout is off.
 
     Args:
         product_dtype: what the factors of products are rounded to.
-        convolve: one of :mod:`trainmark.backends.jax.convolution`.
     """
 
-    def network(weights: Parameters, x: Array, masks: Masks | None) -> Array:
+    def network(weights: Parameters, x: Array, key: Array | None) -> Array:
         for index, plan in enumerate(model.layers):
-            x = _apply(index, plan, weights, x, masks, product_dtype, convolve)
+            x = _apply(plan, weights, x, None if key is None else jax.random.fold_in(key, index), product_dtype)
         return x
 
     return network
 
 
-def _apply(
-    index: int,
-    plan: LayerPlan,
-    weights: Parameters,
-    x: Array,
-    masks: Masks | None,
-    product_dtype: Any,
-    convolve: Convolve,
-) -> Array:
-    layer = plan.layer
-    if isinstance(layer, Dense):
-        kernel, bias = weights[plan.kernel_name], weights[plan.bias_name]
-        product = jnp.matmul(x.astype(product_dtype), kernel.astype(product_dtype), preferred_element_type=x.dtype)
-        return product + bias
-    if isinstance(layer, Conv2D):
-        kernel, bias = weights[plan.kernel_name], weights[plan.bias_name]
-        padding = [padding_of(layer.size, 1, width, layer.padding) for width in x.shape[1:3]]
-        return convolve(x.astype(product_dtype), kernel.astype(product_dtype), padding).astype(x.dtype) + bias
-    if isinstance(layer, MaxPool):
-        return _pooled(layer, x)
-    if isinstance(layer, LocalResponseNorm):
-        return _normalized(layer, x)
-    if isinstance(layer, ReLU):
-        return jax.nn.relu(x)
-    if isinstance(layer, LogSoftmax):
-        return jax.nn.log_softmax(x)
-    if isinstance(layer, (Dropout, ChannelDropout)):
-        if masks is None or not layer.rate:
-            return x
-        shape = (x.shape[0], 1, 1, x.shape[-1]) if isinstance(layer, ChannelDropout) else x.shape
-        return x * masks(index, shape, layer.rate, x.dtype)
-    return x.reshape(x.shape[0], -1)  # flatten
+def convolve(padding: list[tuple[int, int]], x: Array, kernel: Array) -> Array:
+    """Convolution with stride 1: ``[batch, height, width, in]`` by ``[size, size, in, out]``.
 
-
-def _normalized(layer: LocalResponseNorm, x: Array) -> Array:
-    channels, width = x.shape[-1], 2 * layer.radius + 1
-    squares = jnp.pad(x * x, ((0, 0),) * (x.ndim - 1) + ((layer.radius, layer.radius),))
-    total = sum((squares[..., first : first + channels] for first in range(width)), jnp.zeros((), x.dtype))
-    return x / (layer.bias + layer.alpha * total) ** layer.beta
-
-
-def _pooled(layer: MaxPool, x: Array) -> Array:
-    """The largest of each window, as a chain of comparisons between shifted views.
-
-    XLA's own window maximum has a gradient (select-and-scatter) that is many times slower on a CPU. Among equals the
-    first wins, there as here.
+    Args:
+        padding: zeros before and after, for rows and for columns.
     """
-    (top, bottom), (left, right) = (padding_of(layer.size, layer.stride, w, layer.padding) for w in x.shape[1:3])
-    x = jnp.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=-jnp.inf)
-    rows, columns = ((width - layer.size) // layer.stride * layer.stride + 1 for width in x.shape[1:3])
-    largest = None
-    for row in range(layer.size):
-        for column in range(layer.size):
-            view = x[:, row : row + rows : layer.stride, column : column + columns : layer.stride]
-            largest = view if largest is None else jnp.where(view > largest, view, largest)
-    assert largest is not None
-    return largest
+    return lax.conv_general_dilated(x, kernel, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def _apply(plan: LayerPlan, weights: Parameters, x: Array, key: Array | None, product_dtype: Any) -> Array:
+    match layer := plan.layer:
+        case Dense():
+            kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
+            return jnp.matmul(x.astype(product_dtype), kernel, preferred_element_type=x.dtype) + bias
+        case Conv2D():
+            kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
+            padding = [padding_of(layer.size, 1, width, layer.padding) for width in x.shape[1:3]]
+            return convolve(padding, x.astype(product_dtype), kernel).astype(x.dtype) + bias
+        case MaxPool():
+            padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+            window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
+            return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
+        case LocalResponseNorm():
+            ones, radius = (1,) * x.ndim, layer.radius
+            around = (*((0, 0) for _ in x.shape[1:]), (radius, radius))
+            total = lax.reduce_window(x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around)
+            return x / (layer.bias + layer.alpha * total) ** layer.beta
+        case ReLU():
+            return jax.nn.relu(x)
+        case Dropout():
+            return _dropped(x, layer.rate, x.shape, key)
+        case ChannelDropout():
+            return _dropped(x, layer.rate, (x.shape[0], 1, 1, x.shape[-1]), key)
+        case Flatten():
+            return x.reshape(x.shape[0], -1)
+        case LogSoftmax():
+            return jax.nn.log_softmax(x)
+        case _:
+            assert_never(layer)
+
+
+def _dropped(x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
+    if key is None or not rate:
+        return x
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, shape), x / (1 - rate), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -11,36 +12,49 @@ import jax.numpy as jnp
 from jax import Array
 
 from trainmark.backends.jax.network import Parameters
+from trainmark.errors import assert_never
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
 
 State = dict[str, Parameters]
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
 """``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
 
-_STATE: dict[type, tuple[str, ...]] = {Adam: ("mean", "square"), RMSprop: ("square",)}
-
 
 def initial_state(spec: Optimizer | None, weights: Parameters) -> State:
     """Everything that the optimiser remembers, at zero."""
-    if spec is None:
-        names: tuple[str, ...] = ("gradients",)
-    else:
-        names = (("momentum",) if spec.momentum else ()) if isinstance(spec, SGD) else _STATE[type(spec)]
-    return {name: {key: jnp.zeros_like(weight) for key, weight in weights.items()} for name in names}
+    return {name: {key: jnp.zeros_like(weight) for key, weight in weights.items()} for name in _names(spec)}
+
+
+def _names(spec: Optimizer | None) -> tuple[str, ...]:
+    match spec:
+        case None:
+            return ("gradients",)
+        case SGD():
+            return ("momentum",) if spec.momentum else ()
+        case Adam():
+            return ("mean", "square")
+        case RMSprop():
+            return ("square",)
+        case _:
+            assert_never(spec)
 
 
 def build(spec: Optimizer | None) -> Update:
-    """The update of an optimiser's specification; of None, one that only keeps the gradients.
+    """The update for an optimiser's specification; for None, one that only keeps the gradients.
 
-    They have to go somewhere: what nobody reads XLA does not compute.
+    It has to keep them, because XLA doesn't compute what is never read.
     """
-    if spec is None:
-        return lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
-    if isinstance(spec, SGD):
-        return lambda *arguments: _sgd(spec, *arguments)
-    if isinstance(spec, Adam):
-        return lambda *arguments: _adam(spec, *arguments)
-    return lambda *arguments: _rmsprop(spec, *arguments)
+    match spec:
+        case None:
+            return lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
+        case SGD():
+            return functools.partial(_sgd, spec)
+        case Adam():
+            return functools.partial(_adam, spec)
+        case RMSprop():
+            return functools.partial(_rmsprop, spec)
+        case _:
+            assert_never(spec)
 
 
 def _sgd(spec: SGD, weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:

@@ -11,9 +11,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
-from trainmark.backends.jax import convolution, losses, network, optimizers, precision
-from trainmark.backends.jax.chance import Masks
-from trainmark.backends.jax.convolution import Convolve
+from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Parameters
 from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
@@ -37,21 +35,13 @@ class Training(NamedTuple):
 class JaxTrainer:
     """The part of a trainer that does not depend on its style."""
 
-    def __init__(
-        self,
-        workload: Workload,
-        model: Model,
-        data: Dataset,
-        options: Options,
-        device: Any,
-        convolve: Convolve = convolution.by_xla,
-    ) -> None:
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
         precision.set_arithmetic(options.precision)
         self._workload, self._model, self._data, self._options = workload, model, data, options
         self._device = device
         self._rng = np.random.default_rng([options.seed, 1])
         self._dtype = precision.parameter_dtype(options.precision)
-        self._network = network.build(model, precision.product_dtype(options.precision), convolve)
+        self._network = network.build(model, precision.product_dtype(options.precision))
         self._loss = losses.build(loss_left(workload, options))
         self._optimizer = None if "optimizer" in options.without else workload.optimizer
         self._update = optimizers.build(self._optimizer)
@@ -121,11 +111,16 @@ class JaxTrainer:
         passes = -(-sum(plan.sizes) // one_pass)
         return np.concatenate([self._rng.permutation(examples)[:one_pass] for _ in range(passes)])
 
-    def _learn(self, training: Training, x: Array, y: Array, masks: Masks) -> tuple[Training, Array]:
-        """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``."""
+    def _learn(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
+        """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``.
+
+        Args:
+            key: for dropout; the step's number is folded in here.
+        """
+        key = jax.random.fold_in(key, training.step)
 
         def total(weights: Parameters) -> tuple[Array, tuple[Array, Array]]:
-            outputs = self._network(weights, x, masks)
+            outputs = self._network(weights, x, key)
             l2_loss = sum((0.5 * l2 * jnp.sum(weights[name] ** 2) for name, l2 in self._l2.items()), jnp.zeros(()))
             return self._loss(outputs, y) + l2_loss, (l2_loss, outputs)
 
