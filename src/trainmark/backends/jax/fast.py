@@ -1,10 +1,8 @@
 """``fast``: the dataset lives on the device, state is donated, and an epoch is one compiled scan over its batches.
 
-The host sends the order of the examples and reads the results of all steps at the end. Dropout and distortions use
-``unsafe_rbg``, JAX's fastest random generator. A last batch of another size has a scan of its own.
-
-On a CPU, XLA runs convolutions inside a loop on one thread. There, a network with convolutions runs one compiled step
-at a time, called from Python.
+The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size
+has a scan of its own. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions
+runs one compiled step at a time, called from Python.
 """
 
 from __future__ import annotations
@@ -39,7 +37,7 @@ class FastTrainer(JaxTrainer):
         distorted = workload.input.distortions is not None
         images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
         self._images, self._labels = self._put_data(images), self._put_data(data.train.labels.astype(np.int32))
-        self._key = self._put(jax.random.key(options.seed, impl="unsafe_rbg"))
+        self._key = self._put(jax.random.key(options.seed))
         self._scan = jax.jit(self._spread(self._scanned), donate_argnums=0)
         self._compiled: dict[tuple[int, ...], Any] = {}
         self._plan = EpochPlan((), None)
@@ -99,6 +97,9 @@ class FastTrainer(JaxTrainer):
             training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
 
+        if len(order) == 1:  # no loop, not even one of a single step
+            training, row = step(training, order[0])
+            return training, row[None]
         training, rows = lax.scan(step, training, order)
         return training, rows
 
