@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 from pathlib import Path
 from typing import Any, Literal
 
-from msgspec import structs
-
 from trainmark.execute.command import Run
 from trainmark.execute.here import Here
-from trainmark.execute.messages import require_in_place
+from trainmark.execute.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.wire import Message
-from trainmark.measure.energy import energy, is_too_short
-from trainmark.measure.noise import noise
+from trainmark.measure.energy import energy
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     NOT_TOLD,
     BackendRef,
     DeviceRef,
-    Energy,
     Epoch,
-    Final,
     Group,
     Memory,
     Outcome,
@@ -32,13 +25,9 @@ from trainmark.record.record import (
     Samples,
     WorkloadRef,
 )
-from trainmark.record.store import safe_name
-
-NOT_LEARNING_MARGIN = 1e-3
-"""The loss of the last epoch must lie at least this share below the first one's to count as learning."""
 
 
-class CommandNotes:
+class CommandNotes(RecordBuilder):
     """Collects the messages of one run.
 
     Args:
@@ -50,11 +39,8 @@ class CommandNotes:
     rest_seconds = 0.0
 
     def __init__(self, run: Run, here: Here, token: str) -> None:
-        self.run, self.here = run, here
-        parts = (run.of.name, *run.side.values.values(), f"r{run.round}", token)
-        self.id = "-".join(safe_name(part) for part in parts)
-        self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-        self.epochs: list[Epoch] = []
+        super().__init__((run.of.name, *run.side.values.values(), f"r{run.round}", token), here)
+        self.run = run
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: Message = {}
@@ -66,43 +52,17 @@ class CommandNotes:
         device = self.run.side.device
         return None if device is None else self.here.gpu("cuda:0" if device == "cuda" else device)
 
-    def weights_file(self, folder: Path) -> Path:
-        """Where weights would stand; nobody knows those of a command."""
-        return folder / f"{self.id}.safetensors"
-
     def hear(self, message: Message) -> None:
         """Take in one message of the run."""
-        if message["event"] in ("epoch", "evaluated"):
-            require_in_place(message, len(self.epochs))
         if message["event"] == "epoch":
-            self.epochs.append(
-                Epoch(
-                    index=message["index"],
-                    start_seconds=message["start"],
-                    seconds=message["seconds"],
-                    steps=message["steps"],
-                    examples=message["examples"],
-                    data_wait_seconds=message["data_wait_seconds"],
-                    train_loss=message.get("train_loss"),
-                    train_accuracy=message.get("train_accuracy"),
-                )
-            )
+            self._add_epoch(message)
             self._packages = message["packages"]
         elif message["event"] == "evaluated":
-            self.epochs[-1] = structs.replace(
-                self.epochs[-1],
-                test_loss=message["test_loss"],
-                test_accuracy=message["test_accuracy"],
-                evaluation_seconds=message["seconds"],
-            )
+            self._add_evaluation(message)
         elif message["event"] == "started":
             self._start = message["start"]
         elif message["event"] == "exited":
             self._exited = message
-
-    def hold_memory(self, tree_pss_bytes: int | None) -> None:
-        """Memory at the end of the epoch just heard of."""
-        self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
     def go_on_from(self, before: Any) -> None:
         """A command has a process of its own, so nothing comes before."""
@@ -169,7 +129,7 @@ class CommandNotes:
                 left_out=exited.get("left_out"),
             ),
             group=Group(run.group_id, run.session),
-            caveats=self._caveats(outcome, samples, used),
+            caveats=self._caveats(self._holds(outcome), self._windows, samples, used, on_cpu=gpu is None),
         )
         return [record]
 
@@ -192,32 +152,13 @@ class CommandNotes:
             return self.epochs
         return [Epoch(0, self._start, self._exited["seconds"], None, None)]
 
-    def _final(self) -> Final:
-        if not self.epochs:
-            return Final()
-        last = self.epochs[-1]
-        return Final(
-            train_loss=last.train_loss,
-            train_accuracy=last.train_accuracy,
-            test_loss=last.test_loss,
-            test_accuracy=last.test_accuracy,
-            training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
-        )
-
-    def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
-        windows, gpu = self._windows, self.gpu
-        seen = noise(windows, samples, cores=self.here.cores, on_cpu=gpu is None, gpu=gpu)
-        holds = {
-            Caveat.BUSY_MACHINE: self.here.is_busy,
-            Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
-            Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
+    def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
+        return {
             Caveat.NO_EPOCHS: not self.epochs,
             Caveat.ODD_REPORTS: self._exited.get("left_out", 0) > 0,
             Caveat.LEFT_PROCESSES: self._exited.get("left", 0) > 0,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
-        found = seen | {caveat for caveat, applies in holds.items() if applies}
-        return [caveat for caveat in Caveat if caveat in found]
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether its loss fell, as far as it tells; who reports fewer than two has told nothing against it."""

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from dataclasses import dataclass
-from pathlib import Path
-
-from msgspec import structs
 
 from trainmark.errors import ProtocolError
 from trainmark.execute.here import Here
-from trainmark.execute.messages import require_in_place
 from trainmark.execute.plan import Run, Spreading
 from trainmark.execute.probe import Seen
+from trainmark.execute.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.wire import Message
-from trainmark.measure.energy import energy, is_too_short
-from trainmark.measure.noise import noise
+from trainmark.measure.energy import energy
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     BackendRef,
     DatasetRef,
     DeviceRef,
-    Energy,
-    Epoch,
-    Final,
     Group,
     LogLine,
     Memory,
@@ -38,10 +30,7 @@ from trainmark.record.record import (
     Spread,
     WorkloadRef,
 )
-from trainmark.record.store import safe_name
 
-NOT_LEARNING_MARGIN = 1e-3
-"""The loss must end at least this share below the first batch's to count as learning."""
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer, an accuracy that is no better than chance says nothing."""
 
@@ -54,7 +43,7 @@ class Rank:
     host: str
 
 
-class Notes:
+class Notes(RecordBuilder):
     """Collects the messages of one run.
 
     Args:
@@ -77,11 +66,9 @@ class Notes:
         token: str,
         rank: Rank | None = None,
     ) -> None:
-        self.run, self.seen, self.here, self.replayed = run, seen, here, replayed
+        super().__init__(_id(run, token, rank), here)
+        self.run, self.seen, self.replayed = run, seen, replayed
         self.peaks, self._rank = peaks, rank
-        self.id = _id(run, token, rank)
-        self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
-        self.epochs: list[Epoch] = []
         self.steps_done = self.restarts = 0
         self._ready: Message = {}
         self._finished: Message = {}
@@ -89,10 +76,6 @@ class Notes:
         self._losses: list[float] = []
         self._l2_losses: list[float] | None = None
         self._log: list[LogLine] = []
-
-    def weights_file(self, folder: Path) -> Path:
-        """Where this run's weights stand beside its record."""
-        return folder / f"{self.id}.safetensors"
 
     def hear(self, message: Message) -> None:
         """Take in one message of the run."""
@@ -103,7 +86,7 @@ class Notes:
         elif message["event"] == "epoch":
             self._hear_epoch(message)
         elif message["event"] == "evaluated":
-            self._hear_evaluation(message)
+            self._add_evaluation(message)
         elif message["event"] == "finished":
             self._finished = message
 
@@ -119,10 +102,6 @@ class Notes:
         evaluates = self.run.course.workload.schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
         return known or 0.0
-
-    def hold_memory(self, tree_pss_bytes: int | None) -> None:
-        """Memory at the end of the epoch just heard of."""
-        self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
     def go_on_from(self, before: Notes) -> None:
         """Take over what a continued training said once, at its start."""
@@ -207,13 +186,13 @@ class Notes:
             step_l2_losses=self._l2_losses,
             log=self._log,
             metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
-            final=self._final(),
+            final=self._final(self._time_to_target()),
             samples=samples,
             energy=used,
             peaks=self.peaks,
             memory=Memory(self._finished.get("host_peak_bytes"), self._finished.get("device_peak_bytes")),
             group=self._group(),
-            caveats=self._caveats(outcome, samples, used),
+            caveats=self._caveats(self._holds(outcome), self.epochs, samples, used, on_cpu=not accelerator),
         )
 
     def _group(self) -> Group:
@@ -243,7 +222,6 @@ class Notes:
         )
 
     def _hear_epoch(self, message: Message) -> None:
-        require_in_place(message, len(self.epochs))
         losses, l2_losses = message["losses"], message["l2_losses"]
         whole = message["steps"] == len(losses) == len(losses if l2_losses is None else l2_losses)
         alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
@@ -253,47 +231,12 @@ class Notes:
                 expected=f"a loss for each of the {message['steps']:,} steps of an epoch, of the same kinds as before",
                 found=f"{len(losses):,} losses",
             )
-        self.epochs.append(
-            Epoch(
-                index=message["index"],
-                start_seconds=message["start"],
-                seconds=message["seconds"],
-                steps=message["steps"],
-                examples=message["examples"],
-                train_loss=message.get("train_loss"),
-                train_accuracy=message.get("train_accuracy"),
-            )
-        )
+        self._add_epoch(message)
         self.steps_done += message["steps"]
         self._losses += message["losses"]
         if message["l2_losses"] is not None:
             self._l2_losses = (self._l2_losses or []) + message["l2_losses"]
         self._log += [LogLine(**line) for line in message["log"]]
-
-    def _hear_evaluation(self, message: Message) -> None:
-        require_in_place(message, len(self.epochs))
-        epoch = self.epochs[message["index"]]
-        self.epochs[message["index"]] = structs.replace(
-            epoch,
-            train_loss=message.get("train_loss", epoch.train_loss),
-            train_accuracy=message.get("train_accuracy", epoch.train_accuracy),
-            test_loss=message["test_loss"],
-            test_accuracy=message["test_accuracy"],
-            evaluation_seconds=message["seconds"],
-        )
-
-    def _final(self) -> Final:
-        if not self.epochs:
-            return Final()
-        last = self.epochs[-1]
-        return Final(
-            train_loss=last.train_loss,
-            train_accuracy=last.train_accuracy,
-            test_loss=last.test_loss,
-            test_accuracy=last.test_accuracy,
-            training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
-            time_to_target_seconds=self._time_to_target(),
-        )
 
     def _time_to_target(self) -> float | None:
         """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""
@@ -305,24 +248,11 @@ class Notes:
                 return math.fsum(each.seconds for each in self.epochs[:number])
         return None
 
-    def _caveats(self, outcome: Outcome, samples: Samples | None, used: Energy | None) -> list[Caveat]:
+    def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         settings, course = self.run.settings, self.run.course
-        gpu = self.gpu
-        short = used is not None and samples is not None and is_too_short(self.epochs, samples)
-        device = self.seen.device(self.run.side.device)
-        seen = noise(
-            self.epochs,
-            samples,
-            cores=self.here.cores,
-            on_cpu=device is None or device.kind == "cpu",
-            gpu=gpu,
-        )
-        holds = {
+        return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
-            Caveat.BUSY_MACHINE: self.here.is_busy,
-            Caveat.SHARED_DEVICE: self.here.is_shared(gpu),
-            Caveat.SHORT_ENERGY_WINDOW: short,
             Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
@@ -338,8 +268,6 @@ class Notes:
             Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
-        found = seen | {caveat for caveat, applies in holds.items() if applies}
-        return [caveat for caveat in Caveat if caveat in found]
 
     @property
     def _is_oversubscribed(self) -> bool:
@@ -395,9 +323,9 @@ class Notes:
         return self.run.course.workload.schedule.protocol == "continued"
 
 
-def _id(run: Run, token: str, rank: Rank | None) -> str:
+def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:
     side, layout = run.side, run.spread.layout if run.spread else None
-    parts = (
+    return (
         run.course.workload.name,
         side.backend,
         *(() if side.interpreter.label == "default" else (side.interpreter.label,)),
@@ -410,4 +338,3 @@ def _id(run: Run, token: str, rank: Rank | None) -> str:
         token,
         *(() if rank is None else (f"rank{rank.number}",)),
     )
-    return "-".join(safe_name(part) for part in parts)
