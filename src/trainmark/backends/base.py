@@ -19,6 +19,7 @@ from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model, Weights
+from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 
 Style = Literal["idiomatic", "compiled", "fast"]
@@ -120,6 +121,15 @@ class EpochPlan:
     sizes: tuple[int, ...]
     order: NDArray[np.int64] | None
     whole: bool = False
+
+
+def drawn_order(
+    plan: EpochPlan, batches: Batches, examples: int, permutation: Callable[[int], NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    """A fresh order of ``examples`` for each pass over the data that ``plan`` takes, drawn by ``permutation``."""
+    one_pass = sum(batches.sizes(examples))
+    passes = -(-sum(plan.sizes) // one_pass)
+    return np.concatenate([permutation(examples)[:one_pass] for _ in range(passes)])
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import json
@@ -130,11 +131,11 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: Here) -> Peaks | None:
     """Limits measured in a process of their own; None where the backend can't, or the process died."""
     heard: list[Message] = []
-    options = {"style": "fast", "device": side.device, "precision": side.precision, "seed": 0, "threads": threads}
+    options = dataclasses.replace(side, style="fast").options(0, threads)
     try:
         converse(
             side.interpreter.path,
-            lambda _: {"event": "limits", "backend": side.backend, "options": options},
+            lambda _: {"event": "limits", "backend": side.backend, "options": options.to_data()},
             hear=heard.append,
             threads=threads,
             timeout=TIMEOUT_SECONDS,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from trainmark.backends.base import Precision, Style
+from trainmark.backends.base import Options, Precision, Style
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.bounds import MOST_SEED, MOST_THREADS, require_within
@@ -32,6 +32,14 @@ class Side:
     interpreter: Interpreter
     precision: Precision = "fp32"
     version: str | None = None
+
+    def options(
+        self, seed: int, threads: int | None, memory_fraction: float | None = None, layout: Layout | None = None
+    ) -> Options:
+        """What a trainer of this side is made with."""
+        return Options(
+            self.style, self.device, self.precision, seed, threads, memory_fraction=memory_fraction, layout=layout
+        )
 
     @property
     def title(self) -> str:
@@ -286,15 +294,9 @@ class Task:
             "backend": run.side.backend,
             "workload": dataclasses.replace(workload, published=None).to_data(),
             "dataset": {"name": run.course.dataset.name, "directory": str(run.course.dataset.directory)},
-            "options": {
-                "style": run.side.style,
-                "device": run.side.device,
-                "precision": run.side.precision,
-                "seed": run.seed,
-                "threads": settings.threads,
-                "memory_fraction": settings.memory_fraction,
-                "layout": dataclasses.asdict(run.spread.layout) if run.spread else None,
-            },
+            "options": run.side.options(
+                run.seed, settings.threads, settings.memory_fraction, run.spread.layout if run.spread else None
+            ).to_data(),
             "inject_order": run.side.style == "fast" or settings.kind == "parity" or run.spread is not None,
             "initial_weights": str(settings.weights_from[0]) if settings.weights_from else None,
             "trainmark": version() if run.spread else None,  # machines that train one thing must agree

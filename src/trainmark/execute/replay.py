@@ -61,7 +61,7 @@ def replay(
     workload = Workload.from_data(request["workload"])
     model = lay_out(workload)
     data = load_dataset(request["dataset"]["name"], Path(request["dataset"]["directory"]))
-    options = Options(**request["options"])
+    options = Options.from_data(request["options"])
     start = initial_weights(model, options.seed)
     training = _Training(backends(request["backend"]), workload, model, data, options, start)
     losses = _losses(training, request["steps"], tick)

@@ -325,7 +325,7 @@ def _name_backends(say: Callable[[Message], None]) -> None:
 
 
 def _measure_limits(request: Message, say: Callable[[Message], None]) -> None:
-    backend, options = registry.load(request["backend"]), Options(**request["options"])
+    backend, options = registry.load(request["backend"]), Options.from_data(request["options"])
     device = next(device for device in backend.capabilities().devices if device.id == options.device)
     if isinstance(backend, limits.Limited):
         peaks = limits.measure(backend.limits(options), device, time.perf_counter)

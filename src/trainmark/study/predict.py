@@ -77,9 +77,7 @@ def prepare(
     notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
     if by_reference:
         notes = (again.OTHER_DATA,) if again.OTHER_DATA in notes else ()
-    options = Options(
-        side.style, side.device, side.precision, settings.seed, settings.threads, settings.memory_fraction
-    )
+    options = side.options(settings.seed, settings.threads, settings.memory_fraction)
     return Subject(record, workload, side, options, data, weights, notes)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps, drawn_order
 from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Parameters
 from trainmark.backends.parts import loss_left
@@ -106,10 +106,7 @@ class JaxTrainer:
         """The order of the plan, or one drawn here, pass by pass, where it leaves that to the framework."""
         if plan.order is not None:
             return plan.order
-        examples = len(self._data.train.labels)
-        one_pass = sum(self._workload.batches.sizes(examples))
-        passes = -(-sum(plan.sizes) // one_pass)
-        return np.concatenate([self._rng.permutation(examples)[:one_pass] for _ in range(passes)])
+        return drawn_order(plan, self._workload.batches, len(self._data.train.labels), self._rng.permutation)
 
     def _learn(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
         """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``.

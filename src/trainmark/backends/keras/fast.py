@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.base import EpochPlan, Options, Steps, drawn_order
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort
 from trainmark.backends.keras.trainer import KerasTrainer
@@ -55,7 +55,10 @@ class FastTrainer(KerasTrainer):
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Start from its first batch."""
         self._plan, self._step = plan, 0
-        self._order = None if plan.whole else self._draw(plan) if plan.order is None else plan.order
+        self._order = None if plan.whole else plan.order
+        if plan.order is None and not plan.whole:
+            batches, count = self._workload.batches, len(self._labels["train"])
+            self._order = drawn_order(plan, batches, count, self._rng.permutation)
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
         """Queue steps, as many of the same size at once as there are; results stay on the device."""
@@ -111,10 +114,3 @@ class FastTrainer(KerasTrainer):
             while left:
                 yield size, min(left, MOST_STEPS)
                 left -= min(left, MOST_STEPS)
-
-    def _draw(self, plan: EpochPlan) -> Any:
-        """A fresh order for each pass over the dataset that the plan takes."""
-        count = len(self._labels["train"])
-        one_pass = sum(self._workload.batches.sizes(count))
-        passes = -(-sum(plan.sizes) // one_pass)
-        return np.concatenate([self._rng.permutation(count)[:one_pass] for _ in range(passes)])

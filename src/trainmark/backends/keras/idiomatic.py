@@ -15,7 +15,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.base import EpochPlan, Options, Steps, drawn_order
 from trainmark.backends.keras.batches import Batches, Indices
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
@@ -125,7 +125,6 @@ class IdiomaticTrainer(KerasTrainer):
         """Every example of the epoch in the order of use; drawn where none is given."""
         if self._order is None:
             rng = np.random.default_rng([self._options.seed, _ORDER, self._epoch])
-            count, one_pass = len(self._labels["train"]), sum(self._one_pass())
-            passes = -(-sum(self._plan.sizes) // one_pass)
-            self._order = np.concatenate([rng.permutation(count)[:one_pass] for _ in range(passes)])
+            batches, count = self._workload.batches, len(self._labels["train"])
+            self._order = drawn_order(self._plan, batches, count, rng.permutation)
         return self._order

@@ -19,6 +19,7 @@ from trainmark.backends.base import (
     Part,
     SplitName,
     Steps,
+    drawn_order,
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
@@ -109,10 +110,8 @@ class NumpyTrainer:
         if plan.whole or plan.order is not None:
             self._order = None if plan.whole else plan.order
         else:
-            count = len(self._labels["train"])
-            one_pass = sum(self._workload.batches.sizes(count))
-            passes = -(-sum(plan.sizes) // one_pass)
-            self._order = np.concatenate([self._rng.permutation(count)[:one_pass] for _ in range(passes)])
+            batches, count = self._workload.batches, len(self._labels["train"])
+            self._order = drawn_order(plan, batches, count, self._rng.permutation)
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 

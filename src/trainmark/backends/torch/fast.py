@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Options, drawn_order
 from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
@@ -138,10 +138,8 @@ class FastTrainer(TorchTrainer):
         return transform(self._workload.input, images, self._dtype).contiguous(memory_format=self._format)
 
     def _drawn(self, plan: EpochPlan) -> Tensor:
-        """A fresh order for each pass over the dataset that the plan takes."""
-        one_pass = sum(self._workload.batches.sizes(len(self._labels)))
-        passes = -(-sum(plan.sizes) // one_pass)
-        return torch.cat([torch.randperm(len(self._labels))[:one_pass] for _ in range(passes)])
+        batches, examples = self._workload.batches, len(self._labels)
+        return torch.from_numpy(drawn_order(plan, batches, examples, lambda count: torch.randperm(count).numpy()))
 
     def _next(self, size: int) -> Tensor:
         """Indices of the examples of the next step."""

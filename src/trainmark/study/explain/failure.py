@@ -139,19 +139,13 @@ def _steps(subject: Subject) -> int:
 
 def _request(subject: Subject, steps: int) -> Message:
     record, side = subject.record, subject.side
+    options = side.options(record.seed or 0, record.threads, record.memory_fraction)
     return {
         "event": "replay",
         "backend": side.backend,
         "workload": dataclasses.replace(subject.workload, published=None).to_data(),
         "dataset": {"name": subject.workload.dataset, "directory": str(subject.dataset.directory)},
-        "options": {
-            "style": side.style,
-            "device": side.device,
-            "precision": side.precision,
-            "seed": record.seed,
-            "threads": record.threads,
-            "memory_fraction": record.memory_fraction,
-        },
+        "options": options.to_data(),
         "steps": steps,
     }
 

@@ -74,8 +74,7 @@ class Subject:
 
     def options(self, threads: int | None) -> Options:
         """How it is run."""
-        side = self.side
-        return Options(side.style, side.device, side.precision, self.seed, threads, self.memory_fraction)
+        return self.side.options(self.seed, threads, self.memory_fraction)
 
 
 def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: float | None = None) -> Dissection:

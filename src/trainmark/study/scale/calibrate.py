@@ -9,7 +9,6 @@ from pathlib import Path
 
 from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Network, StepCost, fit_link, fit_step
 from trainmark.analysis.statistics import lower_quartile
-from trainmark.backends.base import Options
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.errors import ScalingFailed, SumsLost
 from trainmark.execute.child import converse
@@ -54,7 +53,7 @@ def measure_link(
     """
     ranks = max(2, rendezvous.nodes)
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
-    options = Options(side.style, side.device, side.precision, seed, threads, layout=layout)
+    options = side.options(seed, threads, layout=layout)
     sizes = [max(4, int(size * share)) for share in _SHARES_OF_SIZE]
     request: Message = {
         "event": "collectives",
@@ -116,7 +115,7 @@ def measure_step(
     """
     largest = max(batches)
     sizes = sorted({*batches, *(largest >> power for power in range(_HALVINGS) if largest >> power)}, reverse=True)
-    options = Options(side.style, side.device, side.precision, seed, threads, layout=Layout())
+    options = side.options(seed, threads, layout=Layout())
     variants = [
         Variant(str(size), with_batch(course.workload, size), options, stretch=min(largest / size, 8.0))
         for size in sizes
