@@ -15,3 +15,8 @@ def test_container(capsys: pytest.CaptureFixture[str]) -> None:
 def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["completion", "bash"]) == 2
     assert "_TRAINMARK_COMPLETE=bash_source trainmark" in capsys.readouterr().err
+
+
+def test_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "--cloud"]) == 2
+    assert "--cloud was removed. Say it yourself: --label instance=g5.xlarge" in capsys.readouterr().err

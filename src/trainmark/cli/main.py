@@ -36,10 +36,11 @@ VERBS = {
 }
 
 REMOVED = {
+    "--cloud": "Say it yourself: --label instance=g5.xlarge",
     "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
     "container": "Build the image in a clone: docker build -f docker/Dockerfile -t trainmark . (docs/containers.md)",
 }
-"""Verbs of older versions, and what to use instead."""
+"""Verbs and options of older versions, and what to use instead."""
 
 EPILOG = """\b
 Examples:
@@ -75,7 +76,7 @@ class Verbs(click.Group):
             from trainmark.errors import UnknownName
 
             if args[0] in REMOVED:
-                raise UsageError(f"`trainmark {args[0]}` was removed", fix=REMOVED[args[0]])
+                raise _removed(args[0])
             raise UnknownName("command", args[0], VERBS)
         return super().resolve_command(ctx, args)
 
@@ -112,6 +113,10 @@ def command() -> None:
     """
 
 
+def _removed(name: str) -> UsageError:
+    return UsageError(f"{name} was removed", fix=REMOVED[name])
+
+
 def main() -> None:
     """Run the command line and leave with the exit code that DESIGN.md promises."""
     stand_on_three()
@@ -127,7 +132,11 @@ def run(arguments: list[str]) -> int:
         code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
         return code if isinstance(code, int) else OK
     except click.ClickException as error:
-        error.show()
+        removed = error.option_name if isinstance(error, click.NoSuchOption) else ""
+        if removed not in REMOVED:
+            error.show()
+        else:
+            click.echo(f"trainmark: {_removed(removed)}", err=True)
         return USAGE
     except TrainmarkError as error:
         from trainmark.report.printable import printable

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import platform
-import shutil
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +10,7 @@ import keras
 import torch
 
 from trainmark.backends.base import Device, Options
-from trainmark.errors import NotInstalled
+from trainmark.backends.inductor import require_compiler
 
 
 class TorchEngine:
@@ -41,7 +37,7 @@ class TorchEngine:
     def prepare(self, options: Options) -> None:
         """The device becomes Keras's for as long as the process lives."""
         if options.style == "compiled":
-            _require_compiler(options.device)
+            require_compiler(options.device)
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
@@ -84,22 +80,6 @@ class TorchEngine:
     def device_peak_bytes(self) -> int | None:
         """Most memory PyTorch held on a CUDA device."""
         return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
-
-
-def _require_compiler(device: str) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is missing."""
-    if device == "cpu":
-        name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
-        needed, found = f"the C++ compiler {name!r} on PATH", shutil.which(name) is not None
-    else:
-        needed, found = "the package triton", importlib.util.find_spec("triton") is not None
-    if not found:
-        raise NotInstalled(
-            f"torch.compile lacks its compiler for {device}",
-            expected=needed,
-            found="none",
-            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast.",
-        )
 
 
 ENGINE = TorchEngine()

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
-import shutil
-
 import torch
 import torch._dynamo
 from torch.utils.data import DataLoader
 
 from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.inductor import require_compiler
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.data.dataset import Dataset
-from trainmark.errors import NotInstalled
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
@@ -37,23 +33,3 @@ class CompiledTrainer(IdiomaticTrainer):
                 self._differentiate(*self._on_device(*whole))
                 self._network.zero_grad()
         return True
-
-
-def require_compiler(device: str) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` where ``torch.compile`` would fail for want of a compiler."""
-    if device.startswith("cuda"):
-        if importlib.util.find_spec("triton") is None:
-            raise NotInstalled(
-                "torch.compile needs Triton on a GPU, which is not installed",
-                fix="Install it: pip install triton. Or use --style idiomatic or fast.",
-            )
-        return
-    compilers = (os.environ.get("CXX", ""), "g++", "clang++")
-    if not any(shutil.which(name) for name in compilers if name):
-        raise NotInstalled(
-            "torch.compile needs a C++ compiler on a CPU, and none is installed",
-            expected="g++, clang++ or the one that CXX names",
-            found="none of them on PATH",
-            fix="Install one (Debian: apt-get install g++; macOS: xcode-select --install), or use --style idiomatic or "
-            "fast.",
-        )

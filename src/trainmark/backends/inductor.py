@@ -1,0 +1,26 @@
+"""What ``torch.compile`` needs besides PyTorch, for PyTorch itself and for Keras on it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+
+from trainmark.errors import NotInstalled
+
+
+def require_compiler(device: str) -> None:
+    """Raise :class:`~trainmark.errors.NotInstalled` if the compiler that ``torch.compile`` calls is missing."""
+    if device == "cpu":
+        name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
+        needed, found = f"the C++ compiler {name!r} on PATH", shutil.which(name) is not None
+    else:
+        needed, found = "the package triton", importlib.util.find_spec("triton") is not None
+    if not found:
+        raise NotInstalled(
+            f"torch.compile lacks its compiler for {device}",
+            expected=needed,
+            found="none",
+            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast.",
+        )
