@@ -107,7 +107,7 @@ def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
 def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(NotInstalled, match="torch.compile lacks its compiler for cpu") as caught:
+    with pytest.raises(NotInstalled, match=r"torch\.compile lacks its compiler for cpu") as caught:
         trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "compiled")
     assert "C++ compiler" in caught.value.expected
     assert "--style idiomatic or fast" in caught.value.fix
