@@ -46,7 +46,7 @@ def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> C
         for step in range(steps):
             taken = order[(step % BATCHES) * size :][:size]
             optimizer.zero_grad(set_to_none=True)
-            loss_of(forward(images.index_select(0, taken)), labels.index_select(0, taken)).backward()
+            loss_of(forward(images[taken]), labels[taken]).backward()
             optimizer.step()
 
     return train

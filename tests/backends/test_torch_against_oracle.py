@@ -29,8 +29,9 @@ STEPS = 20
 EXAMPLES = {"mnist-mlp32": 60_000, "cifar10-cnn": 256}
 BATCH = {"cifar10-cnn": 16}  # the oracle is slow on images; a step's arithmetic does not depend on the batch
 FLOAT64_TOLERANCE = 1e-10
-FLOOR = 5 * 2.0**-23
-"""Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by less than one."""
+FLOORS = {"mnist-cnn": 6e-7}
+"""Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by less than one. A
+convolution with its channels last sums in another order."""
 WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn"]
 
 
@@ -90,7 +91,8 @@ def oracle(name: str, precision: str = "fp64", nudge: bool = False) -> np.ndarra
 def float32_tolerance(name: str) -> float:
     """Largest relative distance that rounding alone makes, times two."""
     exact = oracle(name)
-    return 2 * max(apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact))
+    measured = 2 * max(apart(oracle(name, "fp32"), exact), apart(oracle(name, "fp32", nudge=True), exact))
+    return max(measured, FLOORS.get(name, 4e-7))
 
 
 def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
@@ -102,7 +104,7 @@ def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_float32_losses_stay_within_rounding(name: str, style: str) -> None:
     found = apart(losses(workload(name), "torch", style, "fp32", name=name), oracle(name))
-    assert found < max(float32_tolerance(name), FLOOR)
+    assert found < float32_tolerance(name)
 
 
 def other_scale(trained: Workload) -> Workload:
@@ -120,7 +122,7 @@ def other_rate(trained: Workload) -> Workload:
 @pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"])
 def test_a_wrong_scale_and_a_wrong_rate_are_caught(name: str, mistake: Any, precision: str) -> None:
     found = apart(losses(mistake(workload(name)), "torch", "fast", precision, name=name), oracle(name))
-    assert found > (FLOAT64_TOLERANCE if precision == "fp64" else max(float32_tolerance(name), FLOOR))
+    assert found > (FLOAT64_TOLERANCE if precision == "fp64" else float32_tolerance(name))
 
 
 @pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp512"])
@@ -150,6 +152,6 @@ def test_an_epsilon_in_the_wrong_place_is_caught(name: str, monkeypatch: pytest.
                 weight.sub_(self._spec.learning_rate * m / (v + self._spec.epsilon).sqrt())
 
     monkeypatch.setattr(optimizers, "build", lambda spec, network, **_: Misplaced(spec, network))
-    for precision, tolerance in (("fp64", FLOAT64_TOLERANCE), ("fp32", max(float32_tolerance(name), FLOOR))):
+    for precision, tolerance in (("fp64", FLOAT64_TOLERANCE), ("fp32", float32_tolerance(name))):
         found = apart(losses(workload(name), "torch", "fast", precision, name=name), oracle(name))
         assert found > tolerance

@@ -151,7 +151,7 @@ class FastTrainer(TorchTrainer):
             x, y = self._images[:size], self._labels[:size]
         else:
             taken = indices(size)
-            x, y = self._images.index_select(0, taken), self._labels.index_select(0, taken)
+            x, y = self._images[taken], self._labels[taken]  # index_select would not keep the channels last
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
