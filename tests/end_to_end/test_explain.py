@@ -21,7 +21,7 @@ KERNELS = {"step_seconds": 0.0, "flops_per_second": 45e9}
 def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any) -> dict[str, Any]:
     code, out, err = command.run(
         "explain", "mnist-mlp128", "--backend", "fake", "--device", device, "--dataset", "synthetic-digits", "--json",
-        "--seconds", "2", *arguments, fake=KERNELS | fake,
+        "--seconds", "3", *arguments, fake=KERNELS | fake,
     )  # fmt: skip
     assert code == 0, err
     found: dict[str, Any] = json.loads(out)
