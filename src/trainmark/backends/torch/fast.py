@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Options, drawn_order
-from trainmark.backends.torch import optimizers
+from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset
@@ -108,7 +108,10 @@ class FastTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
-        torch.set_flush_denormal(self._flushes)  # of this thread, which other trainers may use too
+        with precision.denormals_flushed(self._flushes):
+            return self._train(steps, tick)
+
+    def _train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         first = self._steps_of_epoch
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]

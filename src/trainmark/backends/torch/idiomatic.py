@@ -55,7 +55,6 @@ class IdiomaticTrainer(TorchTrainer):
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """The loop; losses stay on the device."""
-        torch.set_flush_denormal(False)  # PyTorch's default, which ``fast`` changes
         results = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
             x, y = self._on_device(x, y)

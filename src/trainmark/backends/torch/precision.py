@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -19,6 +20,16 @@ def set_arithmetic(precision: Precision) -> None:
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+
+
+@contextlib.contextmanager
+def denormals_flushed(wanted: bool) -> Iterator[None]:
+    """Treat numbers below the normal range as zero, where ``wanted``; the switch is the whole thread's."""
+    torch.set_flush_denormal(wanted)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(False)
 
 
 def parameter_dtype(precision: Precision) -> torch.dtype:

@@ -8,7 +8,7 @@ import sys
 
 from trainmark.errors import UsageError
 
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 _CONNECT = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='ERROR')"
 
 

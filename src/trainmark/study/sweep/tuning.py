@@ -10,7 +10,6 @@ import contextlib
 import io
 import math
 import os
-import pickle
 import queue
 import signal
 import subprocess
@@ -39,6 +38,7 @@ from trainmark.study.sweep.plan import Plan
 from trainmark.study.sweep.trial import Answers, Died, EpochReporter, Recorded, Report, ask_here, train_here
 
 _LOOK_EVERY_SECONDS = 0.25
+_LONGEST_REASON = 300
 _SHUTDOWN_SECONDS = 4.0
 """Ray usually takes 1.5; its node would wait half a minute for trials that a batch system has killed."""
 _STORE_BYTES = 80 * 2**20
@@ -296,10 +296,11 @@ class _Deaths(tune.Callback):
         self._tell(trial, retried=False)
 
     def _tell(self, trial: Any, *, retried: bool) -> None:
-        file = trial.pickled_error_file  # trial.get_pickled_error() looks for it in a folder that it is copied to later
-        error = pickle.loads(Path(file).read_bytes()) if file else TrainmarkError("Ray Tune gave no reason")
-        died = isinstance(error, ray.exceptions.RayActorError)
-        reason = "its Ray worker died: killed, crashed, or out of memory" if died else _gist(error)
+        text = Path(trial.error_file).read_text(errors="replace") if trial.error_file else ""
+        lines = text.rpartition("Failure # ")[2].split("\n")[1:]  # Tune appends each failure's message or traceback
+        said = [line for line in lines if line.strip()] or ["Ray Tune gave no reason"]
+        died = said[0].startswith("The actor died")  # ray.exceptions.ActorDiedError
+        reason = "its Ray worker died: killed, crashed, or out of memory" if died else said[-1][:_LONGEST_REASON]
         often = f" ({trial.num_failures} times)" if trial.num_failures > 1 and not retried else ""
         self._inbox.put(Died(trial.config["trial"], f"{reason}{often}", retried))
 
@@ -324,4 +325,4 @@ def _too_small(resources: Resources, found: str) -> UsageError:
 def _gist(error: BaseException) -> str:
     """The gist of an exception, which Ray fills with whole tracebacks."""
     text = " ".join(str(getattr(error, "cause", None) or error).split())
-    return (text if len(text) <= 300 else f"{text[:149]} … {text[-149:]}") or type(error).__name__
+    return (text if len(text) <= _LONGEST_REASON else f"{text[:149]} … {text[-149:]}") or type(error).__name__
