@@ -109,7 +109,7 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
     cause = largest.cause
     measured = []
     if cause in _BY_STYLE and FAST in found.variants:
-        shown = f", as {recipe} does" if recipe else ""
+        shown = f" (see {recipe})" if recipe else ""
         do = f"Train as --style fast does{shown}: keep the prepared data on the device and the loop free of the host."
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
     if cause in _BY_BATCH and LARGER in found.variants:

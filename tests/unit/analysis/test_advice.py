@@ -23,7 +23,7 @@ def advised(seconds: dict[str, float], **changes: Any) -> tuple[Advice, ...]:
 def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
     timed, untimed = advised(on_cpu(**{FAST: STEP / 3}), starts=NO_STARTS)
     assert (timed.cause, timed.style, timed.measured) == ("input", "fast", True)
-    assert "as examples/recipes/torch_fast.py does" in timed.do
+    assert "(see examples/recipes/torch_fast.py)" in timed.do
     assert timed.promise == pytest.approx(3)
     assert (untimed.style, untimed.measured) == (None, False)
     assert untimed.promise == pytest.approx(1 / (1 - 8 / STEP))
