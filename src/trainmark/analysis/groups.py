@@ -36,7 +36,7 @@ class Key:
 
     Args:
         machine: its host's name, with a number where others share that.
-        instance: of a rented machine, where somebody asked.
+        instance: the machine's labels, where it has some.
         device_name: of an accelerator; a CPU's is ``cpu``.
         cores: that the run could use.
         cpu_quota: how many of them at a time; None without a quota.

@@ -82,8 +82,20 @@ _BUILT_IN = (
         install_gpu="pip install 'tensorflow[and-cuda]'",
         recipes="examples/recipes/keras",
     ),
-    Entry("keras:torch", "trainmark.backends.keras.backend:KerasOnTorch", ("keras", "torch"), f"{_KERAS} torch"),
-    Entry("keras:jax", "trainmark.backends.keras.backend:KerasOnJax", ("keras", "jax"), f"{_KERAS} jax"),
+    Entry(
+        "keras:torch",
+        "trainmark.backends.keras.backend:KerasOnTorch",
+        ("keras", "torch"),
+        f"{_KERAS} torch",
+        recipes="examples/recipes/keras_torch",
+    ),
+    Entry(
+        "keras:jax",
+        "trainmark.backends.keras.backend:KerasOnJax",
+        ("keras", "jax"),
+        f"{_KERAS} jax",
+        recipes="examples/recipes/keras_jax",
+    ),
     Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
     Entry("fake", "trainmark.backends.fake:FakeBackend", ("numpy",), "pip install numpy", hidden=True),
 )
