@@ -32,6 +32,10 @@ from trainmark.record.store import load
 from trainmark.workload import catalog
 
 STEPS, MORE_STEPS = 400, 420
+FAKE = os.pathsep.join(
+    filter(None, (str(Path(__file__).parents[1] / "tests" / "plugins" / "fake"), os.environ.get("PYTHONPATH")))
+)
+"""Where interpreters find the fake backend."""
 EPOCHS = 4
 DRAWS = 2_000
 SLOW, EQUAL = 1.2, 1.0
@@ -129,13 +133,14 @@ def _bar_once(folder: Path, factor: float) -> int:
     folder.mkdir(parents=True)
     other = folder / "python"
     behaviour = json.dumps({"step_seconds": 0.004 * factor})
-    other.write_text(f"#!/bin/sh\nTRAINMARK_FAKE='{behaviour}' exec '{sys.executable}' \"$@\"\n")
+    other.write_text(f"#!/bin/sh\nPYTHONPATH='{FAKE}' TRAINMARK_FAKE='{behaviour}' exec '{sys.executable}' \"$@\"\n")
     other.chmod(0o755)
     out = folder / "records"
     subprocess.run(
         [sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", "fake,fake@other", "--python",
          f"other={other}", "--style", "fast", "--device", "cpu", "--steps", "120", "--out", str(out)],
-        check=True, capture_output=True, env={**os.environ, "TRAINMARK_FAKE": json.dumps({"step_seconds": 0.004})},
+        check=True, capture_output=True,
+        env={**os.environ, "PYTHONPATH": FAKE, "TRAINMARK_FAKE": json.dumps({"step_seconds": 0.004})},
     )  # fmt: skip
     return subprocess.run(
         [sys.executable, "-m", "trainmark", "compare", str(out), "--by", "python", "--baseline", "python=default",

@@ -45,24 +45,24 @@ NO_CATCH = (("except (KeyboardInterrupt, click.Abort):", "except ZeroDivisionErr
 PHASES = f"{END}/test_interrupts.py::test_at_each_phase"
 
 DEFENCES = (
-    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/scheduler.py", NO_RECORD),
-    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/scheduler.py", NO_RECORD),
+    Defence("child killed (SIGKILL)", f"{FAILING}[kill---]", "execute/parent/scheduler.py", NO_RECORD),
+    Defence("child killed (SIGSEGV)", f"{FAILING}[crash---]", "execute/parent/scheduler.py", NO_RECORD),
     Defence(
         "out of memory (limit of the process)",
         f"{END}/test_shortages.py::test_too_little_memory_by_the_limit_of_a_process",
-        "execute/worker.py",
+        "execute/worker/main.py",
         (("isinstance(error, MemoryError) or", "False or"),),
     ),
     Defence(
         "out of memory (control group)",
         f"{END}/test_shortages.py::test_too_little_memory_by_the_control_group",
-        "execute/child.py",
+        "execute/parent/process.py",
         (("if killed and", "if False and"),),
     ),
     Defence(
         "hung child",
         f"{END}/test_faults.py::test_a_hung_run_ends_by_its_timeout",
-        "execute/child.py",
+        "execute/parent/process.py",
         (("if deadline is not None and now > deadline:", "if False:"),),
     ),
     Defence(
@@ -116,7 +116,7 @@ DEFENCES = (
     Defence(
         "hung import",
         f"{UNIT}/execute/test_probe.py::test_an_import_that_hangs_is_given_up",
-        "execute/probe.py",
+        "execute/parent/probe.py",
         ((", hear=hear, timeout=timeout)", ", hear=hear)"),),
     ),
     Defence("Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH),
@@ -124,7 +124,7 @@ DEFENCES = (
     Defence(
         "Ctrl-C while training",
         f"{PHASES}[training-3-ctrl-c]",
-        "execute/scheduler.py",
+        "execute/parent/scheduler.py",
         (('            self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n', ""),),
     ),
     Defence(
@@ -148,19 +148,19 @@ DEFENCES = (
     Defence(
         "Ctrl-C while an interpreter hangs",
         f"{END}/test_interrupts.py::test_while_an_interpreter_hangs",
-        "execute/child.py",
+        "execute/parent/process.py",
         (("        stack.callback(end, process, ours)\n", ""),),
     ),
     Defence(
         "kill -9 of trainmark: children",
         f"{END}/test_faults.py::test_children_die_with_a_killed_parent",
-        "execute/worker.py",
+        "execute/worker/main.py",
         (("        lifeline.tie(channel)\n", "        pass\n"),),
     ),
     Defence(
         "kill -9 of trainmark: --resume",
         f"{END}/test_interrupts.py::test_kill_9_keeps_what_is_finished_and_resume_does_the_rest",
-        "execute/plan.py",
+        "execute/parent/plan.py",
         (('if end == "ok")', "if False)"),),
     ),
     Defence(
@@ -178,7 +178,7 @@ DEFENCES = (
     Defence(
         "kill -9 of trainmark: scratch folders",
         f"{UNIT}/execute/test_scratch.py::test_one_whose_owner_was_killed_goes_with_the_next",
-        "execute/scratch.py",
+        "execute/parent/scratch.py",
         (("    _sweep(top)\n", ""),),
     ),
     Defence(
@@ -212,7 +212,7 @@ DEFENCES = (
     Defence(
         "clock that jumps",
         f"{END}/test_shortages.py::test_a_clock_that_jumps_changes_no_measurement",
-        "execute/worker.py",
+        "execute/worker/main.py",
         (("train(request, channel.send, tick, time.perf_counter)", "train(request, channel.send, tick, time.time)"),),
     ),
     Defence(

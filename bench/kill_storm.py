@@ -106,7 +106,9 @@ class Matrix:
 
     def _start(self, in_terminal: bool = False) -> tuple[subprocess.Popen[str], str]:
         token = secrets.token_hex(8)
-        environment = {**os.environ, MARK: token, "TRAINMARK_FAKE": '{"step_seconds": 0.01}'}
+        fake = str(Path(__file__).parents[1] / "tests" / "plugins" / "fake")
+        path = os.pathsep.join(filter(None, (fake, os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, MARK: token, "PYTHONPATH": path, "TRAINMARK_FAKE": '{"step_seconds": 0.01}'}
         if not in_terminal:
             return subprocess.Popen(
                 self._command, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE

@@ -30,13 +30,12 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.statistics import paired_difference
-from trainmark.cli.options import cache_dir
 from trainmark.data.locate import locate
-from trainmark.execute import child
-from trainmark.execute import request as requests
-from trainmark.execute.plan import Settings, Task
-from trainmark.execute.scheduler import Observer, execute
-from trainmark.execute.wire import Message
+from trainmark.execute.parent import process as child
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Settings, Task
+from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.measure.sampler import INTERVAL_SECONDS, Sampler
 from trainmark.record.store import Store, load
 
@@ -86,9 +85,9 @@ class Watcher(Observer):
     def __init__(self, sampler: EverySecondEpoch) -> None:
         self._sampler = sampler
 
-    def heard(self, message: Message) -> None:
-        if message["event"] == "epoch":
-            self._sampler.epoch = message["index"] + 1
+    def heard(self, answer: Answer) -> None:
+        if isinstance(answer, EpochEnded):
+            self._sampler.epoch = answer.index + 1
 
 
 def _in_short_epochs(task: Task) -> Task:
@@ -108,7 +107,7 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
         epochs=2 * pairs + 4, repeats=1,
         environment=Path(os.environ["TRAINMARK_DATA"]), settings=Settings(),
     )  # fmt: skip
-    prepared = requests.prepare(request, cache_dir())
+    prepared = requests.prepare(request)
     tasks = [_in_short_epochs(task) for task in prepared.tasks]
     sampler = EverySecondEpoch(interval=INTERVAL_SECONDS / times)
     start, used = time.perf_counter(), time.process_time()

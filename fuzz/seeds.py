@@ -6,7 +6,6 @@ import gzip
 import io
 import json
 import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,9 @@ def main() -> None:
     put("cifar", "repeated", bytes([128 + 2, 9, 1, 2, 3, 4, 5]))
     put("cifar", "whole", b"\1" + bytes([9]) + bytes(cifar10.RECORD - 1))
     files = {"images": idx.encode(digits), "labels": idx.encode(labels)}
-    arrays = {"x_train.npy": _npy(digits), "y_train.npy": _npy(labels)}
-    put("compressed", "npz", b"\0" + _zip(arrays))
-    put("compressed", "zip", b"\1" + _zip(files))
-    put("compressed", "tar", b"\2" + _tar(files))
-    put("compressed", "plain", b"\3" + files["images"])
-    put("compressed", "gzip", b"\3" + gzip.compress(files["images"], mtime=0))
+    put("compressed", "tar", b"\0" + _tar(files))
+    put("compressed", "plain", b"\1" + files["images"])
+    put("compressed", "gzip", b"\1" + gzip.compress(files["images"], mtime=0))
     put("weights", "two", _weights({"dense1.kernel": (2, 3), "dense1.bias": (3,)}))
     for name in catalog.names():
         if ":" not in name:
@@ -62,48 +58,49 @@ def main() -> None:
         {"event": "epoch", "loss": 1.5, "data_wait_seconds": 0.1},
     ]
     told = [json.dumps({"trainmark": 1, "t": 1_001.0 + at, **line}).encode() for at, line in enumerate(lines)]
-    epoch = {"event": "epoch", "index": 0, "start": 1.0, "seconds": 2.0, "steps": 2, "examples": 256,
+    epoch = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": 2.0, "steps": 2, "examples": 256,
              "losses": [2.0, 1.0], "l2_losses": None, "log": [LOG], "train_loss": 1.5,
              "train_accuracy": 0.5}  # fmt: skip
     ready = {
-        "event": "ready",
+        "event": "Ready",
         "seconds": 0.5,
         "packages": {"numpy": "2"},
         "steps": 4,
         "epochs": 2,
         "weights_sha256": "a",
     }
-    tested = {"event": "evaluated", "index": 0, "seconds": 0.1, "test_loss": 1.0, "test_accuracy": 0.5}
-    finished = {"event": "finished", "settings": {"a": [1]}, "unchanged_weights": [], "host_peak_bytes": 1}
-    failed = {"event": "failed", "reason": "no memory"}
-    training: list[dict[str, Any]] = [ready, {"event": "compiled", "seconds": None}, epoch, tested, finished]
-    said("train", [*training, failed])
+    tested = {"event": "Evaluated", "index": 0, "seconds": 0.1, "test_loss": 1.0, "test_accuracy": 0.5}
+    finished = {"event": "Finished", "settings": {"a": [1]}, "unchanged_weights": [], "host_peak_bytes": 1}
+    failed = {"event": "Failed", "reason": "no memory"}
+    training: list[dict[str, Any]] = [ready, {"event": "Compiled", "seconds": None}, epoch, tested, finished]
+    said("Train", [*training, failed])
     said(
-        "train",
-        [ready, {**epoch, "l2_losses": [0.1, 0.2]}, {"event": "diverged", "reason": "r", "step": 1, "before": 2.0}],
+        "Train",
+        [ready, {**epoch, "l2_losses": [0.1, 0.2]}, {"event": "Diverged", "reason": "r", "step": 1, "before": 2.0}],
     )
-    hello = {"event": "hello", "rank": 0, "local_rank": 0, "host": "h", "attempt": 0}
-    ranks = [{"event": "rank", "rank": 0, "message": message} for message in (hello, *training)]
-    said("launch", [*ranks, *training, {"event": "restarted", "attempt": 1}])
-    reported = {"event": "epoch", "index": 0, "start": 1.0, "seconds": 1.0, "steps": None, "examples": 3,
+    hello = {"event": "RankBorn", "rank": 0, "local_rank": 0, "host": "h", "attempt": 0}
+    ranks = [{"event": "OfRank", "rank": 0, "message": message} for message in (hello, *training)]
+    said("Launch", [*ranks, *training, {"event": "Restarted", "attempt": 1}])
+    reported = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": 1.0, "steps": None, "examples": 3,
                 "data_wait_seconds": None, "packages": {"torch": "2"}, "losses": [], "log": [],
                 "train_loss": 0.5}  # fmt: skip
-    exited = {"event": "exited", "code": 0, "seconds": 1.0, "user_seconds": 1.0, "system_seconds": 0.0,
+    exited = {"event": "CommandExited", "code": 0, "seconds": 1.0, "user_seconds": 1.0, "system_seconds": 0.0,
               "host_peak_bytes": None, "left": 0, "left_out": 1, "odd": ["x"], "packages": {},
               "language": "C"}  # fmt: skip
-    started = {"event": "started", "pid": 99, "start": 0.1}
-    told_of_it = {"event": "evaluated", "index": 0, "seconds": 0.1, "test_loss": None, "test_accuracy": 0.5}
-    said("script", [{**ready, "seconds": None}, started, reported, told_of_it, exited, finished])
+    started = {"event": "CommandStarted", "pid": 99, "start": 0.1}
+    told_of_it = {"event": "Evaluated", "index": 0, "seconds": 0.1, "test_loss": None, "test_accuracy": 0.5}
+    said("RunScript", [{**ready, "seconds": None}, started, reported, told_of_it, exited, finished])
     device = {"id": "cpu", "name": "CPU", "kind": "cpu", "memory_bytes": None, "precisions": ["fp32"]}
-    able: dict[str, Any] = {"event": "capabilities", "backend": "numpy", "version": "2", "styles": ["fast"],
-            "devices": [device], "kinds": ["dense"], "untested": False, "spreads": None, "packages": {},
-            "limited": True, "python": "3.11"}  # fmt: skip
-    said("probe", [able])
+    can: dict[str, Any] = {"name": "numpy", "version": "2", "styles": ["fast"], "devices": [device],
+            "kinds": ["dense"], "untested": False, "spreads": None, "packages": {}}  # fmt: skip
+    able: dict[str, Any] = {"event": "Capable", "capabilities": can, "limited": True, "python": "3.11"}
+    said("Probe", [able])
     tensor = {"kind": "activation", "name": "relu1", "finite": True, "largest": 1.0, "zeros": 0.5, "dead": None}
-    opened = {"event": "opened", "step": 0, "loss": 1.0, "tensors": [tensor], "reference_loss": 1.0, "gap": 0.1,
+    opened = {"step": 0, "loss": 1.0, "tensors": [tensor], "reference_loss": 1.0, "gap": 0.1,
               "bad_labels": [], "unchanged": [], "finite_after": True, "moved": {"dense1.kernel": 0.1},
               "alone": []}  # fmt: skip
-    said("replay", [{"event": "replayed", "losses": [1.0, 2.0], "failed_at": None}, opened])
+    inspected = {"event": "StepInspected", "inspection": opened}
+    said("Replay", [{"event": "Replayed", "losses": [1.0, 2.0], "failed_at": None}, inspected])
     put("hook", "two-epochs", b"\x1f" + b"\n".join(told) + b"\n")
 
 
@@ -127,20 +124,6 @@ def _trimmed(value: Any) -> Any:
     if isinstance(value, list):
         return [_trimmed(item) for item in value[:FEW]]
     return value[:200] if isinstance(value, str) else value
-
-
-def _npy(array: np.ndarray[Any, Any]) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=False)
-    return stream.getvalue()
-
-
-def _zip(members: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return stream.getvalue()
 
 
 def _tar(members: dict[str, bytes]) -> bytes:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from trainmark.data.locate import Located, locate
+PLUGINS = str(Path(__file__).parent / "plugins" / "fake")
+"""The fake backend is a plug-in: here, and in every process that a test starts."""
+sys.path.insert(0, PLUGINS)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get("PYTHONPATH"))))
+
+from trainmark.data.locate import Located, locate  # noqa: E402
 
 # Whoever is started in the background is often told to ignore Ctrl-C, and so would be all that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)

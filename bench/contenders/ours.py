@@ -1,4 +1,4 @@
-"""trainmark's own backends, driven as `trainmark.execute.worker` drives them: `ours.py ... BACKEND STYLE`.
+"""trainmark's own backends, driven as `trainmark.execute.worker.main` drives them: `ours.py ... BACKEND STYLE`.
 
 All that an epoch takes lies inside the turn: drawing its order, training, waiting for the device, fetching the losses.
 """
@@ -19,7 +19,7 @@ from trainmark.backends import registry
 from trainmark.backends.base import Backend, Options
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import TrainmarkError, Unsupported
-from trainmark.execute.order import epoch_plans
+from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.spec import Workload
 

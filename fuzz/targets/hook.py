@@ -7,8 +7,8 @@ import math
 import random
 
 from fuzz.structure import rewritten
-from trainmark.execute import messages
-from trainmark.execute.reports import Reports
+from trainmark.execute.protocol.answers import EpochEnded
+from trainmark.execute.worker.reports import Reports
 
 ORIGIN, NOW = 1_000.0, 2_000.0
 
@@ -19,15 +19,16 @@ def one(data: bytes) -> None:
     reports, epochs, edge = Reports(0.5), 0, 0.5
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
-            messages.require_sound("script", message)
-            if message["event"] == "epoch":
-                assert message["index"] == epochs
-                assert edge <= message["start"] <= message["start"] + message["seconds"] <= NOW - ORIGIN + 1e-6
-                edge, epochs = message["start"], epochs + 1
+            if isinstance(message, EpochEnded):
+                assert message.index == epochs
+                assert edge <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
+                edge, epochs = message.start, epochs + 1
             else:
-                assert message["index"] == epochs - 1
-            assert math.isfinite(message["seconds"])
-            assert all(abs(message.get(name) or 0) != math.inf for name in ("test_accuracy", "train_accuracy"))
+                assert message.index == epochs - 1
+            assert math.isfinite(message.seconds)
+            assert all(
+                abs(getattr(message, name, None) or 0) != math.inf for name in ("test_accuracy", "train_accuracy")
+            )
     assert len(reports.odd) <= 3
     assert all(len(what) <= 100 for what in reports.odd)
     assert len(json.dumps(reports.packages)) < 60_000

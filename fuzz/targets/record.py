@@ -20,7 +20,7 @@ from trainmark.analysis.outside import observe
 from trainmark.analysis.two_records import set_against
 from trainmark.analysis.yardstick import beside
 from trainmark.errors import TrainmarkError
-from trainmark.execute.plan import identity_of
+from trainmark.execute.parent.plan import identity_of
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.report.comparison_table import comparison_tables

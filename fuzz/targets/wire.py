@@ -12,37 +12,37 @@ from fuzz.structure import rewritten
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
-from trainmark.execute.command import Command
-from trainmark.execute.command import Run as CommandRun
-from trainmark.execute.command import Settings as CommandSettings
-from trainmark.execute.command import Side as CommandSide
-from trainmark.execute.command_notes import CommandNotes
-from trainmark.execute.here import Here
-from trainmark.execute.messages import FORMS, require_sound
-from trainmark.execute.notes import Notes
-from trainmark.execute.plan import Course, Run, Settings, Side, Spreading
-from trainmark.execute.probe import THIS, Seen, seen_in
-from trainmark.execute.scheduler import Noting
-from trainmark.execute.spread_notes import SpreadNotes
-from trainmark.execute.wire import Channel, Message
+from trainmark.execute.parent.check import read
+from trainmark.execute.parent.command import Command
+from trainmark.execute.parent.command import Run as CommandRun
+from trainmark.execute.parent.command import Side as CommandSide
+from trainmark.execute.parent.command_notes import CommandNotes
+from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.notes import Notes
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.scheduler import Noting
+from trainmark.execute.parent.spread_notes import SpreadNotes
+from trainmark.execute.protocol.answers import ANSWERS, Answer
+from trainmark.execute.protocol.wire import Channel
 from trainmark.measure.nvidia import Driver
 from trainmark.record import codec
 from trainmark.record.record import Machine, Outcome
 from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
 
-ASKED = tuple(FORMS)
+ASKED = tuple(ANSWERS)
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = Course(catalog.find("mnist-mlp512"), _DATA, 1)
 _SIDE = Side("torch", "fast", "cpu", THIS)
 _HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
 _SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", None, Spreading(Layout(data=2)))
-_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), CommandSettings(), 0, "plan", "plan")
+_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, "plan", "plan")
 NOTES: dict[str, Callable[[], Noting]] = {
-    "train": lambda: Notes(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
-    "launch": lambda: SpreadNotes(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
-    "script": lambda: CommandNotes(_COMMAND, _HERE, "t"),
+    "Train": lambda: Notes(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
+    "Launch": lambda: SpreadNotes(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
+    "RunScript": lambda: CommandNotes(_COMMAND, _HERE, "t"),
 }
 
 
@@ -70,23 +70,21 @@ def one(data: bytes) -> None:
     if notes is not None:
         for record in notes.records(Outcome("failed", "it was over")):
             codec.decode(codec.encode(record), "r.json")
-    for message in said:
-        if asked == "probe" and message["event"] == "capabilities":
-            seen_in(THIS, message)
-    if asked == "replay":
+    if asked == "Replay":
         replay_of(said, _COURSE.workload, "fp32", None)
 
 
 def heard(
-    said: bytes, asked: str = "train", size: int = 1 << 16, hear: Callable[[Message], None] = lambda _: None
-) -> list[Message]:
+    said: bytes, asked: str = "Train", size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None
+) -> list[Answer]:
     """All messages, as the parent takes them in."""
-    channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Message]()
+    channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Answer]()
     while (messages := channel.receive()) is not None:
         for message in messages:
-            require_sound(asked, message)
-            hear(message)
-            every.append(message)
+            answer = read(asked, message)
+            if answer is not None:
+                hear(answer)
+                every.append(answer)
     return every
 
 

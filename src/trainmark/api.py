@@ -201,8 +201,8 @@ def run(
     from trainmark.cli.options import environment_dir
     from trainmark.cli.output import console
     from trainmark.cli.run import train
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
+    from trainmark.execute.parent.plan import Settings
+    from trainmark.execute.parent.request import Request
 
     request = Request(
         workloads=workloads,

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from trainmark.analysis.diagnosis import Diagnosis, diagnose
+from trainmark.backends.base import Options
 from trainmark.data.locate import Located
-from trainmark.execute.replay import replay
+from trainmark.execute.protocol.requests import Replay
+from trainmark.execute.worker.replay import replay
 from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
 from trainmark.workload.initializers import Uniform
@@ -80,14 +82,9 @@ def diagnosed(
     """What the worker's messages come to."""
     # A workload without weight decay, since that moves weights which nothing else does.
     workload = (workload or catalog.find("mnist-mlp512")).with_schedule(steps=steps, epochs=1, shuffle="never")
-    heard: list[dict[str, Any]] = []
-    request = {
-        "backend": "spoiled",
-        "workload": dataclasses.replace(workload, published=None).to_data(),
-        "dataset": {"name": drawn.name, "directory": str(drawn.directory)},
-        "options": {"style": "fast", "device": "cpu", "precision": "fp32", "seed": 1, "threads": None},
-        "steps": steps,
-    }
+    heard: list[Any] = []
+    options = Options("fast", "cpu", "fp32", 1)
+    request = Replay("spoiled", workload, drawn.folder, options, steps)
     stopped = None
     try:
         replay(request, heard.append, lambda: None, lambda _: Spoiled(spoil))

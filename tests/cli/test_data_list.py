@@ -12,8 +12,8 @@ from trainmark.cli.main import run
 from trainmark.data.catalog import CATALOG, MNIST
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable
-from trainmark.execute import request as requests
-from trainmark.execute.request import Request, locate_all
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.request import Request, locate_all
 from trainmark.workload import catalog
 
 

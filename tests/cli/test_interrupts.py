@@ -72,7 +72,7 @@ except KeyboardInterrupt:
 
 def test_after_an_import_it_waits_for_what_must_be_done_whole(tmp_path: Path) -> None:
     held = """
-from trainmark.execute.undisturbed import undisturbed
+from trainmark.execute.parent.undisturbed import undisturbed
 interrupts._LOOK_AGAIN = 0.2
 try:
     import drops

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from trainmark.cli.main import run
-from trainmark.execute import probe as probes
-from trainmark.execute.probe import THIS, Interpreter, Seen, backends_of, probe
+from trainmark.execute.parent import probe as probes
+from trainmark.execute.parent.probe import THIS, Interpreter, Seen, backends_of, probe
 
 NUMPY = probe(THIS, "numpy")
 

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from trainmark.cli.plain_lines import EVERY_SECONDS, FIRST_SECONDS, PlainLines
 from trainmark.cli.progress import RunProgress, StudyProgress
+from trainmark.execute.protocol.answers import Ready
 
 
 class Clock:
@@ -111,7 +112,7 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
         progress.task_started(AJob())  # type: ignore[arg-type]
         progress.run_started(ARun(), replayed=False)
         clock.now += 2
-        progress.heard({"event": "ready", "steps": 400, "epochs": 2})
+        progress.heard(Ready(steps=400, epochs=2))
         clock.now += 10
         progress.counted(100)
     (line,) = said(screen)

@@ -106,7 +106,7 @@ def measured(pid: int, *, deep: bool = False) -> list[psutil.Process]:
     something that a measured process starts may be counted, too.
     """
     below = descendants(pid) if deep else children(pid)
-    return [process for process in below if "execute/bootstrap.py" in command_of(process)]
+    return [process for process in below if "execute/worker/bootstrap.py" in command_of(process)]
 
 
 def children(pid: int) -> list[psutil.Process]:

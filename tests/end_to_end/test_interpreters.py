@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
-from trainmark.execute.child import BOOTSTRAP
+from trainmark.execute.parent.process import BOOTSTRAP
 
 
 def train_with(command: CommandLine, backend: str, python: Path) -> tuple[int, str, str]:

@@ -17,10 +17,10 @@ from tests.end_to_end.command import CommandLine, command_of, measured
 from trainmark.analysis.parity import Curve, judge, relative_difference
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
-from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
-from trainmark.execute.probe import THIS, Seen, probe
-from trainmark.execute.scheduler import execute
-from trainmark.execute.wire import Message
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.execute.parent.probe import THIS, Seen, probe
+from trainmark.execute.parent.scheduler import execute
+from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.parity import rounding_of
@@ -161,8 +161,8 @@ class Killer:
     def __init__(self) -> None:
         self.killed_at: float | None = None
 
-    def __call__(self, message: Message) -> None:
-        if self.killed_at is None and message["event"] == "epoch":
+    def __call__(self, answer: Answer) -> None:
+        if self.killed_at is None and isinstance(answer, EpochEnded):
             victim = next(process for process in ranks_of_this_process() if process.environ()["RANK"] == "1")
             victim.send_signal(signal.SIGKILL)
             self.killed_at = time.monotonic()

@@ -30,7 +30,10 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_the_parent_of_a_run_imports_no_framework() -> None:
-    code = "import trainmark.cli.run, trainmark.execute.request, trainmark.execute.scheduler, trainmark.report.tables"
+    code = (
+        "import trainmark.cli.run, trainmark.execute.parent.request, trainmark.execute.parent.scheduler, "
+        "trainmark.report.tables"
+    )
     assert not imported_by(code) & FRAMEWORKS
 
 
@@ -41,6 +44,6 @@ def test_a_sweep_imports_ray_only_when_it_starts_one() -> None:
 
 
 def test_the_child_imports_the_standard_library_and_numpy_alone() -> None:
-    code = "from trainmark.execute import worker; from trainmark.backends import registry; registry.load('numpy')"
+    code = "from trainmark.execute.worker import main; from trainmark.backends import registry; registry.load('numpy')"
     ours = imported_by(code) - imported_by("pass")
     assert ours - set(sys.stdlib_module_names) - {"_distutils_hack"} == {"trainmark", "numpy"}

@@ -7,7 +7,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from trainmark.record.inspection import StepInspection
 
 Failure = Literal[
     "labels-out-of-range",
@@ -36,36 +38,6 @@ _SMALL_MOVE = 1e-7
 
 
 @dataclass(frozen=True)
-class Opened:
-    """One step, opened up. See :mod:`trainmark.execute.replay`.
-
-    Args:
-        loss: as the backend computed it.
-        tensors: of the reference, from the same weights on the same batch, in the order of the step.
-        gap: largest distance between the largest and the true logit.
-        unchanged: weights that the backend's step left exactly as they were.
-        moved: the largest change of each kernel, against its largest value; None where it is not finite.
-        alone: examples whose own loss is not finite in the backend, while the reference's is.
-    """
-
-    step: int
-    loss: float
-    tensors: tuple[Mapping[str, Any], ...]
-    reference_loss: float | None
-    gap: float | None
-    bad_labels: tuple[int, ...]
-    unchanged: tuple[str, ...]
-    finite_after: bool
-    moved: Mapping[str, float | None]
-    alone: tuple[Mapping[str, Any], ...]
-
-    @property
-    def first_bad(self) -> Mapping[str, Any] | None:
-        """The first tensor that is not finite."""
-        return next((tensor for tensor in self.tensors if not tensor["finite"]), None)
-
-
-@dataclass(frozen=True)
 class Replay:
     """What the replay of a run showed.
 
@@ -79,7 +51,7 @@ class Replay:
 
     losses: tuple[float, ...]
     failed_at: int | None
-    opened: tuple[Opened, ...]
+    opened: tuple[StepInspection, ...]
     loss_kind: str
     precision: str
     classes: int
@@ -146,7 +118,7 @@ def _labels(replay: Replay) -> Diagnosis | None:
 def _data(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         bad = each.first_bad
-        if bad is not None and bad["kind"] == "input":
+        if bad is not None and bad.kind == "input":
             return _diagnosis("nan-in-data", each.step, "input", "the prepared images hold values that are not finite")
         if each.alone and bad is None:
             first = each.alone[0]
@@ -154,8 +126,8 @@ def _data(replay: Replay) -> Diagnosis | None:
                 "nan-in-data",
                 each.step,
                 "input",
-                f"training example {first['example']} alone gives a loss of {first['loss']}, the reference gives "
-                f"{first['reference']:.4g} from the same weights: what the backend made of its image is not finite",
+                f"training example {first.example} alone gives a loss of {first.loss}, the reference gives "
+                f"{first.reference:.4g} from the same weights: what the backend made of its image is not finite",
             )
     return None
 
@@ -167,12 +139,12 @@ def _overflow(replay: Replay) -> Diagnosis | None:
         if math.isfinite(each.loss) and each.finite_after:
             continue
         for tensor in each.tensors:
-            if tensor["finite"] and tensor["largest"] > LARGEST_HALF:
+            if tensor.finite and tensor.largest > LARGEST_HALF:
                 return _diagnosis(
                     "precision-overflow",
                     each.step,
-                    f"{tensor['kind']} {tensor['name']}",
-                    f"in float32 its largest value is {tensor['largest']:.4g}; fp16 ends at {LARGEST_HALF:,.0f}",
+                    tensor.title,
+                    f"in float32 its largest value is {tensor.largest:.4g}; fp16 ends at {LARGEST_HALF:,.0f}",
                 )
     return None
 
@@ -182,8 +154,8 @@ def _underflow(replay: Replay) -> Diagnosis | None:
         return None
     for each in replay.opened:
         bad = each.first_bad
-        if each.gap is not None and each.gap > UNDERFLOW_GAP and (bad is None or bad["kind"] in ("loss", "gradient")):
-            where = "loss" if bad is None else f"{bad['kind']} {bad['name']}"
+        if each.gap is not None and each.gap > UNDERFLOW_GAP and (bad is None or bad.kind in ("loss", "gradient")):
+            where = "loss" if bad is None else bad.title
             return _diagnosis(
                 "softmax-underflow",
                 each.step,
@@ -203,7 +175,7 @@ def _frozen(replay: Replay) -> Diagnosis | None:
     kernels = [name for name in kernels if name in later]
     if not kernels:
         return None
-    gradients = {tensor["name"]: tensor["largest"] for tensor in first.tensors if tensor["kind"] == "gradient"}
+    gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
     asleep = [name for name in kernels if gradients.get(name, 0.0) > 0]
     if asleep:
         return _diagnosis(
@@ -222,12 +194,12 @@ def _frozen(replay: Replay) -> Diagnosis | None:
 def _dead(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         for tensor in each.tensors:
-            if tensor["dead"] is not None and tensor["dead"] >= _MOSTLY:
+            if tensor.dead is not None and tensor.dead >= _MOSTLY:
                 return _diagnosis(
                     "dead-relus",
                     each.step,
-                    f"activation {tensor['name']}",
-                    f"{100 * tensor['dead']:.0f} % of its units give 0 for every example of the batch",
+                    f"activation {tensor.name}",
+                    f"{100 * tensor.dead:.0f} % of its units give 0 for every example of the batch",
                 )
     return None
 

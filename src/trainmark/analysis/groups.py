@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from trainmark.analysis.machines import Told, tell_apart
 from trainmark.analysis.summary import MEASURED
@@ -25,6 +25,11 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     ),
     "python": frozenset({"python", "version"}),
 }
+
+
+def _fact(of: Callable[[Record, Told], Any]) -> Any:
+    """A field of a key, and where a record, on a machine of that name, has it."""
+    return dataclasses.field(metadata={"of": of})
 
 
 @dataclass(frozen=True)
@@ -48,31 +53,35 @@ class Key:
         layout: copies and stages of a training on several devices; None of one on its own.
     """
 
-    workload: str
-    backend: str
-    style: str
-    device: str
-    machine: str
-    python: str
-    precision: str | None
-    threads: int | None
-    version: str | None
-    protocol: str
-    dataset: str | None
-    train_examples: int | None
-    test_examples: int | None
-    memory_fraction: float | None
-    weights_from: str | None
-    device_name: str | None
-    cpu: str | None
-    cores: int | None
-    cpu_quota: float | None
-    dataset_sha256: str | None
-    step_fingerprint: str
-    schedule_fingerprint: str
-    program: str | None = None
-    layout: str | None = None
-    instance: str | None = None
+    workload: str = _fact(lambda record, _: record.workload.name)
+    backend: str = _fact(lambda record, _: record.backend.name)
+    style: str = _fact(lambda record, _: record.backend.style)
+    device: str = _fact(lambda record, _: record.device.id)
+    machine: str = _fact(lambda _, machine: machine.title)
+    python: str = _fact(lambda record, _: record.python.label)
+    precision: str | None = _fact(lambda record, _: record.backend.precision)
+    threads: int | None = _fact(lambda record, _: record.threads)
+    version: str | None = _fact(lambda record, _: record.backend.version)
+    protocol: str = _fact(lambda record, _: record.protocol)
+    dataset: str | None = _fact(lambda record, _: record.dataset and record.dataset.name)
+    train_examples: int | None = _fact(lambda record, _: record.dataset and record.dataset.train_examples)
+    test_examples: int | None = _fact(lambda record, _: record.dataset and record.dataset.test_examples)
+    memory_fraction: float | None = _fact(lambda record, _: record.memory_fraction)
+    weights_from: str | None = _fact(lambda record, _: record.weights_from)
+    device_name: str | None = _fact(
+        lambda record, _: record.device.name if record.device.kind == "accelerator" else None
+    )
+    cpu: str | None = _fact(lambda record, _: record.machine.cpu)
+    cores: int | None = _fact(lambda record, _: record.machine.usable_cores or record.machine.logical_cores)
+    cpu_quota: float | None = _fact(lambda record, _: record.machine.cpu_quota)
+    dataset_sha256: str | None = _fact(lambda record, _: record.dataset and record.dataset.sha256)
+    step_fingerprint: str = _fact(lambda record, _: record.workload.step_fingerprint)
+    schedule_fingerprint: str = _fact(lambda record, _: record.workload.schedule_fingerprint)
+    program: str | None = _fact(
+        lambda record, _: (record.process and (record.process.program_sha256 or "")[:8]) or None
+    )
+    layout: str | None = _fact(lambda record, _: _layout(record))
+    instance: str | None = _fact(lambda _, machine: machine.labels)
 
     @property
     def same_work(self) -> tuple[str, str, str]:
@@ -97,35 +106,8 @@ class Group:
 
 def key_of(record: Record, machine: Told | None = None) -> Key:
     """What ``record`` measured; ``machine`` as it is called among others, by its host's name where there are none."""
-    machine = machine or Told(record.machine.name, record.machine.labelled)
-    data = record.dataset
-    return Key(
-        workload=record.workload.name,
-        backend=record.backend.name,
-        style=record.backend.style,
-        device=record.device.id,
-        machine=machine.title,
-        python=record.python.label,
-        precision=record.backend.precision,
-        threads=record.threads,
-        version=record.backend.version,
-        protocol=record.protocol,
-        dataset=data.name if data else None,
-        train_examples=data.train_examples if data else None,
-        test_examples=data.test_examples if data else None,
-        memory_fraction=record.memory_fraction,
-        weights_from=record.weights_from,
-        device_name=record.device.name if record.device.kind == "accelerator" else None,
-        cpu=record.machine.cpu,
-        cores=record.machine.usable_cores or record.machine.logical_cores,
-        cpu_quota=record.machine.cpu_quota,
-        dataset_sha256=data.sha256 if data else None,
-        step_fingerprint=record.workload.step_fingerprint,
-        schedule_fingerprint=record.workload.schedule_fingerprint,
-        program=record.process.program_sha256[:8] if record.process and record.process.program_sha256 else None,
-        layout=_layout(record),
-        instance=machine.labels,
-    )
+    told = machine or Told(record.machine.name, record.machine.labelled)
+    return Key(**{fact.name: fact.metadata["of"](record, told) for fact in dataclasses.fields(Key)})
 
 
 def _layout(record: Record) -> str | None:

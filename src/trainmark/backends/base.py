@@ -6,7 +6,6 @@ results that may still be on the device; only ``synchronize`` waits for them, an
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -93,18 +92,6 @@ class Options:
     memory_fraction: float | None = None
     without: frozenset[Part] = frozenset()
     layout: Layout | None = None
-
-    def to_data(self) -> dict[str, Any]:
-        """Plain data that JSON can hold, but for what is left out, which is told apart."""
-        data = dataclasses.asdict(self)
-        del data["without"]
-        return data
-
-    @classmethod
-    def from_data(cls, data: dict[str, Any]) -> Options:
-        """From plain data, as it comes out of JSON."""
-        layout = data.get("layout")
-        return cls(**{**data, "layout": None if layout is None else Layout(**layout)})
 
 
 @dataclass(frozen=True)

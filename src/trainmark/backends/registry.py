@@ -28,7 +28,6 @@ class Entry:
         target: ``module:class``.
         frameworks: the top-level modules that must be importable; the first gives the version.
         install: the commands that install it.
-        hidden: neither listed nor chosen by default.
         install_gpu: the command that installs its build for NVIDIA GPUs, if that is a different one.
         plugin: the distribution of a plug-in; empty for a built-in backend.
         recipes: how the scripts that show its styles begin, without ``_STYLE.py``; empty where there are none.
@@ -38,7 +37,6 @@ class Entry:
     target: str
     frameworks: tuple[str, ...]
     install: str
-    hidden: bool = False
     install_gpu: str = ""
     plugin: str = ""
     recipes: str = ""
@@ -97,7 +95,6 @@ _BUILT_IN = (
         recipes="examples/recipes/keras_jax",
     ),
     Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
-    Entry("fake", "trainmark.backends.fake:FakeBackend", ("numpy",), "pip install numpy", hidden=True),
 )
 
 WELL_KNOWN_PLUGINS = {
@@ -126,8 +123,7 @@ def find(name: str) -> Entry:
     """The backend called ``name``; raises :class:`~trainmark.errors.UnknownName`."""
     known = entries()
     if name not in known:
-        shown = [entry.name for entry in known.values() if not entry.hidden]
-        raise UnknownName("backend", name, shown, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))
+        raise UnknownName("backend", name, known, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))
     return known[name]
 
 

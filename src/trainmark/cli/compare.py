@@ -15,7 +15,6 @@ from trainmark.cli.output import comparable, console, json_option, print_file, p
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trainmark.analysis.groups import Dimension
     from trainmark.analysis.results import Comparison, GroupResult
     from trainmark.record.record import Record
 
@@ -107,19 +106,7 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     help="Exit with 3 when a speed-up is surely below this, with 2 when there is none.",
 )
 @json_option
-def command(
-    paths: tuple[Path, ...],
-    by: Dimension | None,
-    baseline: tuple[str, str] | None,
-    published: bool,
-    reference: bool,
-    margin: float,
-    form: Format,
-    plot: Path | None,
-    charts: tuple[str, ...],
-    fail_below: float | None,
-    as_json: bool,
-) -> int:
+def command(paths: tuple[Path, ...], **options: Any) -> int:
     """Compare records: speed-ups with intervals, verdicts, accuracy, caveats.
 
     RECORD is a file or a folder of records.
@@ -130,14 +117,15 @@ def command(
     from trainmark.analysis.comparison import compare
     from trainmark.record.store import load
 
+    plot, charts, fail_below = options["plot"], options["charts"], options["fail_below"]
     _require_plot(plot, charts)
     records = comparable(load(paths))
-    comparison = compare(records, by, baseline, margin / 100)
-    if published:
+    comparison = compare(records, options["by"], options["baseline"], options["margin"] / 100)
+    if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
             say("nothing was published about these workloads")
-    if reference:
+    if options["reference"]:
         from trainmark.analysis.yardstick import beside
 
         comparison = dataclasses.replace(comparison, references=beside(comparison))
@@ -145,7 +133,7 @@ def command(
             say("no device is known that trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), records, comparison)
-    _show(comparison, "json" if as_json else form)
+    _show(comparison, "json" if options["as_json"] else options["form"])
     return OK if fail_below is None else _hold_against(comparison, fail_below)
 
 

@@ -44,7 +44,7 @@ def backends() -> list[str]:
     """What can be chosen, installed or not."""
     from trainmark.backends import registry
 
-    return [entry.name for entry in registry.entries().values() if not entry.hidden]
+    return list(registry.entries())
 
 
 def devices() -> list[str]:

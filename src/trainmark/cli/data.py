@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +10,9 @@ import click
 
 from trainmark.cli import complete
 from trainmark.cli.list import datasets
-from trainmark.cli.options import cache_dir, data_dir_option, environment_dir
+from trainmark.cli.options import data_dir_option, environment_dir
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.data.cache import cache_dir
 
 if TYPE_CHECKING:
     from trainmark.data.catalog import SplitName
@@ -98,15 +100,8 @@ def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any
     for row in datasets():
         if row["name"] in wanted:
             found = glimpse(row["name"], named=data_dir, environment=environment_dir(), cache=cache_dir())
-            rows.append(
-                {
-                    **row,
-                    "directory": None if found.directory is None else str(found.directory),
-                    "source": found.source,
-                    "complete": found.complete,
-                    "problem": found.problem or None,
-                }
-            )
+            place = None if found.directory is None else str(found.directory)
+            rows.append(row | asdict(found) | {"directory": place, "problem": found.problem or None})
     return rows
 
 
@@ -126,17 +121,7 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
                 download=download,
                 progress=progress,
             )
-            rows.append(
-                {
-                    "name": found.name,
-                    "directory": str(found.directory),
-                    "source": found.source,
-                    "complete": found.complete,
-                    "train_examples": found.train_examples,
-                    "test_examples": found.test_examples,
-                    "sha256": found.sha256,
-                }
-            )
+            rows.append(asdict(found) | {"directory": str(found.directory)})
     return rows
 
 

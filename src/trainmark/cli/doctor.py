@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import cache_dir, data_dir_option, environment_dir, working_folder
+from trainmark.cli.options import data_dir_option, environment_dir, working_folder
 from trainmark.cli.output import console, json_option, print_json
+from trainmark.data.cache import cache_dir
 
 if TYPE_CHECKING:
     from trainmark.study.doctor.check import Check
@@ -40,7 +41,7 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
     Each framework is asked in a process of its own, all at once, since importing one may crash or hang.
     """
     from trainmark.data.locate import locate
-    from trainmark.execute.peaks import Keep
+    from trainmark.execute.parent.peaks import Keep
     from trainmark.study import doctor
     from trainmark.study.doctor import pace
 

@@ -13,7 +13,7 @@ import click
 from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import cache_dir, conditions_options, data_dir_option, names_option, seed_option
+from trainmark.cli.options import conditions_options, data_dir_option, names_option, seed_option
 from trainmark.cli.output import console, json_option, print_json
 from trainmark.cli.request import request_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from trainmark.cli.progress import DataProgress
-    from trainmark.execute.request import Request
+    from trainmark.execute.parent.request import Request
     from trainmark.record.record import Record
     from trainmark.study.explain import Explanation, failure
     from trainmark.study.explain.measure import Subject
@@ -70,6 +70,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     Of two records it is said why they differ.
     """
     from trainmark.cli.progress import DataProgress
+    from trainmark.study import explain
 
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained from what they say")
@@ -82,7 +83,9 @@ def command(target: str, other: str | None, **options: Any) -> int:
             _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
             question = _ask_of_record(_existing(target), request, progress)
         else:
-            question = partial(_take_apart, _subject(dataclasses.replace(request, workloads=(target,)), progress), ())
+            question = partial(
+                _take_apart, explain.prepare(dataclasses.replace(request, workloads=(target,)), progress), ()
+            )
     return question(screen, options)
 
 
@@ -119,19 +122,11 @@ def _existing(name: str) -> Path:
     return Path(name)
 
 
-def _subject(request: Request, progress: DataProgress) -> Subject:
-    from trainmark.study import explain
-
-    return explain.prepare(
-        request, cache_dir(), progress=progress, asking=progress.asking, measuring=progress.measuring
-    )
-
-
 def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Question:
     """What can be asked of a record: why it failed, why it is slow, or what it says itself."""
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
-    from trainmark.study import again
+    from trainmark.study import again, explain
     from trainmark.study.explain import failure
 
     record = read(path)
@@ -141,13 +136,13 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
         again_as = again.request_of(record, request)
         why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
-            failed = failure.prepare(record, again_as, cache_dir(), progress)
+            failed = failure.prepare(record, again_as, progress)
             unlike = again.unlike(record, failed.dataset.sha256, failed.side.version, failed.device_name)
             if why_not is not None:
                 unlike = (f"{why_not}; it was trained again here", *unlike)
             return partial(_diagnose, failed, unlike)
         if why_not is None:
-            subject = _subject(again_as, progress)
+            subject = explain.prepare(again_as, progress)
             sha256, version = subject.course.dataset.sha256, subject.side.version
             unlike = again.unlike(record, sha256, version, subject.device_name)
             return partial(_take_apart, subject, unlike)

@@ -10,7 +10,7 @@ from trainmark.cli.options import python_option, read_interpreters
 from trainmark.cli.output import console, json_option, print_json
 
 if TYPE_CHECKING:
-    from trainmark.execute.probe import Interpreter, Seen
+    from trainmark.execute.parent.probe import Interpreter, Seen
 
 SUBJECTS = ("workloads", "backends", "devices", "datasets")
 
@@ -78,8 +78,6 @@ def backends() -> list[dict[str, Any]]:
 
     rows = []
     for entry in registry.entries().values():
-        if entry.hidden:
-            continue
         try:
             found = version(entry.frameworks[0]) if entry.installed else None
         except PackageNotFoundError:
@@ -91,9 +89,9 @@ def backends() -> list[dict[str, Any]]:
 def devices() -> list[dict[str, Any]]:
     """One row a backend and device, as the backend reports it."""
     from trainmark.backends import registry
-    from trainmark.execute.probe import THIS, probe
+    from trainmark.execute.parent.probe import THIS, probe
 
-    installed = [entry.name for entry in registry.entries().values() if entry.installed and not entry.hidden]
+    installed = [entry.name for entry in registry.entries().values() if entry.installed]
     return [row for name in installed for row in _device_rows(name, probe(THIS, name))]
 
 
@@ -114,7 +112,7 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
 
 def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
     """Add the backends that work in another interpreter, or all of them if none works, to the rows asked for."""
-    from trainmark.execute.probe import backends_of, probe
+    from trainmark.execute.parent.probe import backends_of, probe
 
     install = backends_of(interpreter)
     every = [probe(interpreter, name) for name in install]

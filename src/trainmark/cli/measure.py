@@ -9,20 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli import options as shared
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import (
-    label_option,
-    names_option,
-    out_option,
-    price_option,
-    read_prices,
-    repeats_option,
-    resume_option,
-    seed_option,
-    timeout_option,
-    until_stable_option,
-    working_folder,
-)
 from trainmark.cli.output import console, json_option, made_before
 from trainmark.cli.request import typed
 from trainmark.errors import UsageError
@@ -32,9 +20,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from trainmark.execute.command import Command, Task
-    from trainmark.execute.here import Here
-    from trainmark.execute.scheduler import Noting
+    from trainmark.execute.parent.command import Command, Task
+    from trainmark.execute.parent.here import Here
+    from trainmark.execute.parent.scheduler import Noting
     from trainmark.record.record import Record
     from trainmark.record.store import Store
 
@@ -58,19 +46,19 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@names_option("--device", "What {device} stands for: cpu, cuda:0, ...", "a,b")
+@shared.names_option("--device", "What {device} stands for: cpu, cuda:0, ...", "a,b")
 @click.option(
     "--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for; one word each, without commas."
 )
-@repeats_option()
-@until_stable_option
+@shared.repeats_option()
+@shared.until_stable_option
 @click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
-@seed_option("Of the first round.")
-@price_option
-@label_option
-@timeout_option
-@resume_option
-@out_option()
+@shared.seed_option("Of the first round.")
+@shared.price_option
+@shared.label_option
+@shared.timeout_option
+@shared.resume_option
+@shared.out_option()
 @json_option
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, watch it from outside, keep a record of each run, compare them.
@@ -79,18 +67,19 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     lines in it, its epochs are, too.
     """
     from trainmark.cli.run import show_records
-    from trainmark.execute import command as commands
-    from trainmark.execute.here import look_around
+    from trainmark.execute.parent import command as commands
+    from trainmark.execute.parent.here import look_around
+    from trainmark.execute.parent.plan import Settings
     from trainmark.record.store import Store
 
     if options["until_stable"] is not None and options["resume"]:
         raise UsageError("--until-stable does not go with --resume", fix="Leave one of them out.")
     store, screen = Store(options["out"]), console(to_stderr=True)
-    measured = commands.Command(options["name"] or commands.name_of(words), words, working_folder())
-    settings = commands.Settings(
+    measured = commands.Command(options["name"] or commands.name_of(words), words, shared.working_folder())
+    settings = Settings(
         seed=options["seed"],
         timeout=options["timeout"],
-        prices=read_prices(options["prices"]),
+        prices=shared.read_prices(options["prices"]),
         command=typed(),
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
@@ -110,19 +99,15 @@ def _carry_out(
     tasks: list[Task], store: Store, screen: Console, until_stable: float | None, here: Callable[[], Here]
 ) -> list[Record]:
     from trainmark.cli.progress import RunProgress
-    from trainmark.execute.scheduler import carry_out
+    from trainmark.execute.parent.scheduler import carry_out
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
     sampler = Sampler()
 
     def once(these: list[Task]) -> list[Record]:
-        with RunProgress(screen, these) as progress:
-            try:
-                return carry_out(these, _notes, store, progress, here, sampler)
-            except KeyboardInterrupt:
-                progress.interrupted(store.folder)
-                raise
+        with RunProgress(screen, these, store.folder) as progress:
+            return carry_out(these, _notes, store, progress, here, sampler)
 
     if until_stable is None:
         return once(tasks)
@@ -133,7 +118,7 @@ def _carry_out(
 def _notes(task: Task, here: Here) -> list[Noting]:
     import secrets
 
-    from trainmark.execute.command_notes import CommandNotes
+    from trainmark.execute.parent.command_notes import CommandNotes
 
     return [CommandNotes(task.run, here, secrets.token_hex(4))]
 
@@ -155,11 +140,10 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 def _plan(measured: Command, tasks: list[Task], resumed: int) -> str:
     """What is going to happen, in a sentence or two."""
+    from trainmark.cli.run import what_is_kept
     from trainmark.units import many
 
     sides = list(dict.fromkeys(task.run.side.title if task.run.side.values else "as it is" for task in tasks))
     rounds = 1 + max(task.round for task in tasks)
     text = f"{many(len(tasks), 'run')}: {measured.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
-    if resumed:
-        text += f" {many(resumed, 'run')} of this plan had a record already."
-    return f"{text} Ctrl-C keeps what is finished, --resume goes on."
+    return text + what_is_kept(resumed)

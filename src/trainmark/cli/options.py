@@ -13,10 +13,10 @@ import click
 
 from trainmark.cli import complete
 from trainmark.errors import UsageError
-from trainmark.execute.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
+from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
-    from trainmark.execute.probe import Interpreter
+    from trainmark.execute.parent.probe import Interpreter
     from trainmark.workload.schedule import Target
 
 _LONGEST_LABEL = 200
@@ -234,15 +234,8 @@ def working_folder() -> Path:
         ) from error
 
 
-def cache_dir() -> Path:
-    """Where trainmark keeps its own copies of datasets."""
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("trainmark"))
-
-
 def _interpreter(text: str) -> Interpreter:
-    from trainmark.execute.probe import Interpreter
+    from trainmark.execute.parent.probe import Interpreter
 
     label, separator, path = text.partition("=")
     if not separator or not label or not path or "@" in label or label == "default":

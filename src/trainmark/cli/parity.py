@@ -6,17 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import (
-    cache_dir,
-    conditions_options,
-    count_option,
-    data_dir_option,
-    names_option,
-    out_option,
-    seed_option,
-)
 from trainmark.cli.output import console, json_option, print_json
 from trainmark.cli.request import request_of
 
@@ -44,16 +36,18 @@ Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 i
 
 @click.command("parity", epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
-@names_option(
+@shared.names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
-@names_option("--style", "idiomatic, compiled, fast; fast, where the backend has it, if not given.", "a,b")
-@names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
-@count_option("--steps", "Steps each side makes.", default=100)
-@seed_option("Of the weights.")
-@conditions_options
-@data_dir_option
-@out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds.")
+@shared.names_option("--style", "idiomatic, compiled, fast; fast, where the backend has it, if not given.", "a,b")
+@shared.names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
+@shared.count_option("--steps", "Steps each side makes.", default=100)
+@shared.seed_option("Of the weights.")
+@shared.conditions_options
+@shared.data_dir_option
+@shared.out_option(
+    f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds."
+)
 @json_option
 def command(**options: Any) -> int:
     """Same weights, same batches, no dropout: do the losses agree?
@@ -67,18 +61,14 @@ def command(**options: Any) -> int:
 
     screen = console(to_stderr=True)
     with DataProgress(screen) as data_progress:
-        plan = parity.prepare(request_of(options), cache_dir(), progress=data_progress, asking=data_progress.asking)
+        plan = parity.prepare(request_of(options), data_progress)
     for notice in plan.notices:
         screen.print(f"note: {notice}", soft_wrap=True, markup=False)
     store = Store(options["out"] / FOLDER)
     with store.locked():
         screen.print(_announcement(plan), soft_wrap=True, markup=False, highlight=False)
-        with RunProgress(screen, plan.tasks) as progress:
-            try:
-                found = parity.measure(plan, store, progress)
-            except KeyboardInterrupt:
-                progress.interrupted(store.folder, resumes=False)
-                raise
+        with RunProgress(screen, plan.tasks, store.folder, resumes=False) as progress:
+            found = parity.measure(plan, store, progress)
     _show(found, as_json=options["as_json"])
     screen.print(f"Records: {store.folder}", soft_wrap=True, markup=False, highlight=False)
     return OK if found.passed else FAILED

@@ -9,7 +9,7 @@ import click
 
 from trainmark import regular
 from trainmark.cli.main import OK
-from trainmark.cli.options import cache_dir, data_dir_option, python_option, timeout_option
+from trainmark.cli.options import data_dir_option, python_option, timeout_option
 from trainmark.cli.output import console, json_option, print_json, say, write_file
 from trainmark.cli.request import request_of
 
@@ -67,7 +67,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
     record, screen = read(path), console(to_stderr=True)
     with DataProgress(screen) as progress:
-        subject = predict.prepare(record, path, request_of(options), cache_dir(), progress)
+        subject = predict.prepare(record, path, request_of(options), progress)
     if index is not None and index >= subject.data.test_examples:
         raise UsageError(
             f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"

@@ -17,14 +17,16 @@ from trainmark import units
 from trainmark.cli.plain_lines import PlainLines
 from trainmark.cli.sparkline import Sparkline
 from trainmark.cli.time_left import Pace, TimeLeft
-from trainmark.execute.scheduler import Observer
+from trainmark.execute.parent.request import Watcher
+from trainmark.execute.parent.scheduler import Observer
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
 
 if TYPE_CHECKING:
-    from trainmark.execute.scheduler import Job, Planned
-    from trainmark.execute.wire import Message
+    from trainmark.execute.parent.scheduler import Job, Planned
+    from trainmark.execute.protocol.answers import Answer
     from trainmark.measure.sampler import Row
     from trainmark.record.record import Record
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 _LONGEST_WORDS = 200
 
 
-class DataProgress:
+class DataProgress(Watcher):
     """Downloads, drawing, and the asking of backends."""
 
     def __init__(self, screen: Console) -> None:
@@ -80,10 +82,18 @@ class DataProgress:
 
 
 class RunProgress(Observer):
-    """One line that moves, and one line for each run that is done."""
+    """One line that moves, and one line for each run that is done; on Ctrl-C what is kept.
 
-    def __init__(self, screen: Console, tasks: Sequence[Job], *, log: bool = False) -> None:
-        self._screen, self._log = screen, log
+    Args:
+        folder: of the records.
+        log: print the steps of ``--log-every``.
+        resumes: the command has a --resume.
+    """
+
+    def __init__(
+        self, screen: Console, tasks: Sequence[Job], folder: Path, *, log: bool = False, resumes: bool = True
+    ) -> None:
+        self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
         self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
         self._left = TimeLeft(tasks)
         self._pace = Pace()
@@ -111,6 +121,8 @@ class RunProgress(Observer):
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         self._progress.stop()
+        if kind is KeyboardInterrupt:
+            self._tell_what_is_kept()
 
     def task_started(self, task: Job) -> None:
         """A process begins."""
@@ -136,33 +148,36 @@ class RunProgress(Observer):
             visible=True,
         )
 
-    def heard(self, message: Message) -> None:
+    def heard(self, answer: Answer) -> None:
         """News of an epoch."""
-        if message["event"] == "ready":
-            self._ready = self._ready or time.monotonic()
-            self._steps = message["steps"] * self._runs_of_task
-            self._epochs = message["epochs"]
-            self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
-            self._pace = Pace()
-        elif message["event"] == "epoch":
-            if message["examples"] and message["steps"]:
-                self._pace.samples_a_step = message["examples"] / message["steps"]
-            # This one is over, the next begins; how many there will be, a command does not tell.
-            at = message["index"] + 2
-            self._facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
-            loss = message["losses"][-1] if message["losses"] else message.get("train_loss")
-            if loss is not None:
-                self._facts += f" · loss {units.loss(loss)}"
-            if "train_accuracy" in message:
-                self._facts += f" · acc {units.percent(message['train_accuracy'], 1)}"
-            for line in message["log"] if self._log else ():
-                self._screen.print(
-                    f"step {line['step']:>6}: loss {units.loss(line['loss'])} "
-                    f"({units.rate(line['samples_per_second'], 'samples/s')}; "
-                    f"{units.seconds(line['seconds_per_step'])} a step)"
-                )
-        elif message["event"] == "evaluated" and message["test_accuracy"] is not None:
-            self._facts += f" · test acc {units.percent(message['test_accuracy'], 1)}"
+        match answer:
+            case Ready():
+                self._ready = self._ready or time.monotonic()
+                self._steps = answer.steps * self._runs_of_task
+                self._epochs = answer.epochs
+                self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
+                self._pace = Pace()
+            case EpochEnded():
+                self._epoch_ended(answer)
+            case Evaluated() if answer.test_accuracy is not None:
+                self._facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
+
+    def _epoch_ended(self, epoch: EpochEnded) -> None:
+        if epoch.examples and epoch.steps:
+            self._pace.samples_a_step = epoch.examples / epoch.steps
+        # This one is over, the next begins; how many there will be, a command does not tell.
+        at = epoch.index + 2
+        self._facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
+        loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
+        if loss is not None:
+            self._facts += f" · loss {units.loss(loss)}"
+        if epoch.train_accuracy is not None:
+            self._facts += f" · acc {units.percent(epoch.train_accuracy, 1)}"
+        for line in epoch.log if self._log else ():
+            self._screen.print(
+                f"step {line.step:>6}: loss {units.loss(line.loss)} "
+                f"({units.rate(line.samples_per_second, 'samples/s')}; {units.seconds(line.seconds_per_step)} a step)"
+            )
 
     def counted(self, steps: int) -> None:
         """Where the process is, read from outside."""
@@ -202,10 +217,12 @@ class RunProgress(Observer):
         """How long it took tells how long its like will."""
         self._left.task_done(time.monotonic() - self._started)
 
-    def interrupted(self, folder: Path, *, resumes: bool = True) -> None:
-        """What Ctrl-C leaves; ``resumes`` tells whether the command has a --resume."""
-        finished = f"What is finished is in {folder} (trainmark compare {folder})" if resumes else f"Records: {folder}"
-        again = "the same command with --resume goes on" if resumes else "the same command begins again"
+    def _tell_what_is_kept(self) -> None:
+        folder, again = self._folder, "the same command begins again"
+        finished = f"Records: {folder}"
+        if self._resumes:
+            finished = f"What is finished is in {folder} (trainmark compare {folder})"
+            again = "the same command with --resume goes on"
         self._screen.print(
             f"{finished if self._finished else 'No run was finished'}; {again}.", soft_wrap=True, markup=False
         )

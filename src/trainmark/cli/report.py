@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.options import baseline_option, cache_dir, data_dir_option
+from trainmark.cli.options import baseline_option
 from trainmark.cli.output import json_option, print_json, say, write_file
-from trainmark.cli.request import request_of, typed
+from trainmark.cli.request import typed
+from trainmark.data.cache import cache_dir
 
 EPILOG = """\b
 Examples:
@@ -20,8 +22,7 @@ Examples:
 
 \b
 The page holds everything it needs: it opens offline, also by double-click, and prints.
-It is made from records alone; no framework is needed. Where weights stand beside a record (run --save-weights)
-and the data are at hand, it shows what the network sees, too.
+It is made from records alone; no framework is needed. What a network sees: trainmark predict RECORD --grid FILE.
 """
 
 
@@ -46,17 +47,8 @@ and the data are at hand, it shows what the network sees, too.
     metavar="FILE",
     help="What trainmark explain --json wrote, to be drawn too.",
 )
-@data_dir_option
 @json_option
-def command(
-    paths: tuple[Path, ...],
-    output: Path,
-    title: str,
-    baseline: tuple[str, str] | None,
-    explanations: tuple[Path, ...],
-    data_dir: Path | None,
-    as_json: bool,
-) -> int:
+def command(paths: tuple[Path, ...], **options: Any) -> int:
     """Write a page with the answer, tables and charts about records.
 
     RECORD is a file or a folder of records.
@@ -65,18 +57,16 @@ def command(
     from trainmark.analysis.comparison import compare
     from trainmark.analysis.sweep import without_trials
     from trainmark.errors import RecordError
-    from trainmark.record.store import load_with_files
+    from trainmark.record.store import load
     from trainmark.report.explained import read_explained
     from trainmark.report.extras import require_extras
     from trainmark.report.page import page
-    from trainmark.study.gallery import galleries
     from trainmark.version import version
 
     require_extras("report")
-    found = load_with_files(paths)
-    records, files = [record for record, _ in found], {record.id: file for record, file in found}
+    records = load(paths)
     compared = without_trials(records)
-    comparison = compare(compared, baseline=baseline)
+    comparison = compare(compared, baseline=options["baseline"])
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
@@ -86,22 +76,14 @@ def command(
         records,
         comparison,
         published,
-        [read_explained(path) for path in explanations],
-        list(
-            galleries(
-                records,
-                files,
-                request_of({"data_dir": data_dir}),
-                cache_dir(),
-                told=lambda name: say(f"predicting with the weights of {name} ..."),
-            )
-        ),
-        title=title,
+        [read_explained(path) for path in options["explanations"]],
+        title=options["title"],
         cache=cache_dir(),
         made_with=f"trainmark {version()}: {typed()}",
     ).encode(errors="replace")  # a command line need not be Unicode
+    output = options["output"]
     write_file(output, text)
-    if as_json:
+    if options["as_json"]:
         print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
         say(f"wrote {output}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from trainmark.cli.options import environment_dir, read_interpreters, read_prices, read_target
 
 if TYPE_CHECKING:
-    from trainmark.execute.request import Request
+    from trainmark.execute.parent.request import Request
 
 _LISTS = {
     "workloads": "workloads",
@@ -37,8 +37,8 @@ def request_of(options: Mapping[str, Any]) -> Request:
     Raises:
         UsageError: a ``--python``, ``--until`` or ``--price`` that can't be read.
     """
-    from trainmark.execute.plan import Settings
-    from trainmark.execute.request import Request
+    from trainmark.execute.parent.plan import Settings
+    from trainmark.execute.parent.request import Request
 
     asked: dict[str, Any] = {field: _tuple(options[name]) for name, field in _LISTS.items() if name in options}
     asked |= {name: options[name] for name in _VALUES if name in options}

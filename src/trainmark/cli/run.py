@@ -10,25 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.options import (
-    cache_dir,
-    count_option,
-    data_dir_option,
-    dataset_option,
-    label_option,
-    names_option,
-    out_option,
-    precision_option,
-    price_option,
-    python_option,
-    repeats_option,
-    resume_option,
-    seed_option,
-    threads_option,
-    timeout_option,
-    until_stable_option,
-)
 from trainmark.cli.output import console, json_option, made_before, print_json
 from trainmark.cli.request import request_of
 from trainmark.errors import UsageError
@@ -36,9 +19,9 @@ from trainmark.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from trainmark.execute.peaks import Key
-    from trainmark.execute.plan import Task
-    from trainmark.execute.request import Prepared, Request
+    from trainmark.execute.parent.peaks import Key
+    from trainmark.execute.parent.plan import Task
+    from trainmark.execute.parent.request import Prepared, Request
     from trainmark.record.record import Peaks, Record
     from trainmark.record.store import Store
 
@@ -57,43 +40,43 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 @click.command("run", epilog=EPILOG)
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
-@names_option(
+@shared.names_option(
     "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
 )
-@names_option(
+@shared.names_option(
     "--style",
     "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler), fast (the fastest loop "
     "of its public API); idiomatic and fast if not given. examples/recipes has each as a short script.",
     "a,b",
 )
-@names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
-@repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
-@until_stable_option
-@count_option("--epochs", "Epochs a run, instead of the workload's own.")
-@count_option("--steps", "Steps a run, instead of epochs.")
+@shared.names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
+@shared.repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
+@shared.until_stable_option
+@shared.count_option("--epochs", "Epochs a run, instead of the workload's own.")
+@shared.count_option("--steps", "Steps a run, instead of epochs.")
 @click.option(
     "--until",
     metavar="TARGET",
     help="Stop after the first epoch with, say, 'test_accuracy>=0.98'; --epochs is then the most.  [default: 100]",
 )
-@seed_option("Of the first round.")
+@shared.seed_option("Of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
     "--protocol",
     type=click.Choice(["fresh", "continued"]),
     help="fresh: new weights each repeat; continued: the last repeat's weights, in one process.",
 )
-@precision_option
-@threads_option
+@shared.precision_option
+@shared.threads_option
 @click.option(
     "--memory-fraction",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="F",
     help="Most of the GPU's memory to take, 0 to 1.",
 )
-@python_option
-@dataset_option
-@count_option("--dataset-repeats", "Passes over the dataset an epoch.")
+@shared.python_option
+@shared.dataset_option
+@shared.count_option("--dataset-repeats", "Passes over the dataset an epoch.")
 @click.option(
     "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
 )
@@ -101,12 +84,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.option(
     "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
 )
-@price_option
-@label_option
-@timeout_option
-@resume_option
-@data_dir_option
-@out_option()
+@shared.price_option
+@shared.label_option
+@shared.timeout_option
+@shared.resume_option
+@shared.data_dir_option
+@shared.out_option()
 @json_option
 def command(**options: Any) -> int:
     """Train workloads on backends and devices, keep a record of each run, compare them.
@@ -154,14 +137,14 @@ def train(
         The new records, and with ``resume`` those that were there.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
-    from trainmark.execute import request as requests
-    from trainmark.execute.here import look_around
-    from trainmark.execute.scheduler import execute
+    from trainmark.execute.parent import request as requests
+    from trainmark.execute.parent.here import look_around
+    from trainmark.execute.parent.scheduler import execute
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
     with DataProgress(screen) as data_progress:
-        prepared = requests.prepare(request, cache_dir(), progress=data_progress, asking=data_progress.asking)
+        prepared = requests.prepare(request, data_progress)
     if until_stable is not None:
         _require_rounds(prepared)
     for notice in prepared.notices:
@@ -176,16 +159,12 @@ def train(
         left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
         if left:
             screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
-        peaks = _measure_limits(prepared, screen) if left else {}
+        peaks = _measure_limits(prepared, request.cache, screen) if left else {}
         sampler = Sampler()
 
         def carry_out(tasks: list[Task]) -> list[Record]:
-            with RunProgress(screen, tasks, log=request.settings.log_every is not None) as progress:
-                try:
-                    return execute(tasks, prepared.seen, store, progress, here, sampler, peaks)
-                except KeyboardInterrupt:
-                    progress.interrupted(store.folder)
-                    raise
+            with RunProgress(screen, tasks, store.folder, log=request.settings.log_every is not None) as progress:
+                return execute(tasks, prepared.seen, store, progress, here, sampler, peaks)
 
         if until_stable is None:
             return carry_out(prepared.tasks), earlier
@@ -203,14 +182,14 @@ def _require_rounds(prepared: Prepared) -> None:
             )
 
 
-def _measure_limits(prepared: Prepared, screen: Console) -> dict[Key, Peaks]:
+def _measure_limits(prepared: Prepared, cache: Path, screen: Console) -> dict[Key, Peaks]:
     """What the devices can give at most; from an earlier command where nothing changed since."""
     from trainmark.cli.progress import DataProgress
-    from trainmark.execute.here import look_around
-    from trainmark.execute.peaks import Keep, find_peaks
+    from trainmark.execute.parent.here import look_around
+    from trainmark.execute.parent.peaks import Keep, find_peaks
 
     with DataProgress(screen) as progress:
-        keep = Keep(cache_dir() / "limits")
+        keep = Keep(cache / "limits")
         places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
         return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
 
@@ -226,9 +205,15 @@ def _plan(tasks: list[Task], resumed: int) -> str:
     text = f"{many(runs, 'run')}: {', '.join(workloads)} on {', '.join(sides)}, {many(rounds, 'round')}."
     if len(workloads) > 1:
         text += " Sides of one workload are compared with each other, never one workload with another."
-    if resumed:
-        text += f" {many(resumed, 'run')} of this plan had a record already."
-    return f"{text} Ctrl-C keeps what is finished, --resume goes on."
+    return text + what_is_kept(resumed)
+
+
+def what_is_kept(resumed: int) -> str:
+    """What ``--resume`` found, and what Ctrl-C leaves; ends the announcement of a plan."""
+    from trainmark.units import many
+
+    found = f" {many(resumed, 'run')} of this plan had a record already." if resumed else ""
+    return f"{found} Ctrl-C keeps what is finished, --resume goes on."
 
 
 def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:

@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import (
-    cache_dir,
-    conditions_options,
-    count_option,
-    data_dir_option,
-    label_option,
-    names_option,
-    out_option,
-    repeats_option,
-    resume_option,
-    seed_option,
-)
 from trainmark.cli.output import console, json_option, made_before, print_json, write_file
 from trainmark.cli.request import request_of
 from trainmark.errors import ScalingFailed, UsageError
@@ -75,13 +64,13 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @click.option(
     "--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages of each copy."
 )
-@count_option("--microbatches", "Pieces of a pipeline's batch.  [default: 4]")
+@shared.count_option("--microbatches", "Pieces of a pipeline's batch.  [default: 4]")
 @click.option(
     "--strong/--weak", default=True, help="The copies share the batch, or each has a whole one.  [default: strong]"
 )
-@count_option("--batch-size", "Examples of a step on one device.")
+@shared.count_option("--batch-size", "Examples of a step on one device.")
 @click.option("--oversubscribe", is_flag=True, help="More ranks than cores are fine.")
-@count_option("--nnodes", "Machines; the same command on each.  [default: 1]")
+@shared.count_option("--nnodes", "Machines; the same command on each.  [default: 1]")
 @click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Where the machines meet: one of them.")
 @click.option(
     "--rdzv-timeout",
@@ -91,7 +80,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="S",
     help="Seconds to wait for the other machines.",
 )
-@count_option(
+@shared.count_option(
     "--max-restarts", "Start all ranks again, from the beginning, so often when one fails.", default=0, least=0
 )
 @click.option(
@@ -102,18 +91,18 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     help="Measure a step and a message and predict before the runs, instead of them, or not at all.",
 )
 @click.option("--link", metavar="US,GBPS", help="Predict for messages of US µs and GBPS GB/s, instead of measuring.")
-@names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
-@names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
-@names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
-@repeats_option()
-@count_option("--steps", "Steps a run.", default=120, least=2)
-@seed_option("Of the first round.")
-@conditions_options
-@label_option
+@shared.names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
+@shared.names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
+@shared.names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
+@shared.repeats_option()
+@shared.count_option("--steps", "Steps a run.", default=120, least=2)
+@shared.seed_option("Of the first round.")
+@shared.conditions_options
+@shared.label_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
-@resume_option
-@data_dir_option
-@out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}.")
+@shared.resume_option
+@shared.data_dir_option
+@shared.out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> int:
     """What do more devices give? One training on several processes, beside the same on one.
@@ -134,9 +123,7 @@ def command(**options: Any) -> int:
         require_drawable(options["plot"])
     with DataProgress(screen) as data_progress:
         training = {name: value for name, value in options.items() if name not in ("repeats", "steps")}
-        plan = scale.prepare(
-            request_of(training), _question(options), cache_dir(), progress=data_progress, asking=data_progress.asking
-        )
+        plan = scale.prepare(request_of(training), _question(options), data_progress)
     for notice in plan.notices:
         tell(f"note: {notice}")
     several = plan.question.rendezvous.nodes > 1  # they may share a disk, but must not wait for each other's lock
@@ -154,12 +141,8 @@ def command(**options: Any) -> int:
         else:
             tell(_announcement(plan))
             earlier = made_before(store) if options["resume"] else []
-            with RunProgress(screen, plan.tasks) as progress:
-                try:
-                    records = scale.measure(plan, store, progress, earlier, labels=options["labels"])
-                except KeyboardInterrupt:
-                    progress.interrupted(store.folder)
-                    raise
+            with RunProgress(screen, plan.tasks, store.folder) as progress:
+                records = scale.measure(plan, store, progress, earlier, labels=options["labels"])
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:
@@ -185,7 +168,7 @@ def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction
 
 
 def _question(options: dict[str, Any]) -> Question:
-    from trainmark.execute import rendezvous
+    from trainmark.execute.parent import rendezvous
     from trainmark.study.scale.layouts import Question
 
     nodes, endpoint = options["nnodes"], options["rdzv_endpoint"]

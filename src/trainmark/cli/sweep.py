@@ -106,7 +106,7 @@ def command(**options: Any) -> int:
     machine, or on the cluster at --address.
     """
     from trainmark.cli.progress import DataProgress
-    from trainmark.execute.probe import probe
+    from trainmark.execute.parent.probe import probe
     from trainmark.record.store import Store
     from trainmark.study.sweep import plan
     from trainmark.study.sweep.private import keep_private
@@ -138,7 +138,7 @@ def command(**options: Any) -> int:
             cluster = stack.enter_context(tuning.at(options["address"], resources(options["device"] or "")))
         with DataProgress(screen) as progress:
             ask = cluster.ask if cluster else probe
-            planned = plan.prepare(request, points, shared.cache_dir(), progress, ask, layout if ranks > 1 else None)
+            planned = plan.prepare(request, points, progress, ask, layout if ranks > 1 else None)
         needs = resources(planned.side.device)
         plan.require_own_gpu(planned.side.device, needs.gpus, ranks)
         if cluster:
@@ -168,13 +168,9 @@ def _train(planned: Plan, cluster: Cluster, store: Store, screen: Console, optio
     if options["address"] is None and at_once * cluster.resources.cpus > cores:
         text += f"That is more than this machine's {many(cores, 'core')}, so trials wait for each other. "
     text += "Ctrl-C keeps finished trials, --resume goes on"
-    with TrialProgress(screen, text, planned.trials, done) as progress:
-        try:
-            news = cluster.train(planned, at_once=at_once, retries=options["retries"], asha=options["asha"])
-            collect(news, planned, store, progress.recorded, progress.lost)
-        except KeyboardInterrupt:
-            progress.interrupted(store.folder)
-            raise
+    with TrialProgress(screen, text, store.folder, planned.trials, done) as progress:
+        news = cluster.train(planned, at_once=at_once, retries=options["retries"], asha=options["asha"])
+        collect(news, planned, store, progress.recorded, progress.lost)
 
 
 def _show(group_id: str, store: Store, screen: Console, *, as_json: bool) -> int:

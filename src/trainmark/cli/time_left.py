@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from trainmark.execute.scheduler import Job
+    from trainmark.execute.parent.scheduler import Job
 
 
 class TimeLeft:

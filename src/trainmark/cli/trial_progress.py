@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
 
 from trainmark import units
 from trainmark.cli.progress import StudyProgress
-from trainmark.execute.plan import Run
+from trainmark.execute.parent.plan import Run
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.workload.grid import title
@@ -18,14 +19,20 @@ from trainmark.workload.grid import title
 class TrialProgress(StudyProgress):
     """Shows ``trials`` trials, ``done`` of which had a record before."""
 
-    def __init__(self, screen: Console, text: str, trials: int, done: int) -> None:
+    def __init__(self, screen: Console, text: str, folder: Path, trials: int, done: int) -> None:
         super().__init__(screen, text)
-        self._trials, self._before, self._ended = trials, done, 0
+        self._folder, self._trials, self._before, self._ended = folder, trials, done, 0
 
     def __enter__(self) -> TrialProgress:
         super().__enter__()
         self.tell(f"{self._before}/{self._trials} trials", 0)
         return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        super().__exit__(kind, error, trace)
+        if kind is KeyboardInterrupt:
+            kept = f"Finished trials are in {self._folder}" if self._ended else "No trial was finished"
+            self._screen.print(f"{kept}; the same command with --resume goes on.", soft_wrap=True, markup=False)
 
     def recorded(self, record: Record) -> None:
         """Print a line that stays."""
@@ -38,11 +45,6 @@ class TrialProgress(StudyProgress):
     def lost(self, run: Run, reason: str) -> None:
         """A trial's worker died."""
         self._screen.print(f"note: {run.turn}: {reason}; it is tried again", soft_wrap=True, markup=False)
-
-    def interrupted(self, folder: Path) -> None:
-        """Say what Ctrl-C leaves."""
-        kept = f"Finished trials are in {folder}" if self._ended else "No trial was finished"
-        self._screen.print(f"{kept}; the same command with --resume goes on.", soft_wrap=True, markup=False)
 
 
 def _summary(record: Record) -> str:

@@ -24,3 +24,10 @@ def exclusive(directory: Path) -> Iterator[None]:
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def cache_dir() -> Path:
+    """Where trainmark keeps its own copies of datasets, and what it measured of devices."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("trainmark"))

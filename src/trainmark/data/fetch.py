@@ -74,7 +74,7 @@ def _fetch_from(
             if mirror.sha256 is not None:
                 _check(hashlib.file_digest(archive, "sha256").hexdigest(), mirror.sha256, "archive")
                 archive.seek(0)
-            for file, payload in unpack(archive, mirror, known, files):
+            for file, payload in unpack(archive, mirror, files):
                 _check(hashlib.sha256(payload).hexdigest(), file.sha256, file.name)
                 write_atomically(directory / file.name, payload)
                 wanted.remove(file)

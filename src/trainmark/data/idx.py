@@ -19,14 +19,10 @@ from trainmark.data.damage import check_labels, damaged
 _UNSIGNED_BYTES = 0x0800
 
 
-def header(shape: tuple[int, ...]) -> bytes:
-    """The words before the data of an array of this shape."""
-    return struct.pack(f">{1 + len(shape)}I", _UNSIGNED_BYTES | len(shape), *shape)
-
-
 def encode(array: NDArray[np.uint8]) -> bytes:
     """The file that holds ``array``."""
-    return header(array.shape) + array.tobytes()
+    header = struct.pack(f">{1 + array.ndim}I", _UNSIGNED_BYTES | array.ndim, *array.shape)
+    return header + array.tobytes()
 
 
 def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint8]:

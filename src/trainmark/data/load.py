@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,18 @@ from trainmark.data.catalog import CATALOG, Catalog, KnownDataset, SplitName
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.folder import Held, Holding
 from trainmark.errors import DataUnavailable
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A dataset and the folder that it is in, as a measured process is told of them."""
+
+    name: str
+    directory: str
+
+    def load(self) -> Dataset:
+        """All of it; raises as :func:`load` does."""
+        return load(self.name, Path(self.directory))
 
 
 def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Dataset:

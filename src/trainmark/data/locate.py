@@ -18,7 +18,7 @@ from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
 from trainmark.data.digest import of_dataset
 from trainmark.data.draw import draw
 from trainmark.data.folder import Holding
-from trainmark.data.load import read
+from trainmark.data.load import DataFolder, read
 from trainmark.data.progress import Progress, silent
 from trainmark.data.stored import is_sound
 from trainmark.errors import DamagedData, DataUnavailable, UsageError
@@ -49,6 +49,11 @@ class Located:
     complete: bool
     train_examples: int
     test_examples: int
+
+    @property
+    def folder(self) -> DataFolder:
+        """As a measured process is told of it."""
+        return DataFolder(self.name, str(self.directory))
 
 
 def locate(

@@ -45,7 +45,6 @@ class Host:
         wsl: whether the kernel is that of the Windows Subsystem for Linux.
         cpu_quota: cores that the control group may use at a time; None where it has no quota.
         governors: of the CPU's frequency, one for every kind in use.
-        turbo: whether the CPU may run above its base frequency.
         shared_memory_bytes: size of ``/dev/shm``.
         memory_available_bytes: without swapping, and within the limit of the control group.
         swap_bytes: in use, and in all.
@@ -68,7 +67,6 @@ class Host:
     usable_cores: int | None = None
     cpu_quota: float | None = None
     governors: tuple[str, ...] = ()
-    turbo: bool | None = None
     limits: Limits = field(default_factory=Limits)
     shared_memory_bytes: int | None = None
     memory_available_bytes: int | None = None
@@ -100,7 +98,6 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         usable_cores=usable_cores(),
         cpu_quota=cpu_quota(root),
         governors=governors(root),
-        turbo=turbo(root),
         limits=read_limits(),
         shared_memory_bytes=_size_of(root / "dev/shm"),
         memory_available_bytes=min((each for each in (available, left) if each is not None), default=None),

@@ -9,10 +9,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-
-from trainmark.measure.files import read_number
 
 _MILLI = 1e-3
 _GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3  # nvml.h
@@ -39,11 +36,9 @@ class Gpu:
         compute_capability: ``(major, minor)``.
         pci_width: lanes in use now, and the most that both ends could use.
         power_limit_watts: what it may draw now; ``power_default_watts`` what it may draw as it was made.
-        p_state: 0 the fastest to 15.
         throttle_reasons: why its clocks are lower than they could be, now.
         ecc_errors: uncorrected, since the driver was loaded.
         mig: whether it is divided into parts (MIG).
-        numa_node: the one that its PCI slot belongs to.
         peers: indices of the GPUs whose memory it can read directly.
         processes: ids of the processes that compute on it, as far as this process may see them.
         exclusive: whether only one process at a time may compute on it.
@@ -59,12 +54,10 @@ class Gpu:
     persistence: bool | None = None
     power_limit_watts: float | None = None
     power_default_watts: float | None = None
-    p_state: int | None = None
     throttle_reasons: tuple[str, ...] | None = None
     ecc_errors: int | None = None
     temperature_celsius: int | None = None
     mig: bool | None = None
-    numa_node: int | None = None
     peers: tuple[int, ...] | None = None
     processes: tuple[int, ...] | None = None
     exclusive: bool | None = None
@@ -128,12 +121,11 @@ class Nvml:
             return None, str(error)
 
 
-def read_driver(library: Any = None, root: Path = Path("/")) -> Driver:
+def read_driver(library: Any = None) -> Driver:
     """The driver and its GPUs as they are now.
 
     Args:
         library: ``pynvml`` by default.
-        root: of the file system.
     """
     if library is None:
         library = importlib.import_module("pynvml")
@@ -150,7 +142,7 @@ def read_driver(library: Any = None, root: Path = Path("/")) -> Driver:
             _text(nvml.ask("nvmlSystemGetDriverVersion")),
             None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
             tuple(
-                Gpu(index, problem=problem) if problem else _gpu(nvml, library, index, handles, root)
+                Gpu(index, problem=problem) if problem else _gpu(nvml, library, index, handles)
                 for index, (_, problem) in enumerate(found)
             ),
         )
@@ -158,7 +150,7 @@ def read_driver(library: Any = None, root: Path = Path("/")) -> Driver:
         library.nvmlShutdown()
 
 
-def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -> Gpu:
+def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
     def ask(question: str, *more: Any) -> Any:
         return nvml.ask(question, handles[index], *more)
 
@@ -173,7 +165,6 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -
         persistence=_map(ask("nvmlDeviceGetPersistenceMode"), bool),
         power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI),
         power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI),
-        p_state=ask("nvmlDeviceGetPerformanceState"),
         throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
         ecc_errors=ask(
             "nvmlDeviceGetTotalEccErrors",
@@ -182,7 +173,6 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any], root: Path) -
         ),
         temperature_celsius=ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)),
         mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
-        numa_node=_map(ask("nvmlDeviceGetPciInfo"), lambda slot: _numa_node(_text(slot.busId), root)),
         peers=_peers(nvml, library, index, handles),
         exclusive=_map(ask("nvmlDeviceGetComputeMode"), lambda mode: mode == _EXCLUSIVE_PROCESS),
         processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
@@ -206,14 +196,6 @@ def _peers(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> tuple[in
     if all(each is None for each in status.values()):
         return None
     return tuple(other for other, each in status.items() if each == getattr(library, "NVML_P2P_STATUS_OK", 0))
-
-
-def _numa_node(slot: str | None, root: Path) -> int | None:
-    """Of a slot such as ``00000000:17:00.0``, as Linux tells it; it says -1 where it does not know."""
-    if slot is None:
-        return None
-    node = read_number(root / "sys/bus/pci/devices" / slot[-12:].lower() / "numa_node")
-    return None if node is None or node < 0 else node
 
 
 def _map(answer: Any, change: Callable[[Any], Any]) -> Any:

@@ -125,11 +125,6 @@ def load(paths: Iterable[Path]) -> list[Record]:
         UsageError: a path that is not there, or a folder without records.
         RecordError: a file that is not a record, or one of a newer schema.
     """
-    return [record for record, _ in load_with_files(paths)]
-
-
-def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
-    """As :func:`load`, each with its file."""
     files: dict[Path, None] = {}
     for path in paths:
         if regular.is_folder(path):
@@ -143,20 +138,20 @@ def load_with_files(paths: Iterable[Path]) -> list[tuple[Record, Path]]:
             raise UsageError(
                 f"no records at {path}", expected="a record or a folder of records", found=regular.found_at(path)
             )
-    records: list[tuple[Record, Path]] = []
+    records: list[Record] = []
     strays: list[ForeignRecord] = []
     seen: set[bytes] = set()
     for file in files:
         try:
             record = read(file)
             if (text := codec.content(record)) not in seen:  # a copy in another folder is the same run
-                records.append((record, file))
+                records.append(record)
             seen.add(text)
         except ForeignRecord as error:
             strays.append(error)
     if strays:
         raise _all_of(strays)
-    return sorted(records, key=lambda each: (each[0].created, each[0].round, each[0].id))
+    return sorted(records, key=lambda record: (record.created, record.round, record.id))
 
 
 def _records_in(folder: Path) -> list[Path]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from trainmark import units
-from trainmark.analysis.diagnosis import Diagnosis, Opened, Replay
+from trainmark.analysis.diagnosis import Diagnosis, Replay
+from trainmark.record.inspection import StepInspection
 from trainmark.report.table import Cell, Column, Row, Table
 
 
@@ -44,7 +45,7 @@ def _steps(replay: Replay) -> Table:
     )
 
 
-def _step(opened: Opened) -> Row:
+def _step(opened: StepInspection) -> Row:
     bad = opened.first_bad
     moves = [move for move in opened.moved.values() if move is not None]
     return Row(
@@ -52,7 +53,7 @@ def _step(opened: Opened) -> Row:
             Cell(units.count(opened.step)),
             Cell(units.loss(opened.loss)),
             Cell(units.loss(opened.reference_loss)),
-            Cell("none" if bad is None else f"{bad['kind']} {bad['name']}", tone="plain" if bad is None else "bad"),
+            Cell("none" if bad is None else bad.title, tone="plain" if bad is None else "bad"),
             Cell(units.MISSING if opened.gap is None else units.significant(opened.gap)),
             Cell(units.percent(max(moves), 3) if moves else units.MISSING),
             Cell(", ".join(opened.unchanged) or "none"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -18,21 +17,6 @@ from trainmark.report.printable import printable
 
 SIDE, GAP, CAPTION = 84, 14, 40
 COLUMNS = 8
-
-
-@dataclass(frozen=True)
-class Gallery:
-    """What one network sees.
-
-    Args:
-        title: of the network.
-        note: how it was made, or why it could not be.
-        picture: SVG; empty if it could not be made.
-    """
-
-    title: str
-    note: str
-    picture: str = ""
 
 
 def picture(found: Predictions, images: NDArray[Any], names: Sequence[str], title: str = "") -> str:

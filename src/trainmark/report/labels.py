@@ -25,50 +25,28 @@ def side_of(record: Record) -> str:
     return " ".join([record.workload.name, *([] if record.process else [record.backend.name]), *words])
 
 
-def _device_name(key: Key) -> str:
-    return key.device_name or ""
-
-
-def _version(key: Key) -> str:
-    return key.version or ""
-
-
-def _cpu(key: Key) -> str:
-    return key.cpu or ""
-
-
-def _cores(key: Key) -> str:
-    return f"{key.cores} cores"
-
-
-_WHERE_NEEDED: tuple[Callable[[Key], str], ...] = (
-    threads,
-    lambda key: key.precision or "",
-    lambda key: f"program {key.program}" if key.program else "",
-    lambda key: f"on {key.machine}",
-    _device_name,
-    lambda key: f"python {key.python}",
-    _version,
-    lambda key: key.protocol,
-    lambda key: f"{key.dataset}, {key.train_examples or 0:,} examples",
-    lambda key: f"memory limit {key.memory_fraction}" if key.memory_fraction else "",
-    lambda key: f"weights from {key.weights_from}" if key.weights_from else "",
-    _cpu,
-    _cores,
+_WHERE_NEEDED: tuple[tuple[Callable[[Key], str], tuple[str, ...]], ...] = (
+    (threads, ()),
+    (lambda key: key.precision or "", ()),
+    (lambda key: f"program {key.program}" if key.program else "", ()),
+    (lambda key: f"on {key.machine}", ()),
+    (lambda key: key.device_name or "", ("device",)),
+    (lambda key: f"python {key.python}", ()),
+    (lambda key: key.version or "", ("backend", "python")),
+    (lambda key: key.protocol, ()),
+    (lambda key: f"{key.dataset}, {key.train_examples or 0:,} examples", ()),
+    (lambda key: f"memory limit {key.memory_fraction}" if key.memory_fraction else "", ()),
+    (lambda key: f"weights from {key.weights_from}" if key.weights_from else "", ()),
+    (lambda key: key.cpu or "", ("machine",)),
+    (lambda key: f"{key.cores} cores", ("machine",)),
 )
-_FOLLOWS: dict[Callable[[Key], str], tuple[str, ...]] = {
-    _device_name: ("device",),
-    _version: ("backend", "python"),
-    _cpu: ("machine",),
-    _cores: ("machine",),
-}
-"""What need not be said where one of these differs anyway."""
+"""Each with the facts from which it follows: where one of these differs, it need not be said."""
 
 
 def labels(keys: Sequence[Key]) -> list[str]:
     """A name for each, no two alike: backend, style and device, and whatever else is needed to tell them apart."""
     parts = list(_ALWAYS)
-    for of in _WHERE_NEEDED:
+    for of, _ in _WHERE_NEEDED:
         if len({_joined(key, parts) for key in keys}) == len(keys):
             break
         if len({of(key) for key in keys}) > 1:
@@ -81,8 +59,7 @@ def apart(these: Key, those: Key) -> tuple[str, str, str]:
     """Names for two groups, of all that differs, and what they share of the rest: `` with torch fast``, `` on cpu``."""
     pairs = [(of(these), of(those)) for of in _ALWAYS]
     told = [pair for pair in pairs if pair[0] != pair[1]]
-    for of in _WHERE_NEEDED:
-        given = _FOLLOWS.get(of, ())
+    for of, given in _WHERE_NEEDED:
         if of(these) != of(those) and all(getattr(these, name) == getattr(those, name) for name in given):
             told.append((of(these), of(those)))
     here, there = (_short(" ".join(filter(None, (pair[side] for pair in told)))) for side in (0, 1))

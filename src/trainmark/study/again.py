@@ -6,15 +6,14 @@ import dataclasses
 import shlex
 
 from trainmark.errors import ForeignRecord
-from trainmark.execute.here import look_around
-from trainmark.execute.request import Request
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.request import Request
 from trainmark.record.record import Record
 from trainmark.workload.decode import Misfit, require
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _MOST_THREADS = 4_096
-OTHER_DATA = "the data here are not those of the record"
 
 
 def request_of(record: Record, asked: Request) -> Request:
@@ -86,7 +85,7 @@ def unlike(record: Record, sha256: str | None, version: str | None, device: str 
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
     if record.dataset and record.dataset.sha256 != sha256:
-        said.append(OTHER_DATA)
+        said.append("the data here are not those of the record")
     if record.backend.version != version:
         was, now = (each or "of unknown version" for each in (record.backend.version, version))
         said.append(f"{record.backend.name} is {now} here, and was {was}")

@@ -7,7 +7,7 @@ from typing import Literal
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
-from trainmark.execute.plan import Side
+from trainmark.execute.parent.plan import Side
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut

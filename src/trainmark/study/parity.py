@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from trainmark.analysis.parity import MULTIPLE, NUDGES, Curve, Parity, Rounding, judge_all
 from trainmark.backends.base import Precision
-from trainmark.data.progress import Progress, silent
 from trainmark.errors import UsageError
-from trainmark.execute import request as requests
-from trainmark.execute.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
-from trainmark.execute.plan import Course, Run, Settings, Side, Task
-from trainmark.execute.probe import Seen
-from trainmark.execute.request import Request
-from trainmark.execute.scheduler import Observer, execute
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Task
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.worker.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.workload.spec import Workload
@@ -49,16 +47,11 @@ class Plan:
     notices: list[str]
 
 
-def prepare(
-    request: Request, cache: Path, *, progress: Progress = silent, asking: Callable[[str], None] = lambda _: None
-) -> Plan:
+def prepare(request: Request, watcher: Watcher | None = None) -> Plan:
     """Find the sides and the data, and lay out the runs.
 
     Args:
         request: of one workload; without devices the CPU is meant, without styles the best that each backend has.
-        cache: folder of trainmark's own copies of datasets.
-        progress: told of downloads.
-        asking: told which backend is being asked what it can do.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -66,12 +59,11 @@ def prepare(
     request = dataclasses.replace(
         request, devices=request.devices or DEFAULT_DEVICES, steps=request.steps or DEFAULT_STEPS
     )
-    selection = requests.select(request, asking)
+    selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
     _require_two(sides, selection.refused)
-    located, _ = requests.locate_all(request, [workload], cache, progress)
-    course = Course(_nothing_left_to_chance(workload), located[workload.dataset], repeats=1)
+    course = Course(_nothing_left_to_chance(workload), requests.locate_one(request, workload, watcher), repeats=1)
     settings = dataclasses.replace(request.settings, kind="parity")
     return Plan(course, settings, sides, _tasks(course, sides, settings), selection.by_side, selection.refused)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,13 +12,13 @@ from trainmark import regular
 from trainmark.analysis.predictions import Predictions, probabilities
 from trainmark.backends.base import Options
 from trainmark.data.locate import Located
-from trainmark.data.progress import Progress, silent
 from trainmark.errors import PredictionFailed, UsageError
-from trainmark.execute import request as requests
-from trainmark.execute.child import converse
-from trainmark.execute.plan import Side
-from trainmark.execute.request import Request
-from trainmark.execute.wire import Message
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.process import converse
+from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.protocol.answers import Answer, Outputs, Scored
+from trainmark.execute.protocol.requests import Predict
 from trainmark.record.record import Record
 from trainmark.record.weights import average_of
 from trainmark.study import again
@@ -45,38 +44,23 @@ class Subject:
     notes: tuple[str, ...]
 
 
-def prepare(
-    record: Record, path: Path, asked: Request, cache: Path, progress: Progress = silent, *, by_reference: bool = False
-) -> Subject:
+def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None = None) -> Subject:
     """Find the weights of ``record``, its backend and its data.
 
     Args:
         path: of the record; its weights are next to it.
         asked: where the data are, and which interpreters there are.
-        by_reference: use the built-in backend, whichever trained; its accuracy may differ in a few examples.
 
     Raises:
         UsageError, DataError: no weights, or no backend, device or data to use them with.
     """
     request = again.request_of(record, asked)
-    if by_reference:
-        request = dataclasses.replace(
-            request,
-            backends=("numpy",),
-            styles=("idiomatic",),
-            devices=("cpu",),
-            precision="fp32",
-            settings=dataclasses.replace(request.settings, threads=None, memory_fraction=None),
-        )
     weights = _weights(record, path)
-    selection = requests.select(request)
+    selection = requests.select(request, watcher)
     ((workload, (side, *_)),) = selection.able
-    located, _ = requests.locate_all(request, [workload], cache, progress)
-    data, settings = located[workload.dataset], request.settings
+    data, settings = requests.locate_one(request, workload, watcher), request.settings
     device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
     notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
-    if by_reference:
-        notes = (again.OTHER_DATA,) if again.OTHER_DATA in notes else ()
     options = side.options(settings.seed, settings.threads, settings.memory_fraction)
     return Subject(record, workload, side, options, data, weights, notes)
 
@@ -106,34 +90,25 @@ def predict(
     Raises:
         PredictionFailed: its process died or took too long, or the weights don't fit.
     """
-    side, outputs, heard = subject.side, list[list[float]](), dict[str, Message]()
+    side, outputs = subject.side, list[list[float]]()
+    scored: Scored | None = None
 
-    def on_message(message: Message) -> None:
-        heard[message["event"]] = message
-        if message["event"] == "outputs":
-            outputs.extend(message["values"])
+    def hear(answer: Answer) -> None:
+        nonlocal scored
+        match answer:
+            case Scored():
+                scored = answer
+            case Outputs():
+                outputs.extend(answer.values)
         tell("predicting", len(outputs) / (subject.data.test_examples or 1))
 
-    request = {
-        "event": "predict",
-        "backend": side.backend,
-        "workload": dataclasses.replace(subject.workload, published=None).to_data(),
-        "dataset": {"name": subject.data.name, "directory": str(subject.data.directory)},
-        "options": subject.options.to_data(),
-        "weights": str(subject.weights),
-    }
-    ending = converse(
-        side.interpreter.path, lambda _: request, hear=on_message, threads=subject.options.threads, timeout=timeout
-    )
-    if ending.status != "done":
-        reason = heard["failed"]["reason"] if "failed" in heard else ending.reason
-        raise PredictionFailed(f"{side.title} can't predict with {subject.weights.name}", found=reason or "no answer")
-    evaluated = heard["evaluated"]
-    return Predictions(
-        probabilities(
-            np.array(outputs, np.float64), logarithms=isinstance(subject.workload.loss, NegativeLogLikelihood)
-        ),
-        np.array(evaluated["labels"], np.int64),
-        evaluated["loss"],
-        evaluated["accuracy"],
-    )
+    request = Predict(side.backend, subject.workload, subject.data.folder, subject.options, str(subject.weights))
+    threads = subject.options.threads
+    ending = converse(side.interpreter.path, lambda _: request, hear=hear, threads=threads, timeout=timeout)
+    if ending.status != "done" or scored is None:
+        raise PredictionFailed(
+            f"{side.title} can't predict with {subject.weights.name}", found=ending.reason or "no answer"
+        )
+    logarithms = isinstance(subject.workload.loss, NegativeLogLikelihood)
+    shares = probabilities(np.array(outputs, np.float64), logarithms=logarithms)
+    return Predictions(shares, np.array(scored.labels, np.int64), scored.loss, scored.accuracy)

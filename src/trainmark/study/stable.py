@@ -8,27 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 from trainmark.analysis.comparison import compare
+from trainmark.execute.parent.command import Task as CommandTask
+from trainmark.execute.parent.plan import Task
 from trainmark.record.record import Record
 from trainmark.units import many
 
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 
 
-class InRounds(Protocol):
-    """A task that can be had again in another round."""
-
-    @property
-    def round(self) -> int:
-        """Its round."""
-
-    def in_round(self, number: int) -> Self:
-        """The same in that round."""
-
-
-_Task = TypeVar("_Task", bound=InRounds)
+_Task = TypeVar("_Task", Task, CommandTask)
 
 
 def rounds_until_stable(

@@ -61,8 +61,9 @@ def decode(into: type[T], data: object, path: Path = ()) -> T:
     """``data`` as an instance of ``into``.
 
     Args:
-        into: a dataclass whose fields are bool, int, float, str, Literal, tuples, unions with None, dataclasses, or
-            unions of dataclasses told apart by their field ``kind``.
+        into: a dataclass whose fields are bool, int, float, str, Literal, tuples (named ones, too), frozensets,
+            dictionaries, which stay as they are, unions with None, dataclasses, or unions of dataclasses told apart by
+            their field ``kind``.
         data: what a TOML or JSON reader returned.
         path: where ``data`` stands, for the message.
 
@@ -82,6 +83,12 @@ def _decode(into: Any, data: object, path: Path) -> Any:
         return data
     if origin is tuple:
         return _decode_tuple(get_args(into), data, path)
+    if origin is frozenset:
+        return frozenset(_decode_tuple((*get_args(into), ...), data, path))
+    if origin is dict and isinstance(data, dict):
+        return data
+    if isinstance(into, type) and issubclass(into, tuple):
+        return into(*_decode_tuple(tuple(get_type_hints(into).values()), data, path))
     if dataclasses.is_dataclass(into):
         return _decode_dataclass(typing.cast(type, into), data, path)
     if into is float and isinstance(data, (int, float)) and not isinstance(data, bool):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from trainmark.analysis.diagnosis import DO, Opened, Replay, diagnose
+from trainmark.analysis.diagnosis import DO, Replay, diagnose
+from trainmark.record.inspection import StepInspection, Tensor
 
 KERNELS = ("dense1.kernel", "dense2.kernel")
 
 
-def tensor(kind: str, name: str, **changes: Any) -> dict[str, Any]:
-    return {"kind": kind, "name": name, "finite": True, "largest": 1.0, "zeros": 0.0, "dead": None} | changes
+def tensor(kind: Any, name: str, **changes: Any) -> Tensor:
+    return replace(Tensor(kind, name, finite=True, largest=1.0, zeros=0.0), **changes)
 
 
-def opened(step: int = 0, **changes: Any) -> Opened:
+def opened(step: int = 0, **changes: Any) -> StepInspection:
     """A healthy step."""
     values: dict[str, Any] = {
         "step": step,
@@ -38,10 +40,10 @@ def opened(step: int = 0, **changes: Any) -> Opened:
         "moved": dict.fromkeys(KERNELS, 0.01),
         "alone": (),
     }
-    return Opened(**(values | changes))
+    return StepInspection(**(values | changes))
 
 
-def replay(*steps: Opened, **changes: Any) -> Replay:
+def replay(*steps: StepInspection, **changes: Any) -> Replay:
     values: dict[str, Any] = {
         "losses": (2.3, 2.2, 2.1),
         "failed_at": None,
@@ -53,11 +55,11 @@ def replay(*steps: Opened, **changes: Any) -> Replay:
     return Replay(**(values | changes))
 
 
-def with_tensor(step: int, kind: str, name: str, **changes: Any) -> Opened:
+def with_tensor(step: int, kind: str, name: str, **changes: Any) -> StepInspection:
     """A step one of whose tensors is another."""
     healthy = opened(step)
     tensors = tuple(
-        {**each, **changes} if (each["kind"], each["name"]) == (kind, name) else each for each in healthy.tensors
+        replace(each, **changes) if (each.kind, each.name) == (kind, name) else each for each in healthy.tensors
     )
     return opened(step, tensors=tensors)
 
@@ -114,7 +116,7 @@ def test_an_image_that_only_the_backend_spoils() -> None:
 
 def test_half_precision_that_ran_out() -> None:
     grown = with_tensor(5, "activation", "dense1", largest=1e5)
-    failed = Opened(**{**grown.__dict__, "loss": math.nan})
+    failed = StepInspection(**{**grown.__dict__, "loss": math.nan})
     found = diagnose(replay(failed, failed_at=5, precision="fp16"))
     assert (found.cause, found.where) == ("precision-overflow", "activation dense1")
     assert diagnose(replay(failed, failed_at=5, precision="fp32")).cause == "not-found"
@@ -143,7 +145,7 @@ def test_a_layer_that_moves_later_is_not_frozen() -> None:
 
 def test_a_gradient_that_is_zero() -> None:
     still = with_tensor(0, "gradient", "dense1.kernel", largest=0.0)
-    still = Opened(**{**still.__dict__, "unchanged": ("dense1.kernel",)})
+    still = StepInspection(**{**still.__dict__, "unchanged": ("dense1.kernel",)})
     found = diagnose(replay(still))
     assert (found.cause, found.where) == ("nothing-is-training", "gradient dense1.kernel")
 

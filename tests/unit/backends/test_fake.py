@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trainmark_fake import Behaviour, FakeBackend, FakeTrainer, behaviour
 
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.fake import Behaviour, FakeBackend, FakeTrainer, behaviour
 from trainmark.errors import AbsentDevice
-from trainmark.execute.timing import timed_epoch
+from trainmark.execute.worker.timing import timed_epoch
 from trainmark.workload.model import lay_out
 
 from .samples import a_dataset, no_tick

@@ -13,7 +13,7 @@ from trainmark.data.fetch import fetch
 from trainmark.data.mirrors import Mirror
 from trainmark.data.progress import silent
 
-from .archives import npz, tar_gz, zip_
+from .archives import tar_gz
 from .samples import Sample, digits, pictures
 from .site import Site, hanging_up, serving, web_page
 
@@ -41,21 +41,6 @@ def test_compressed_files(site: Site, tmp_path: Path) -> None:
     assert {name for _, _, name in seen} == {f"{file.name}.gz" for file in sample.known.files}
 
 
-def test_zip(site: Site, tmp_path: Path) -> None:
-    sample = digits(Mirror(f"{site.url}/digits.zip", "zip"))
-    site.pages["/digits.zip"] = serving(zip_(sample.contents))
-    assert fetch(sample.known, tmp_path, progress=silent) == ()
-    assert whole(sample, tmp_path)
-
-
-def test_npz(site: Site, tmp_path: Path) -> None:
-    archive = npz(digits())
-    sample = digits(Mirror(f"{site.url}/digits.npz", "npz", hashlib.sha256(archive).hexdigest()))
-    site.pages["/digits.npz"] = serving(archive)
-    assert fetch(sample.known, tmp_path, progress=silent) == ()
-    assert whole(sample, tmp_path)
-
-
 def test_tar(site: Site, tmp_path: Path) -> None:
     archive = tar_gz({f"bin/{name}": content for name, content in pictures().contents.items()})
     sample = pictures(Mirror(f"{site.url}/p.tar.gz", "tar.gz", hashlib.sha256(archive).hexdigest(), "bin/"))
@@ -65,8 +50,8 @@ def test_tar(site: Site, tmp_path: Path) -> None:
 
 
 def test_an_archive_with_a_wrong_checksum_is_not_opened(site: Site, tmp_path: Path) -> None:
-    sample = digits(Mirror(f"{site.url}/digits.npz", "npz", "0" * 64))
-    site.pages["/digits.npz"] = serving(npz(sample))
+    sample = pictures(Mirror(f"{site.url}/p.tar.gz", "tar.gz", "0" * 64, "bin/"))
+    site.pages["/p.tar.gz"] = serving(tar_gz({f"bin/{name}": each for name, each in sample.contents.items()}))
     (failure,) = fetch(sample.known, tmp_path, progress=silent)
     assert f"another archive: expected SHA-256 {'0' * 64}, found" in failure
     assert not list(tmp_path.iterdir())

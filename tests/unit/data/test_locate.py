@@ -14,7 +14,7 @@ from trainmark.data.locate import Located, locate
 from trainmark.data.mirrors import Mirror
 from trainmark.errors import DamagedData, DataUnavailable, UnknownName, UsageError
 
-from .archives import zip_
+from .archives import tar_gz
 from .samples import Sample, digits
 from .site import Site, serving
 
@@ -32,7 +32,7 @@ def file_size_limit(most: int) -> Iterator[None]:
         signal.signal(signal.SIGXFSZ, handler)
 
 
-FETCHED = digits(Mirror("http://127.0.0.1:9/", "zip"))  # nobody listens on the port "discard"
+FETCHED = digits(Mirror("http://127.0.0.1:9/", "tar.gz"))  # nobody listens on the port "discard"
 
 
 def find(sample: Sample, tmp_path: Path, **places: Path) -> Located:
@@ -120,8 +120,8 @@ def test_nowhere(tmp_path: Path) -> None:
 
 
 def test_a_damaged_cache_is_fetched_again(site: Site, tmp_path: Path) -> None:
-    sample = digits(Mirror(f"{site.url}/digits.zip", "zip"))
-    site.pages["/digits.zip"] = serving(zip_(sample.contents))
+    sample = digits(Mirror(f"{site.url}/digits.tar.gz", "tar.gz"))
+    site.pages["/digits.tar.gz"] = serving(tar_gz(sample.contents))
     known = {"digits": sample.known}
     assert locate("digits", cache=tmp_path, known_datasets=known).source == "download"
     assert locate("digits", cache=tmp_path, known_datasets=known).source == "cache"
@@ -155,8 +155,8 @@ def test_what_is_drawn_needs_no_permission_to_download(some_digits: Sample, tmp_
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of a file's size is Linux's")
 def test_a_full_disk(site: Site, tmp_path: Path) -> None:
-    sample = digits(Mirror(f"{site.url}/digits.zip", "zip"))
-    site.pages["/digits.zip"] = serving(zip_(sample.contents))
+    sample = digits(Mirror(f"{site.url}/digits.tar.gz", "tar.gz"))
+    site.pages["/digits.tar.gz"] = serving(tar_gz(sample.contents))
     with (
         file_size_limit(1000),
         pytest.raises(DataUnavailable, match=r"can't be used: found .*File too large") as caught,

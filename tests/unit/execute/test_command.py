@@ -10,7 +10,8 @@ from msgspec import structs
 
 from tests.records import a_command
 from trainmark.errors import UsageError
-from trainmark.execute.command import Command, Settings, Side, in_rounds, name_of, remaining, sides
+from trainmark.execute.parent.command import Command, Side, in_rounds, name_of, remaining, sides
+from trainmark.execute.parent.plan import Settings
 from trainmark.record.record import Group, Process, WorkloadRef
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from trainmark.backends.examination import EXPECTED
-from trainmark.execute.examine import examine_all
-from trainmark.execute.worker import loaded_libraries
+from trainmark.execute.parent.examine import examine_all
+from trainmark.execute.worker.main import loaded_libraries
 
 
 def test_numpy_and_the_fake() -> None:

@@ -17,13 +17,32 @@ from hypothesis import strategies as st
 from fuzz.__main__ import FOLDER
 from fuzz.structure import changed
 from fuzz.targets import wire as target
+from trainmark.backends.base import Options
+from trainmark.backends.layout import Layout
+from trainmark.data.load import DataFolder
 from trainmark.errors import ProtocolError
-from trainmark.execute import wire
-from trainmark.execute.child import TAIL_BYTES, Ending, converse
-from trainmark.execute.messages import require_sound
-from trainmark.execute.reports import Reports
-from trainmark.execute.wire import Message
+from trainmark.execute.parent.check import read
+from trainmark.execute.parent.process import TAIL_BYTES, Ending, converse
+from trainmark.execute.protocol import requests, wire
+from trainmark.execute.protocol.requests import Dissect, Examine, Repeat, Request, Train, Variant
+from trainmark.execute.protocol.wire import Message
+from trainmark.execute.worker.reports import Reports
+from trainmark.workload import catalog
+from trainmark.workload.products import Convolution, Product
 
+TRAIN = Train(
+    origin=0.0,
+    backend="torch",
+    workload=catalog.find("mnist-mlp512"),
+    dataset=DataFolder("mnist", "/data"),
+    options=Options("fast", "cpu", "bf16", 1, without=frozenset({"copy", "input"}), layout=Layout(2)),
+    inject_order=False,
+    initial_weights=None,
+    trainmark=None,
+    nudge=None,
+    log_every=None,
+    repeats=(Repeat(0, None),),
+)
 SAID = {path.name.removeprefix("seed-"): path.read_bytes() for path in (FOLDER / "corpus" / "wire").glob("seed-*")}
 
 
@@ -39,52 +58,82 @@ def test_a_changed_answer_makes_a_record_or_is_refused(seed: int, which: str) ->
 
 def test_a_sum_may_seem_to_take_less_than_nothing() -> None:
     """It is a difference of two times, and the machine may have been busier in the other one."""
-    require_sound("collectives", {"event": "collectives", "timings": [{"bytes": 4, "seconds": [-1e-5, 2e-5]}]})
+    read("TimeCollectives", {"event": "CollectivesTimed", "timings": [{"bytes": 4, "seconds": [-1e-5, 2e-5]}]})
     with pytest.raises(ProtocolError):
-        require_sound("collectives", {"event": "collectives", "timings": [{"bytes": 4, "seconds": [-1e300]}]})
+        read("TimeCollectives", {"event": "CollectivesTimed", "timings": [{"bytes": 4, "seconds": [-1e300]}]})
 
 
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("train", {"event": "epoch"}),
-        ("train", {"event": "ready", "seconds": "1", "packages": {}, "steps": 1, "epochs": 1}),
-        ("train", {"event": "failed"}),
-        ("train", {"event": "failed", "reason": ["x"]}),
-        ("train", {"event": "finished", "settings": {"a": 10**30}, "host_peak_bytes": 2**70}),
-        ("train", {"event": "finished", "settings": {"a": [10**30]}}),
-        ("script", {"event": "started", "pid": -1, "start": 0}),
-        ("script", {"event": "started", "pid": 2**40, "start": 0}),
-        ("launch", {"event": "rank", "rank": 0, "message": {"event": "epoch"}}),
-        ("launch", {"event": "rank", "rank": 0, "message": {"event": "hello", "rank": 0}}),
-        ("launch", {"event": "rank", "rank": 0, "message": {"rank": 0}}),
-        ("launch", {"event": "rank", "rank": 0, "message": {"event": ["epoch"]}}),
-        ("predict", {"event": "outputs", "values": [["x"]]}),
-        ("limits", {"event": "peaks", "matmul_flops_per_second": "fast"}),
-        ("probe", {"event": "capabilities"}),
-        ("dissect", {"event": "round", "index": 0, "seconds": 3, "starts": {}}),
-        ("replay", {"event": "opened", "step": 1}),
-        ("collectives", {"event": "collectives", "timings": [{}]}),
-        ("examine", {"event": "product", "device": 1}),
+        ("Train", {"event": "EpochEnded"}),
+        ("Train", {"event": "Ready", "seconds": "1", "packages": {}, "steps": 1, "epochs": 1}),
+        ("Train", {"event": "Failed"}),
+        ("Train", {"event": "Failed", "reason": ["x"]}),
+        ("Train", {"event": "Finished", "settings": {"a": 10**30}, "host_peak_bytes": 2**70}),
+        ("Train", {"event": "Finished", "settings": {"a": [10**30]}}),
+        ("RunScript", {"event": "CommandStarted", "pid": -1, "start": 0}),
+        ("RunScript", {"event": "CommandStarted", "pid": 2**40, "start": 0}),
+        ("Launch", {"event": "OfRank", "rank": 0, "message": {"event": "EpochEnded"}}),
+        ("Launch", {"event": "OfRank", "rank": 0, "message": {"event": "RankBorn", "rank": 0}}),
+        ("Launch", {"event": "OfRank", "rank": 0, "message": {"rank": 0}}),
+        ("Launch", {"event": "OfRank", "rank": 0, "message": {"event": ["EpochEnded"]}}),
+        ("Predict", {"event": "Outputs", "values": [["x"]]}),
+        ("MeasurePeaks", {"event": "PeaksMeasured", "peaks": {"matmul_flops_per_second": "fast"}}),
+        ("Probe", {"event": "Capable"}),
+        ("Dissect", {"event": "RoundTimed", "index": 0, "seconds": 3, "starts": {}}),
+        ("Replay", {"event": "StepInspected", "step": 1}),
+        ("TimeCollectives", {"event": "CollectivesTimed", "timings": [{}]}),
+        ("Examine", {"event": "Multiplied", "product": {"device": 1}}),
     ],
 )
 def test_an_answer_without_its_form_is_refused(asked: str, message: Message) -> None:
     with pytest.raises(ProtocolError, match="broke the protocol with its"):
-        require_sound(asked, message)
+        read(asked, message)
+
+
+DISSECT = Dissect(
+    "torch",
+    DataFolder("mnist", "/data"),
+    (Variant("whole", TRAIN.workload, TRAIN.options, ("copy",), "copy", 0.5),),
+    window=0.1,
+    budget=1.0,
+    rounds=5,
+    products=(Product(1, 2, 3), Product(4, 5, 6, True)),
+    convolutions=(Convolution(1, 2, 3, 4, 5, 6, True, 1),),
+)
+
+
+@pytest.mark.parametrize("request_", [TRAIN, DISSECT, Examine("torch")])
+def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
+    assert requests.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"event": "Juggle"}, "can't do what it is asked for"),
+        ({"repeats": [{"index": "first", "weights": None}]}, r"Train does not fit at repeats\[0\].index"),
+        ({"batches": 3}, "Train does not fit at batches"),
+    ],
+)
+def test_a_request_of_another_version_is_refused_by_field(change: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ProtocolError, match=problem):
+        requests.read({**json.loads(wire.encoded(wire.to_message(TRAIN))), **change})
 
 
 def test_what_nobody_reads_may_be_anything() -> None:
-    require_sound("train", {"event": "news of a later version", "x": 1})
+    read("Train", {"event": "news of a later version", "x": 1})
 
 
 @pytest.mark.parametrize("depth", [*range(900, 1_000, 3), 100_000])
 def test_lists_as_deep_as_a_reader_goes_are_refused(depth: int) -> None:
     deep = b"[" * depth + b"]" * depth
     with pytest.raises(ProtocolError):
-        target.heard(b'{"event": "finished", "settings": {"a": ' + deep + b"}}\n")
+        target.heard(b'{"event": "Finished", "settings": {"a": ' + deep + b"}}\n")
     reports = Reports(0.0)
-    list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": ' + deep + b"}\n", 0.0))
-    list(reports.take(b'{"trainmark": 1, "event": "epoch", "t": 1, "loss": ' + deep + b"}\n", 0.0))
+    list(reports.take(b'{"trainmark": 1, "event": "EpochEnded", "t": ' + deep + b"}\n", 0.0))
+    list(reports.take(b'{"trainmark": 1, "event": "EpochEnded", "t": 1, "loss": ' + deep + b"}\n", 0.0))
     assert reports.left_out == 2
 
 
@@ -99,7 +148,7 @@ def listener(folder: Path, body: str) -> Path:
 
 
 def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None) -> Ending:
-    return converse(python, lambda _: {"event": "train"}, hear=hear, timeout=timeout)
+    return converse(python, lambda _: Examine("torch"), hear=hear, timeout=timeout)
 
 
 @pytest.mark.timeout(60)
@@ -111,7 +160,7 @@ def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None
         ("line.sendall(b'[' * 200000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'\\xff\\xfe\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'{\"event\": 3}\\n'); line.recv(1 << 20)", "broke the protocol"),
-        ('line.sendall(b\'{"event": "epoch"}\\n\'); line.recv(1 << 20)', "with its 'epoch'"),
+        ('line.sendall(b\'{"event": "EpochEnded"}\\n\'); line.recv(1 << 20)', "with its 'EpochEnded'"),
         ("line.sendall(b'9' * 5000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
     ],
 )
@@ -122,7 +171,7 @@ def test_a_real_process_that_talks_nonsense_is_ended(
     monkeypatch.setattr(wire, "_MOST_BYTES", 4 << 20)
     pids: list[int] = []
     with pytest.raises(ProtocolError, match=problem):
-        converse(listener(tmp_path, body), lambda _: {"event": "train"}, hear=lambda _: None, born=pids.append)
+        converse(listener(tmp_path, body), lambda _: TRAIN, hear=lambda _: None, born=pids.append)
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
 
@@ -155,7 +204,7 @@ def test_who_floods_for_ever_is_ended_in_time(tmp_path: Path) -> None:
 
 
 def test_the_reason_of_a_death_is_that_of_a_failure(tmp_path: Path) -> None:
-    said = '{"event": "dropped", "reason": 3}\\n{"event": "failed", "reason": "no memory"}\\n'
+    said = '{"event": "Dropped", "reason": 3}\\n{"event": "Failed", "reason": "no memory"}\\n'
     assert asked(listener(tmp_path, f"line.sendall(b'{said}')")).reason == "no memory"
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainmark.execute.nudge import nudge
+from trainmark.execute.worker.nudge import nudge
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
 

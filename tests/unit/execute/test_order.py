@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainmark.backends.base import EpochPlan
-from trainmark.execute.order import epoch_plans
+from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.schedule import Batches, Schedule
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainmark.execute.peaks import Keep
+from trainmark.execute.parent.peaks import Keep
 from trainmark.record.record import Peaks
 
 CONDITIONS = {"backend": "torch", "version": "2.13", "threads": None}

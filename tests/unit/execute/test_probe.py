@@ -3,7 +3,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from trainmark.execute.probe import Interpreter, probe
+from trainmark.execute.parent.probe import Interpreter, probe
 
 
 def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trainmark.errors import UsageError
-from trainmark.execute.rendezvous import Network, first_host, from_slurm, meet
+from trainmark.execute.parent.rendezvous import Network, first_host, from_slurm, meet
 
 
 class MadeUp(Network):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.execute.reports import Reports
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated
+from trainmark.execute.worker.reports import Reports
 
 ORIGIN = 1000.0
 
@@ -33,29 +34,29 @@ def test_an_epoch_begins_where_the_last_line_ended() -> None:
         line("begin", 7.0),
         line("epoch", 8.0),
     )
-    assert [(each["event"], each["index"], each["seconds"]) for each in messages] == [
-        ("epoch", 0, 2.0),
-        ("evaluated", 0, 0.5),
-        ("epoch", 1, 2.0),
-        ("epoch", 2, 1.0),
+    assert [(type(each), each.index, each.seconds) for each in messages] == [
+        (EpochEnded, 0, 2.0),
+        (Evaluated, 0, 0.5),
+        (EpochEnded, 1, 2.0),
+        (EpochEnded, 2, 1.0),
     ]
-    assert messages[0]["start"] == 1.0
-    assert (messages[0]["train_loss"], messages[0]["examples"], messages[0]["steps"]) == (2.0, 10, 5)
-    assert messages[1]["test_accuracy"] == 0.5
-    assert messages[3]["examples"] is None
+    assert messages[0].start == 1.0
+    assert (messages[0].train_loss, messages[0].examples, messages[0].steps) == (2.0, 10, 5)
+    assert messages[1].test_accuracy == 0.5
+    assert messages[3].examples is None
     assert (reports.language, reports.left_out) == ("C", 0)
 
 
 def test_without_a_hello_the_first_epoch_begins_with_the_command() -> None:
     (epoch,), _ = heard(line("epoch", 3.0))
-    assert (epoch["start"], epoch["seconds"]) == (0.5, 2.5)
+    assert (epoch.start, epoch.seconds) == (0.5, 2.5)
 
 
 def test_a_line_may_come_in_pieces() -> None:
     reports = Reports(0.0)
     whole = line("epoch", 1.0) + line("epoch", 2.0)
     found = [message for at in range(len(whole)) for message in reports.take(whole[at : at + 1], ORIGIN)]
-    assert [each["index"] for each in found] == [0, 1]
+    assert [each.index for each in found] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -77,19 +78,19 @@ def test_a_line_may_come_in_pieces() -> None:
 )
 def test_what_makes_no_sense_is_left_out_and_counted(odd: bytes) -> None:
     messages, reports = heard(line("hello", 1.0), odd, line("epoch", 4.0))
-    assert [(each["index"], each["seconds"]) for each in messages] == [(0, 3.0)]
+    assert [(each.index, each.seconds) for each in messages] == [(0, 3.0)]
     assert reports.left_out == 1
 
 
 def test_epochs_out_of_order_are_left_out() -> None:
     messages, reports = heard(*(line("epoch", 1.0 + at, index=index) for at, index in enumerate((0, 2, 1, 1))))
-    assert [each["index"] for each in messages] == [0, 1]
+    assert [each.index for each in messages] == [0, 1]
     assert reports.left_out == 2
 
 
 def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
     messages, reports = heard(line("epoch", 1.0, loss=2.0), line("epoch", 2.0, loss="nan"))
-    assert math.isnan(messages[1]["train_loss"])
+    assert math.isnan(messages[1].train_loss)
     assert reports.not_finite == "train loss nan was reported for epoch 2"
     assert reports.last_finite == 2.0
 
@@ -97,7 +98,7 @@ def test_a_loss_that_is_not_finite_is_kept_and_told() -> None:
 @pytest.mark.parametrize("word", ["NaN", "-nan", "nan", "+Inf", "-Infinity", "inf"])
 def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
     (epoch,), reports = heard(line("epoch", 1.0, loss=word))
-    assert not math.isfinite(epoch["train_loss"])
+    assert not math.isfinite(epoch.train_loss)
     assert reports.left_out == 0
     assert reports.not_finite is not None
 
@@ -107,16 +108,16 @@ def test_languages_spell_what_is_not_finite_each_in_its_way(word: str) -> None:
 )
 def test_a_value_that_makes_no_sense_is_counted_and_the_rest_of_its_line_counts(odd: dict[str, Any]) -> None:
     (epoch,), reports = heard(line("epoch", 1.0, **{"loss": 2.0, "steps": 7, **odd}))
-    assert epoch["seconds"] == 0.5
+    assert epoch.seconds == 0.5
     assert reports.left_out == 1
     ((name, value),) = odd.items()
     assert reports.odd == [f"{name} {value!r} of epoch 1"]
-    assert next(iter(odd)) in ("loss", "steps") or (epoch["train_loss"], epoch["steps"]) == (2.0, 7)
+    assert next(iter(odd)) in ("loss", "steps") or (epoch.train_loss, epoch.steps) == (2.0, 7)
 
 
 def test_who_says_hello_later_is_a_process_that_the_first_one_started() -> None:
     messages, reports = heard(line("hello", 1.0), line("hello", 2.0, language="worker"), line("epoch", 3.0))
-    assert messages[0]["seconds"] == 2.0
+    assert messages[0].seconds == 2.0
     assert (reports.language, reports.left_out) == (None, 0)
 
 
@@ -124,7 +125,7 @@ def test_nothing_happens_later_than_now() -> None:
     reports = Reports(0.0)
     future, honest = line("epoch", 1e9), line("epoch", 2.0)
     found = list(reports.take(future + honest, ORIGIN, ORIGIN + 2.5))
-    assert [each["seconds"] for each in found] == [2.0]
+    assert [each.seconds for each in found] == [2.0]
     assert reports.left_out == 1
 
 
@@ -155,6 +156,6 @@ def test_a_line_without_an_end_does_not_fill_memory() -> None:
 def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
     messages, _ = heard(*(part + b"\n" for part in parts))
     for each in messages:
-        assert each["seconds"] >= 0
-    epochs = [each for each in messages if each["event"] == "epoch"]
-    assert [each["index"] for each in epochs] == list(range(len(epochs)))
+        assert each.seconds >= 0
+    epochs = [each for each in messages if isinstance(each, EpochEnded)]
+    assert [each.index for each in epochs] == list(range(len(epochs)))

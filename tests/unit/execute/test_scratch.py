@@ -5,12 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainmark.execute.scratch import scratch_folder
+from trainmark.execute.parent.scratch import scratch_folder
 
 OWNER = """
 import os, signal, sys
 from pathlib import Path
-from trainmark.execute.scratch import scratch_folder
+from trainmark.execute.parent.scratch import scratch_folder
 with scratch_folder(Path(sys.argv[1])) as folder:
     Path(folder, "socket").touch()
     os.kill(os.getpid(), signal.SIGKILL)

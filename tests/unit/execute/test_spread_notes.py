@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
-from trainmark.execute.here import look_around
-from trainmark.execute.plan import Course, Run, Settings, Side, Spreading
-from trainmark.execute.probe import THIS, Seen
-from trainmark.execute.spread_notes import SpreadNotes
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.spread_notes import SpreadNotes
+from trainmark.execute.protocol.answers import Answer, EpochEnded, Failed, Finished, OfRank, RankBorn, Restarted
 from trainmark.record.record import Outcome
 from trainmark.workload import catalog
 
 DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000)
-EPOCH = {
-    "event": "epoch", "index": 0, "start": 1.0, "seconds": 2.0, "steps": 2, "examples": 256, "losses": [2.0, 1.0],
-    "l2_losses": None, "log": [],
-}  # fmt: skip
+EPOCH = EpochEnded(0, start=1.0, seconds=2.0, steps=2, examples=256, losses=[2.0, 1.0])
 
 
 @pytest.fixture
@@ -32,25 +29,24 @@ def notes() -> SpreadNotes:
     return SpreadNotes(run, Seen("torch", THIS), look_around(), None, "token")
 
 
-def say(notes: SpreadNotes, rank: int, *messages: dict[str, Any]) -> None:
-    for message in messages:
-        notes.hear({"event": "rank", "rank": rank, "message": message})
-        if rank == 0 and message["event"] not in ("hello", "finished"):
-            notes.hear(message)
+def say(notes: SpreadNotes, rank: int, *answers: Answer) -> None:
+    for answer in answers:
+        notes.hear(OfRank(rank, answer))
+        if rank == 0 and not isinstance(answer, (RankBorn, Finished)):
+            notes.hear(answer)
 
 
-def hello(rank: int, host: str = "a") -> dict[str, Any]:
-    return {"event": "hello", "rank": rank, "local_rank": rank, "host": host}
+def born(rank: int, host: str = "a") -> RankBorn:
+    return RankBorn(rank, rank, host)
 
 
-def finished(rank: int) -> dict[str, Any]:
-    return {"event": "finished", "settings": {}, "unchanged_weights": [], "host_peak_bytes": 100 + rank,
-            "device_peak_bytes": None}  # fmt: skip
+def finished(rank: int) -> Finished:
+    return Finished(unchanged_weights=[], host_peak_bytes=100 + rank)
 
 
 def test_each_rank_has_a_record_and_the_whole_comes_last(notes: SpreadNotes) -> None:
     for rank in (1, 0):
-        say(notes, rank, hello(rank), EPOCH, finished(rank))
+        say(notes, rank, born(rank), EPOCH, finished(rank))
     notes.hear(finished(0))
     first, second, whole = notes.records(Outcome("ok"))
     assert [record.group.rank for record in (first, second, whole)] == [0, 1, None]
@@ -65,8 +61,8 @@ def test_each_rank_has_a_record_and_the_whole_comes_last(notes: SpreadNotes) -> 
 
 def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: SpreadNotes) -> None:
     for rank in (0, 1):
-        say(notes, rank, hello(rank))
-    notes.hear({"event": "failed", "reason": "rank 1 was killed by SIGKILL", "rank": 1})
+        say(notes, rank, born(rank))
+    notes.hear(Failed("rank 1 was killed by SIGKILL", 1))
     outcome = Outcome("failed", "rank 1 was killed by SIGKILL", stderr_tail="words")
     first, second, whole = notes.records(outcome)
     assert first.outcome == Outcome("failed", "ended with rank 1, which failed first")
@@ -75,7 +71,7 @@ def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: SpreadNote
 
 
 def test_the_whole_is_told_where_rank_0_is(notes: SpreadNotes) -> None:
-    say(notes, 1, hello(1, "b"))
+    say(notes, 1, born(1, "b"))
     assert [record.group.rank for record in notes.records(Outcome("ok"))] == [1]
 
 
@@ -86,10 +82,10 @@ def test_a_run_whose_ranks_never_came_has_a_record_all_the_same(notes: SpreadNot
 
 def test_a_restart_forgets_what_was_before_and_is_counted(notes: SpreadNotes) -> None:
     for rank in (0, 1):
-        say(notes, rank, hello(rank), EPOCH)
-    notes.hear({"event": "restarted", "attempt": 1})
+        say(notes, rank, born(rank), EPOCH)
+    notes.hear(Restarted(1))
     for rank in (0, 1):
-        say(notes, rank, hello(rank), EPOCH, finished(rank))
+        say(notes, rank, born(rank), EPOCH, finished(rank))
     records = notes.records(Outcome("ok"))
     assert [len(record.epochs) for record in records] == [1, 1, 1]
     assert [record.group.spread.restarts for record in records if record.group.spread] == [1, 1, 1]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trainmark.execute.undisturbed import undisturbed
+from trainmark.execute.parent.undisturbed import undisturbed
 
 
 @pytest.fixture

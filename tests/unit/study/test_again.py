@@ -11,10 +11,10 @@ from msgspec import structs
 
 from tests.records import a_command, a_record
 from trainmark.errors import ForeignRecord, TrainmarkError, UnknownName
-from trainmark.execute import request as requests
-from trainmark.execute.plan import Settings
-from trainmark.execute.probe import Interpreter, Seen
-from trainmark.execute.request import Request
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.probe import Interpreter, Seen
+from trainmark.execute.parent.request import Request
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.study import again

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.execute.plan import Side
-from trainmark.execute.probe import THIS, Interpreter
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.study import parity
 from trainmark.workload import catalog
 from trainmark.workload.layers import ChannelDropout, Dropout

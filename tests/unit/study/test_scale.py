@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +14,10 @@ from trainmark.analysis.scaling_model import Link
 from trainmark.backends.layout import Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import SumsLost, Unsupported, UsageError
-from trainmark.execute.plan import Settings, Side, Task
-from trainmark.execute.probe import THIS
+from trainmark.execute.parent.plan import Settings, Side, Task
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.protocol.requests import Launch, Train, read
+from trainmark.execute.protocol.wire import encoded
 from trainmark.study.layouts import layout_of, require_able
 from trainmark.study.scale.calibrate import _best_of, _buckets, network_of
 from trainmark.study.scale.layouts import Question, courses, require_possible, tasks
@@ -132,16 +135,17 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
 
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:
     alone, *_, several = [task.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
-    assert (alone["event"], alone["options"]["layout"]["data"]) == ("train", 1)
-    assert (several["event"], several["ranks"]) == ("launch", 2)
-    assert several["request"]["inject_order"] is True
-    assert several["request"]["options"]["layout"]["reduces"] is True
+    assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
+    assert isinstance(several, Launch) and several.ranks == 2
+    inner = read(json.loads(encoded(several.request)))
+    assert isinstance(inner, Train) and inner.inject_order
+    assert inner.options.layout is not None and inner.options.layout.reduces
 
 
 def test_the_ranks_of_several_machines_are_shared() -> None:
     place = Rendezvous(nodes=2, endpoint="a:1")
     launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].request(0.0, [None])
-    assert (launch["ranks"], launch["rendezvous"]["endpoint"]) == (2, "a:1")
+    assert isinstance(launch, Launch) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
 
 
 def test_weak_grows_the_batch_and_strong_does_not() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.records import a_record, rounds
 from trainmark.data.locate import Located
-from trainmark.execute.plan import Course, Settings, Side, Task, in_rounds
-from trainmark.execute.probe import THIS
+from trainmark.execute.parent.plan import Course, Settings, Side, Task, in_rounds
+from trainmark.execute.parent.probe import THIS
 from trainmark.record.record import Record
 from trainmark.study.stable import rounds_until_stable, widest
 from trainmark.workload import catalog

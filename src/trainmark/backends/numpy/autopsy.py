@@ -4,38 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.numpy import layers, losses
+from trainmark.record.inspection import Tensor, TensorKind
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
 
 _ENOUGH = 32
-Kind = Literal["input", "weight", "activation", "logit", "loss", "gradient"]
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """What is known of one tensor of a step, in the order of the step.
-
-    Args:
-        name: of its layer, or of the weight.
-        finite: whether every value is.
-        largest: of the finite values, without its sign; 0 where there is none.
-        zeros: share of values that are 0.
-        dead: of an activation behind a ReLU, share of units or filters that are 0 for every example; else None.
-    """
-
-    kind: Kind
-    name: str
-    finite: bool
-    largest: float
-    zeros: float
-    dead: float | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +91,7 @@ def _dead(x: NDArray[Any]) -> float | None:
     return float((each <= 0).all(axis=0).mean()) if len(each) >= _ENOUGH else None
 
 
-def _tensor(kind: Kind, name: str, values: NDArray[Any], dead: float | None = None) -> Tensor:
+def _tensor(kind: TensorKind, name: str, values: NDArray[Any], dead: float | None = None) -> Tensor:
     finite = np.isfinite(values)
     largest = float(np.abs(values[finite]).max()) if finite.any() else 0.0
     return Tensor(kind, name, bool(finite.all()), largest, float((values == 0).mean()), dead)

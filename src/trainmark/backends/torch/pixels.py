@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -15,21 +14,25 @@ class Images(Dataset[tuple[Tensor, int]]):
     """A split as the loader of a tutorial sees it: one transformed image at a time, ``[channels, height, width]``."""
 
     def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
-        self._spec, self._dtype = spec, dtype
-        self._images, self._labels = torch.tensor(split.images), split.labels.astype(np.int64)
+        self._spec, self._dtype, self._labels = spec, dtype, split.labels.tolist()
+        # What most tutorials have is written as their transforms are: in place, on one image, its channels in front.
+        self._simple = spec.distortions is None and not spec.standardize_each
+        images = torch.tensor(split.images)
+        if self._simple:
+            images = images.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format)
+        self._images = images
 
     def __len__(self) -> int:
         return len(self._labels)
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        image = self._images[index]
-        # What most tutorials have is written as their transforms are: in place, on one image.
-        if self._spec.distortions is not None or self._spec.standardize_each:
-            return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), int(self._labels[index])
+        image, label = self._images[index], self._labels[index]
+        if not self._simple:
+            return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), label
         x = image.to(self._dtype).div_(self._spec.divide_by)
         if self._spec.standardize is not None:
             x.sub_(self._spec.standardize.mean).div_(self._spec.standardize.sd)
-        return x.permute(2, 0, 1), int(self._labels[index])
+        return x, label
 
 
 def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:

@@ -29,7 +29,6 @@ from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.csv_text import to_csv
 from trainmark.report.explained import Explained
-from trainmark.report.gallery import Gallery
 from trainmark.report.machines_table import machines_table
 from trainmark.report.printable import printable
 from trainmark.report.published_table import published_tables
@@ -76,7 +75,6 @@ def page(
     comparison: Comparison,
     published: Sequence[PublishedResult] = (),
     explained: Sequence[Explained] = (),
-    galleries: Sequence[Gallery] = (),
     *,
     title: str = "trainmark report",
     made_with: str = "trainmark",
@@ -89,7 +87,6 @@ def page(
         comparison: of those that are no trials of a sweep.
         published: what was published about their workloads, beside what was measured.
         explained: steps that were taken apart.
-        galleries: what trained networks see.
         made_with: what, for the last line.
         cache: folder where what is put together once is kept.
     """
@@ -115,7 +112,6 @@ def page(
         sweeps=[SweepSection(each, sentence(each), sweep_table(each), coordinates(each)) for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
-        galleries=galleries,
         machines=machines_table(records),
         published=published_tables(published),
         runs=runs_table(records),

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmark.analysis import yardstick
 from trainmark.data.locate import Located
-from trainmark.execute.examine import Framework, examine_all
+from trainmark.execute.parent.examine import Framework, examine_all
 from trainmark.measure.host import Host, read_host
 from trainmark.measure.machine import cpu_load
 from trainmark.measure.nvidia import Driver, read_driver
@@ -71,7 +71,6 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.clock(facts.host)
     yield host.cpu_quota(facts.host)
     yield host.governor(facts.host)
-    yield host.turbo(facts.host)
     yield host.load(facts.busy)
     yield host.memory(facts.host)
     yield host.memlock(facts.host, facts.driver)

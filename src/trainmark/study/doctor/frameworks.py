@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmark import units
 from trainmark.backends.examination import EXPECTED, Examination, Product
-from trainmark.execute.examine import Framework
+from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host
 from trainmark.measure.nvidia import Driver
 from trainmark.study.doctor import gpu as gpu_checks

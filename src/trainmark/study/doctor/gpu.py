@@ -10,7 +10,6 @@ from trainmark.measure.nvidia import Driver, Gpu
 from trainmark.measure.visible import HIDE_ALL, VISIBLE, shown_by
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
-_FIRST_IDLE_P_STATE = 8
 _INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
 _PASS_IN = {
     "docker": "docker run --gpus all, with the NVIDIA Container Toolkit on the host",
@@ -104,7 +103,7 @@ def each(host: Host, found: Driver) -> Iterator[Check]:
     """All that is asked of every GPU; the id ends in its number."""
     answering = [gpu for gpu in found.gpus if gpu.problem is None]
     for gpu in answering:
-        results = [check(gpu) for check in (*_PER_GPU, *(_AMONG_GPUS if len(answering) > 1 else ()))]
+        results = [check(gpu) for check in (*_PER_GPU, *((_peers,) if len(answering) > 1 else ()))]
         for result in (*results, _foreign(host, gpu)):
             yield Check(f"{result.id}.{gpu.index}", result.status, result.found, result.fix)
 
@@ -184,13 +183,6 @@ def _power_cap(gpu: Gpu) -> Check:
     return passed(id_, f"{limit:.0f} W")
 
 
-def _p_state(gpu: Gpu) -> Check:
-    id_ = "gpu.p-state"
-    if gpu.p_state is None or gpu.p_state > 15:
-        return skipped(id_, "its performance state is not told")
-    return passed(id_, f"P{gpu.p_state}" + (" (idle)" if gpu.p_state >= _FIRST_IDLE_P_STATE else ""))
-
-
 def _throttling(gpu: Gpu) -> Check:
     id_ = "gpu.throttling"
     if gpu.throttle_reasons is None:
@@ -244,12 +236,4 @@ def _peers(gpu: Gpu) -> Check:
     return passed(id_, f"reaches {', '.join(map(str, gpu.peers))}")
 
 
-def _numa(gpu: Gpu) -> Check:
-    id_ = "gpu.numa"
-    if gpu.numa_node is None:
-        return skipped(id_, "which memory it is near to is not told")
-    return passed(id_, f"near NUMA node {gpu.numa_node}")
-
-
-_PER_GPU = (_link, _persistence, _power_cap, _p_state, _throttling, _ecc, _mig)
-_AMONG_GPUS = (_peers, _numa)
+_PER_GPU = (_link, _persistence, _power_cap, _throttling, _ecc, _mig)

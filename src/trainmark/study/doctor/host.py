@@ -63,14 +63,6 @@ def governor(host: Host) -> Check:
     )
 
 
-def turbo(host: Host) -> Check:
-    """Whether the CPU's frequency can change with its load."""
-    id_ = "host.cpu-turbo"
-    if host.turbo is None:
-        return skipped(id_, "whether the CPU may run above its base frequency is not visible")
-    return passed(id_, "on: fast, but the speed of one core depends on what the others do" if host.turbo else "off")
-
-
 def load(busy: float | None) -> Check:
     """Whether something else is using the CPU.
 

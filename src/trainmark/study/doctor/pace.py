@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from trainmark import units
 from trainmark.analysis.yardstick import Yardstick
 from trainmark.backends import registry
-from trainmark.execute.examine import Framework
-from trainmark.execute.here import look_around
-from trainmark.execute.peaks import Keep, find_peaks
-from trainmark.execute.plan import Side
-from trainmark.execute.probe import THIS, probe
+from trainmark.execute.parent.examine import Framework
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.peaks import Keep, find_peaks
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.probe import THIS, probe
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Peaks
 from trainmark.report.conditions import when_measured

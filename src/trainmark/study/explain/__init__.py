@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from trainmark import units
 from trainmark.analysis.advice import Advice, advise
@@ -12,14 +10,12 @@ from trainmark.analysis.attribution import Attribution, Dissection, attribute
 from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.backends import registry
-from trainmark.data.progress import Progress, silent
 from trainmark.errors import ExplanationFailed, UsageError
-from trainmark.execute import request as requests
-from trainmark.execute.here import look_around
-from trainmark.execute.peaks import Keep, find_peaks
-from trainmark.execute.plan import Course, Side
-from trainmark.execute.probe import Seen
-from trainmark.execute.request import Request
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.peaks import Keep, find_peaks
+from trainmark.execute.parent.plan import Course, Side
+from trainmark.execute.parent.request import Request, Watcher
 from trainmark.record.record import Peaks
 from trainmark.study.explain import measure
 from trainmark.study.explain.measure import Subject, Tell
@@ -44,38 +40,27 @@ class Explanation:
     no_crossing: str | None = None
 
 
-def prepare(
-    request: Request,
-    cache: Path,
-    *,
-    progress: Progress = silent,
-    asking: Callable[[str], None] = lambda _: None,
-    measuring: Callable[[str], None] = lambda _: None,
-) -> Subject:
+def prepare(request: Request, watcher: Watcher) -> Subject:
     """Find the one side that is meant, its data, and its device's limits.
 
     Args:
         request: of one workload; the first backend, ``idiomatic`` and the best device where nothing is said.
-        cache: folder of trainmark's own copies of datasets and limits.
-        progress: told of downloads.
-        asking: told which backend is being asked what it can do.
-        measuring: told which device's limits are being measured.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, asking)
+    selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     side = _the_one(able, request)
     seen = selection.by_side[side.backend, side.interpreter.label]
-    located, _ = requests.locate_all(request, [workload], cache, progress)
     threads = request.settings.threads
     here = look_around()
-    peaks = find_peaks([(side, threads)], selection.by_side, Keep(cache / "limits"), lambda: here, measuring)
-    accelerator = _is_accelerator(seen, side)
+    keep = Keep(request.cache / "limits")
+    peaks = find_peaks([(side, threads)], selection.by_side, keep, lambda: here, watcher.measuring)
+    accelerator = selection.kind_of(side) == "accelerator"
     known = peaks.get((side, threads))
     return Subject(
-        course=Course(workload, located[workload.dataset], repeats=1),
+        course=Course(workload, requests.locate_one(request, workload, watcher), repeats=1),
         side=side,
         seed=request.settings.seed,
         threads=threads,
@@ -149,8 +134,3 @@ def _peak_size(peaks: Peaks | None, *, accelerator: bool) -> int | None:
     if peaks is None or not isinstance(size := peaks.conditions.get("matmul_size"), int):
         return None
     return size if accelerator else min(size, _LARGEST_ON_CPU)
-
-
-def _is_accelerator(seen: Seen, side: Side) -> bool:
-    device = seen.device(side.device)
-    return device is not None and device.kind == "accelerator"

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from trainmark.analysis.diagnosis import Diagnosis, Opened, Replay, diagnose
+from trainmark.analysis.diagnosis import Diagnosis, Replay, diagnose
 from trainmark.data.locate import Located
-from trainmark.data.progress import Progress, silent
-from trainmark.execute import request as requests
-from trainmark.execute.child import converse
-from trainmark.execute.plan import Side
-from trainmark.execute.request import Request
-from trainmark.execute.wire import Message
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.process import converse
+from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.protocol.answers import Answer, Replayed, StepInspected
+from trainmark.execute.protocol.requests import Replay as ReplayRequest
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.study.explain.measure import Tell
@@ -67,7 +65,7 @@ def needs_diagnosis(record: Record) -> bool:
     return record.outcome.status == "diverged" or bool(wrong) or broke_off
 
 
-def prepare(record: Record, request: Request, cache: Path, progress: Progress = silent) -> Subject:
+def prepare(record: Record, request: Request, watcher: Watcher) -> Subject:
     """Find who can train ``record``'s run again, and its data.
 
     Args:
@@ -76,12 +74,13 @@ def prepare(record: Record, request: Request, cache: Path, progress: Progress = 
     Raises:
         UsageError, DataError: its backend, its device or its data are not here.
     """
-    selection = requests.select(request)
+    selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
-    located, _ = requests.locate_all(request, [workload], cache, progress)
     side = able[0]
     device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
-    return Subject(record, workload, side, device.name if device else None, located[workload.dataset])
+    return Subject(
+        record, workload, side, device.name if device else None, requests.locate_one(request, workload, watcher)
+    )
 
 
 def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> Failed:
@@ -93,33 +92,34 @@ def diagnose_run(subject: Subject, tell: Tell, timeout: float | None = None) -> 
     """
     record, side = subject.record, subject.side
     steps = _steps(subject)
-    heard: list[Message] = []
+    heard: list[Answer] = []
 
     def look(counted: int) -> None:
         # Once to find the step, and up to there again for each of the steps that are opened.
         tell(f"{counted:,} steps made again", min(counted / (4 * steps), 1.0))
 
-    ending = converse(
-        side.interpreter.path,
-        lambda _: _request(subject, steps),
-        hear=heard.append,
-        look=look,
-        threads=record.threads,
-        timeout=timeout,
+    request = ReplayRequest(
+        side.backend,
+        subject.workload,
+        subject.dataset.folder,
+        side.options(record.seed or 0, record.threads, record.memory_fraction),
+        steps,
     )
-    stopped = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
-    replay = replay_of(heard, subject.workload, side.precision, stopped)
+    ending = converse(
+        side.interpreter.path, lambda _: request, hear=heard.append, look=look, threads=record.threads, timeout=timeout
+    )
+    replay = replay_of(heard, subject.workload, side.precision, ending.reason)
     repeated = replay.failed_at is not None if record.outcome.status == "diverged" else None
     return Failed(record, replay, diagnose(replay), repeated, tuple(_notes(record, replay)))
 
 
-def replay_of(heard: Sequence[Message], workload: Workload, precision: str, stopped: str | None) -> Replay:
+def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None) -> Replay:
     """What the process that trained again said; ``stopped`` is why it ended early, if it did."""
-    said = next((message for message in heard if message["event"] == "replayed"), None)
+    said = next((answer for answer in heard if isinstance(answer, Replayed)), None)
     return Replay(
-        losses=tuple(said["losses"]) if said else (),
-        failed_at=said["failed_at"] if said else None,
-        opened=tuple(_opened(message) for message in heard if message["event"] == "opened"),
+        losses=tuple(said.losses) if said else (),
+        failed_at=said.failed_at if said else None,
+        opened=tuple(answer.inspection for answer in heard if isinstance(answer, StepInspected)),
         loss_kind=workload.loss.kind,
         precision=precision,
         classes=lay_out(workload).classes,
@@ -135,34 +135,6 @@ def _steps(subject: Subject) -> int:
     planned = epoch_sizes(workload.schedule, workload.batches, subject.dataset.train_examples)
     made = sum(epoch.steps or 0 for epoch in record.epochs) or sum(len(epoch) for epoch in planned)
     return min(made, _MOST_STEPS)
-
-
-def _request(subject: Subject, steps: int) -> Message:
-    record, side = subject.record, subject.side
-    options = side.options(record.seed or 0, record.threads, record.memory_fraction)
-    return {
-        "event": "replay",
-        "backend": side.backend,
-        "workload": dataclasses.replace(subject.workload, published=None).to_data(),
-        "dataset": {"name": subject.workload.dataset, "directory": str(subject.dataset.directory)},
-        "options": options.to_data(),
-        "steps": steps,
-    }
-
-
-def _opened(message: Message) -> Opened:
-    return Opened(
-        step=message["step"],
-        loss=message["loss"],
-        tensors=tuple(message["tensors"]),
-        reference_loss=message["reference_loss"],
-        gap=message["gap"],
-        bad_labels=tuple(message["bad_labels"]),
-        unchanged=tuple(message["unchanged"]),
-        finite_after=message["finite_after"],
-        moved=message["moved"],
-        alone=tuple(message["alone"]),
-    )
 
 
 def _notes(record: Record, replay: Replay) -> list[str]:

@@ -12,12 +12,19 @@ from trainmark.analysis.attribution import WHOLE, Dissection, Round, Sitting
 from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
-from trainmark.execute.child import converse
-from trainmark.execute.dissect import NOT_A_PART
-from trainmark.execute.plan import Course, Side
-from trainmark.execute.turns import Pids, Seat, in_turns
-from trainmark.execute.wire import Message
-from trainmark.study.explain.variants import LARGER_TIMES, Variant, sweep, variants
+from trainmark.execute.parent.plan import Course, Side
+from trainmark.execute.parent.process import converse
+from trainmark.execute.protocol.answers import (
+    NOT_A_PART,
+    Answer,
+    Dropped,
+    EvaluationTimed,
+    Prepared,
+    Preparing,
+    RoundTimed,
+)
+from trainmark.execute.protocol.requests import Dissect, Variant
+from trainmark.study.explain.variants import LARGER_TIMES, sweep, variants
 from trainmark.workload.products import convolutions, products
 from trainmark.workload.schedule import epoch_sizes
 
@@ -27,7 +34,7 @@ SITTINGS = 5
 """Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
 _SETTLING_SHARE = 0.3
 _THREADS_SHARE, _THREADS_ROUNDS, _THREADS_PAIRS = 0.3, 5, 4
-"""Pairs of processes, each with a few long stretches."""
+"""Pairs of processes, one after the other, each with a few long stretches."""
 _SWEEP_SHARE, _SWEEP_ROUNDS = 0.15, 5
 _PREPARING = 0.3
 
@@ -83,31 +90,35 @@ def dissect(subject: Subject, tell: Tell, seconds: float = SECONDS, timeout: flo
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    workload = subject.course.workload
+    course, model = subject.course, subject.course.model
     ratio = _threads_ratio(subject, tell, seconds, timeout) if subject.starved else None
-    threads = subject.cores if subject.starved else subject.threads
-    options = subject.options(threads)
+    options = subject.options(subject.cores if subject.starved else subject.threads)
     planned = variants(
-        workload,
+        course.workload,
         options,
-        subject.course.dataset.train_examples,
+        course.dataset.train_examples,
         accelerator=subject.accelerator,
         fast=subject.fast,
     )
-    settling = _SETTLING_SHARE * seconds
-    chain = _Process(planned, threads, seconds, seconds, sittings=SITTINGS, settling=settling, probes=True)
-    heard = list(_sit(subject, chain, tell, timeout))
+    request = dataclasses.replace(
+        _request(subject, tuple(planned), seconds, ROUNDS),
+        products=tuple(products(model, subject.batch)),
+        convolutions=tuple(convolutions(model, subject.batch)),
+        peak_size=subject.peak_size,
+        sittings=SITTINGS,
+        settling=_SETTLING_SHARE * seconds,
+    )
+    heard = list(_sit(subject, request, tell, timeout))
     return dataclasses.replace(_dissection(subject, heard), threads_ratio=ratio)
 
 
-def _sit(subject: Subject, chain: _Process, tell: Tell, timeout: float | None) -> Iterator[list[Message]]:
+def _sit(subject: Subject, request: Dissect, tell: Tell, timeout: float | None) -> Iterator[list[Answer]]:
     """What each sitting said, one after the other, as many as the first one asks for."""
-    number, of = 0, 1
+    number, of = 0, request.sittings
     while number < of:
-        sitting = dataclasses.replace(chain, sitting=number, sittings=of if number else chain.sittings)
-        heard = _hold(subject, sitting, tell, timeout)
+        heard = _hold(subject, dataclasses.replace(request, sitting=number, sittings=of), tell, timeout)
         yield heard
-        number, of = number + 1, _ready(heard)["sittings"]
+        number, of = number + 1, _ready(heard).sittings
 
 
 def sweep_devices(
@@ -123,20 +134,13 @@ def sweep_devices(
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    workload, examples, threads = subject.course.workload, subject.course.dataset.train_examples, subject.threads
-    devices = ("cpu", subject.side.device)
-    planned = {
-        device: sweep(workload, dataclasses.replace(subject.options(threads), device=device), examples)
-        for device in devices
-    }
-    on_cpu, on_device = (
-        _Process(planned[device], threads, _SWEEP_SHARE * seconds, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS)
-        for device in devices
-    )
     found: dict[str, dict[int, float]] = {}
-    for device, heard in zip(devices, _hold_both(subject, on_cpu, on_device, tell, timeout), strict=True):
-        rounds = _rounds(heard)
-        for variant in planned[device]:
+    for device in ("cpu", subject.side.device):
+        options = dataclasses.replace(subject.options(subject.threads), device=device)
+        planned = sweep(subject.course.workload, options, subject.course.dataset.train_examples)
+        request = _request(subject, planned, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS)
+        rounds = _rounds(_hold(subject, request, tell, timeout))
+        for variant in planned:
             size = variant.workload.batches.size
             if variant.name in rounds[0] and size != "full":
                 took = lower_quartile([each[variant.name] for each in rounds])
@@ -146,153 +150,90 @@ def sweep_devices(
 
 
 def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float | None) -> Estimate:
-    """Seconds with all cores / seconds with those that were asked for: of pairs of processes, in turns."""
-    workload, budget = subject.course.workload, _THREADS_SHARE * seconds / _THREADS_PAIRS
-    some, every = (
-        _Process([Variant(WHOLE, workload, subject.options(threads))], threads, budget, 2 * budget, _THREADS_ROUNDS)
-        for threads in (subject.threads, subject.cores)
-    )
+    """Seconds with all cores / seconds with those that were asked for: of pairs of processes, in changing order."""
+    budget = _THREADS_SHARE * seconds / _THREADS_PAIRS / 2
 
-    def tell_of_cores(what: str, share: float) -> None:
-        tell(f"with {subject.threads} and with {subject.cores} cores, {what}", share)
+    def seconds_with(threads: int | None, done: int) -> float:
+        def tell_of_cores(what: str, share: float) -> None:
+            tell(f"with {threads} cores, {what}", (done + share) / (2 * _THREADS_PAIRS))
 
-    logs = []
-    for _ in range(_THREADS_PAIRS):
-        both = (_rounds(heard) for heard in _hold_both(subject, some, every, tell_of_cores, timeout))
-        pairs = [(a[WHOLE], b[WHOLE]) for a, b in zip(*both, strict=False)]
-        if ratios := [math.log(b / a) for a, b in pairs if min(a, b) > 0]:
-            logs.append(statistics.median(ratios))
+        whole = Variant(WHOLE, subject.course.workload, subject.options(threads))
+        request = _request(subject, (whole,), budget, _THREADS_ROUNDS)
+        return statistics.median(each[WHOLE] for each in _rounds(_hold(subject, request, tell_of_cores, timeout)))
+
+    logs, order = [], [subject.threads, subject.cores]
+    for pair in range(_THREADS_PAIRS):
+        took = {threads: seconds_with(threads, 2 * pair + place) for place, threads in enumerate(order)}
+        if min(took.values()) > 0:
+            logs.append(math.log(took[subject.cores] / took[subject.threads]))
+        order.reverse()
     if not logs:
         raise ExplanationFailed("what the other cores would give was over too soon to be timed", fix="More --seconds.")
     return paired_difference(logs).exponential()
 
 
-@dataclass(frozen=True)
-class _Process:
-    """What one process is asked for.
-
-    Args:
-        budget: seconds that all rounds take, about.
-        patience: no round begins after so many; the same for both of two, or one would have fewer rounds.
-        sitting, sittings: it is this one, from 0, of so many, each of which makes its part of the rounds.
-        settling: seconds that all of them may take to be ready; the first tells how many that allows. None is no limit.
-        probes: the products of a step and the peak, too.
-    """
-
-    planned: list[Variant]
-    threads: int | None
-    budget: float
-    patience: float
-    rounds: int = ROUNDS
-    sitting: int = 0
-    sittings: int = 1
-    settling: float | None = None
-    probes: bool = False
-
-    def request(self, subject: Subject, seat: Seat | None) -> Message:
-        course = subject.course
-        return {
-            "event": "dissect",
-            "seat": seat,
-            "backend": subject.side.backend,
-            "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
-            "variants": [variant.to_data() for variant in self.planned],
-            "products": list(products(course.model, subject.batch)) if self.probes else [],
-            "convolutions": list(convolutions(course.model, subject.batch)) if self.probes else [],
-            "peak_size": subject.peak_size,
-            "window": self.budget / (self.rounds * len(self.planned)),
-            "budget": self.patience,
-            "rounds": self.rounds,
-            "sitting": self.sitting,
-            "sittings": self.sittings,
-            "settling": self.settling,
-        }
+def _request(subject: Subject, planned: tuple[Variant, ...], budget: float, rounds: int) -> Dissect:
+    """Time ``planned`` for about ``budget`` seconds."""
+    return Dissect(
+        backend=subject.side.backend,
+        dataset=subject.course.dataset.folder,
+        variants=planned,
+        window=budget / (rounds * len(planned)),
+        budget=budget,
+        rounds=rounds,
+    )
 
 
-def _hold(
-    subject: Subject,
-    process: _Process,
-    tell: Tell,
-    timeout: float | None,
-    seat: Seat | None = None,
-    pids: Pids | None = None,
-) -> list[Message]:
-    """All that ``process`` said."""
+def _hold(subject: Subject, request: Dissect, tell: Tell, timeout: float | None) -> list[Answer]:
+    """All that the process said which carried out ``request``."""
     side = subject.side
-    heard: list[Message] = []
-    sittings, rounds = process.sittings, process.rounds
+    heard: list[Answer] = []
+    sittings, rounds = request.sittings, request.rounds
 
     def tell_of(what: str, share: float) -> None:
-        place = f"process {process.sitting + 1} of {sittings}, " if sittings > 1 else ""
-        tell(f"{place}{what}", (process.sitting + share) / sittings)
+        place = f"process {request.sitting + 1} of {sittings}, " if sittings > 1 else ""
+        tell(f"{place}{what}", (request.sitting + share) / sittings)
 
-    def hear(message: Message) -> None:
+    def hear(answer: Answer) -> None:
         nonlocal sittings, rounds
-        heard.append(message)
-        if message["event"] == "preparing":
-            tell_of(f"preparing: {message['name']}", _PREPARING * message["done"] / message["of"])
-        elif message["event"] == "ready":
-            sittings, rounds = message["sittings"], message["rounds"]
-        elif message["event"] == "round":
-            done = message["index"] + 1
-            tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
+        heard.append(answer)
+        match answer:
+            case Preparing():
+                tell_of(f"preparing: {answer.name}", _PREPARING * answer.done / answer.of)
+            case Prepared():
+                sittings, rounds = answer.sittings, answer.rounds
+            case RoundTimed():
+                done = answer.index + 1
+                tell_of(f"round {done} of {rounds}", _PREPARING + (1 - _PREPARING) * done / rounds)
 
-    pids = pids or Pids()
-    try:
-        ending = converse(
-            side.interpreter.path,
-            lambda _: process.request(subject, seat),
-            hear=hear,
-            born=pids.born,
-            threads=process.threads,
-            timeout=timeout,
-            inherited=seat or (),
-        )
-    finally:
-        pids.gone()
+    threads = request.variants[0].options.threads
+    ending = converse(side.interpreter.path, lambda _: request, hear=hear, threads=threads, timeout=timeout)
     if ending.status != "done":
-        failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
-        raise ExplanationFailed(f"{side.title} can't be taken apart", found=failed or "no answer")
+        raise ExplanationFailed(f"{side.title} can't be taken apart", found=ending.reason or "no answer")
     return heard
 
 
-def _hold_both(
-    subject: Subject, first: _Process, second: _Process, tell: Tell, timeout: float | None
-) -> tuple[list[Message], list[Message]]:
-    """What two processes said that had their rounds in turns; the first one's progress is told."""
-    pids = Pids()
-    return in_turns(
-        lambda seat: _hold(subject, first, tell, timeout, seat, pids),
-        lambda seat: _hold(subject, second, lambda *_: None, timeout, seat, pids),
-        pids.end,
-    )
+def _rounds(heard: list[Answer]) -> list[Round]:
+    return [answer.seconds for answer in heard if isinstance(answer, RoundTimed)]
 
 
-def _rounds(heard: list[Message]) -> list[Round]:
-    return [message["seconds"] for message in heard if message["event"] == "round"]
+def _ready(heard: list[Answer]) -> Prepared:
+    return next(answer for answer in heard if isinstance(answer, Prepared))
 
 
-def _ready(heard: list[Message]) -> Message:
-    return next(message for message in heard if message["event"] == "ready")
-
-
-def _sitting(heard: list[Message]) -> Sitting:
+def _sitting(heard: list[Answer]) -> Sitting:
     return Sitting(
         rounds=tuple(_rounds(heard)),
-        starts=tuple(message["starts"] for message in heard if message["event"] == "round"),
-        lengths=_ready(heard)["lengths"],
+        starts=tuple(answer.starts for answer in heard if isinstance(answer, RoundTimed)),
+        lengths=_ready(heard).lengths,
     )
 
 
-def _dissection(subject: Subject, heard: list[list[Message]]) -> Dissection:
+def _dissection(subject: Subject, heard: list[list[Answer]]) -> Dissection:
     workload = subject.course.workload
     sizes = epoch_sizes(workload.schedule, workload.batches, subject.course.dataset.train_examples)
-    said = [message for messages in heard for message in messages]
-    dropped = {
-        message["name"]: message["reason"]
-        for message in said
-        if message["event"] == "dropped" and message["reason"] != NOT_A_PART
-    }
+    said = [answer for answers in heard for answer in answers]
+    dropped = [answer for answer in said if isinstance(answer, Dropped) and answer.reason != NOT_A_PART]
     return Dissection(
         sittings=tuple(map(_sitting, heard)),
         steps_per_epoch=len(sizes[0]),
@@ -300,10 +241,10 @@ def _dissection(subject: Subject, heard: list[list[Message]]) -> Dissection:
         peak_flops=None if subject.peak_size is None else 2.0 * subject.peak_size**3,
         batch=subject.batch,
         larger=LARGER_TIMES,
-        evaluations=tuple(message["seconds"] for message in said if message["event"] == "evaluated"),
-        compile_seconds=_ready(said)["compile_seconds"],
+        evaluations=tuple(answer.seconds for answer in said if isinstance(answer, EvaluationTimed)),
+        compile_seconds=_ready(said).compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
-        dropped=dropped,
+        dropped={answer.name: answer.reason for answer in dropped},
     )

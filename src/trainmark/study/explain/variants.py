@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
 
 from trainmark.analysis.attribution import (
     CAPTURED,
@@ -17,7 +15,8 @@ from trainmark.analysis.attribution import (
     SHRUNK_PLAIN,
     WHOLE,
 )
-from trainmark.backends.base import Options, Part
+from trainmark.backends.base import Options
+from trainmark.execute.protocol.requests import Variant
 from trainmark.workload.reduce import shrunk, with_batch, without_elementwise
 from trainmark.workload.spec import Workload
 
@@ -28,36 +27,9 @@ _SHRUNK_STRETCH = 4.0
 _LEAST_STRETCH = 0.05
 
 
-@dataclass(frozen=True)
-class Variant:
-    """One training that is timed.
-
-    Args:
-        without: parts that are left out, those of them that the step has.
-        takes_away: the part whose cost this variant tells; it is not made where the step has none.
-        stretch: steps timed at once, as a multiple of those of the first variant.
-    """
-
-    name: str
-    workload: Workload
-    options: Options
-    without: tuple[Part, ...] = ()
-    takes_away: Part | None = None
-    stretch: float = 1.0
-
-    def to_data(self) -> dict[str, Any]:
-        """For the measured process."""
-        return {
-            "name": self.name,
-            "workload": dataclasses.replace(self.workload, published=None).to_data(),
-            "options": self.options.to_data(),
-            "without": list(self.without),
-            "takes_away": self.takes_away,
-            "stretch": self.stretch,
-        }
-
-
-def variants(workload: Workload, options: Options, examples: int, *, accelerator: bool, fast: bool) -> list[Variant]:
+def variants(
+    workload: Workload, options: Options, examples: int, *, accelerator: bool, fast: bool
+) -> Iterator[Variant]:
     """The whole step first, then one thing less each time, then what could be done about it.
 
     Args:
@@ -65,12 +37,6 @@ def variants(workload: Workload, options: Options, examples: int, *, accelerator
         accelerator: the device is none that computes while the host waits.
         fast: the backend has that style, too.
     """
-    return list(_variants(workload, options, examples, accelerator=accelerator, fast=fast))
-
-
-def _variants(
-    workload: Workload, options: Options, examples: int, *, accelerator: bool, fast: bool
-) -> Iterator[Variant]:
     yield Variant(WHOLE, workload, options)
     for number, part in enumerate(PARTS, 1):
         yield Variant(f"without {part}", workload, options, PARTS[:number], part)
@@ -92,16 +58,11 @@ def _variants(
         yield Variant(LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES)
 
 
-def sweep(workload: Workload, options: Options, examples: int) -> list[Variant]:
+def sweep(workload: Workload, options: Options, examples: int) -> tuple[Variant, ...]:
     """The whole step with batches of many sizes."""
     largest = min(LARGEST_SWEPT, examples // _FEWEST_STEPS)
     sizes = [size for size in (SMALLEST_SWEPT * 4**power for power in range(16)) if size <= largest]
-    return [
-        Variant(
-            f"{size} examples",
-            with_batch(workload, size),
-            options,
-            stretch=max(sizes[0] / size, _LEAST_STRETCH),
-        )
+    return tuple(
+        Variant(f"{size} examples", with_batch(workload, size), options, stretch=max(sizes[0] / size, _LEAST_STRETCH))
         for size in sizes
-    ]
+    )

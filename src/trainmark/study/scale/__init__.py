@@ -19,15 +19,14 @@ from trainmark.analysis.layouts import LayoutKey, results
 from trainmark.analysis.scale import Curve, Prediction, Scaling
 from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
 from trainmark.analysis.summary import MEASURED
-from trainmark.data.progress import Progress, silent
 from trainmark.errors import ScalingFailed, Unsupported, UsageError
-from trainmark.execute import plan as plans
-from trainmark.execute import request as requests
-from trainmark.execute.here import look_around
-from trainmark.execute.plan import Course, Settings, Side, Task
-from trainmark.execute.probe import Interpreter, Seen, probe
-from trainmark.execute.request import Prepared, Request
-from trainmark.execute.scheduler import Observer, execute
+from trainmark.execute.parent import plan as plans
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.plan import Course, Settings, Side, Task
+from trainmark.execute.parent.probe import Interpreter, Seen, probe
+from trainmark.execute.parent.request import Prepared, Request, Watcher
+from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Record
@@ -72,27 +71,17 @@ class Plan:
         return self.tasks[0].first.group_id
 
 
-def prepare(
-    request: Request,
-    question: Question,
-    cache: Path,
-    *,
-    progress: Progress = silent,
-    asking: Callable[[str], None] = lambda _: None,
-) -> Plan:
+def prepare(request: Request, question: Question, watcher: Watcher) -> Plan:
     """Find the side and the data, and lay out the rounds.
 
     Args:
         request: of one workload, one backend, one style and one device; the best of each where it names none.
-        cache: folder of trainmark's own copies of datasets.
-        progress: told of downloads.
-        asking: told which backend is being asked what it can do.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
     request = dataclasses.replace(request, styles=request.styles or ("fast",))
-    selection = requests.select(request, asking, _ask)
+    selection = requests.select(request, watcher, _ask)
     ((workload, able),) = selection.able
     side = _one(able, request)
     seen = selection.by_side[side.backend, side.interpreter.label]
@@ -107,8 +96,7 @@ def prepare(
     plain = _plain(workload, question)
     alike = [device for device in seen.devices if device.kind == "accelerator"]
     require_possible(question, side, plain, len(alike), cores, settings.threads or 1)
-    located, _ = requests.locate_all(request, [workload], cache, progress)
-    dataset = located[workload.dataset]
+    dataset = requests.locate_one(request, workload, watcher)
     planned = tasks(question, plain, dataset, side, settings, processes=spreads == "processes")
     course = planned[0].first.course
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]

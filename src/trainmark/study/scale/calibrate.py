@@ -11,10 +11,10 @@ from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Netwo
 from trainmark.analysis.statistics import lower_quartile
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.errors import ScalingFailed, SumsLost
-from trainmark.execute.child import converse
-from trainmark.execute.plan import Course, Side
-from trainmark.execute.wire import Message
-from trainmark.study.explain.variants import Variant
+from trainmark.execute.parent.plan import Course, Side, Spreading
+from trainmark.execute.parent.process import converse
+from trainmark.execute.protocol.answers import Answer, CollectivesTimed, RoundTimed
+from trainmark.execute.protocol.requests import Dissect, Launch, TimeCollectives, Variant
 from trainmark.workload.model import Model
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.stages import cut
@@ -53,33 +53,18 @@ def measure_link(
     """
     ranks = max(2, rendezvous.nodes)
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
-    options = side.options(seed, threads, layout=layout)
-    sizes = [max(4, int(size * share)) for share in _SHARES_OF_SIZE]
-    request: Message = {
-        "event": "collectives",
-        "backend": side.backend,
-        "options": options.to_data(),
-        "sizes": sizes,
-        "arrays": arrays,
-    }
-    if processes:
-        place = dataclasses.replace(rendezvous, name="trainmark-collectives")
-        request = {
-            "event": "launch",
-            "backend": side.backend,
-            "ranks": ranks // rendezvous.nodes,
-            "rendezvous": dataclasses.asdict(place),
-            "restarts": 0,
-            "request": request,
-        }
+    sizes = tuple(max(4, int(size * share)) for share in _SHARES_OF_SIZE)
+    sums = TimeCollectives(side.backend, side.options(seed, threads, layout=layout), sizes, arrays)
+    place = dataclasses.replace(rendezvous, name="trainmark-collectives")
+    request = Spreading(layout, rendezvous=place).launch(sums) if processes else sums
     hops: Hops = "ring" if side.device == "cpu" and processes else "tree"
 
     def measured() -> Link:
         heard = _ask(side.interpreter.path, request, threads, timeout)
-        timings = next((message["timings"] for message in heard if message["event"] == "collectives"), None)
-        if timings is None:
+        timed = next((answer for answer in heard if isinstance(answer, CollectivesTimed)), None)
+        if timed is None:
             raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
-        by_size = {each["bytes"]: each["seconds"] for each in timings}
+        by_size = {each.bytes: list(each.seconds) for each in timed.timings}
         return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
 
     tell(f"timing sums over {ranks} devices", 0.0)
@@ -116,29 +101,22 @@ def measure_step(
     largest = max(batches)
     sizes = sorted({*batches, *(largest >> power for power in range(_HALVINGS) if largest >> power)}, reverse=True)
     options = side.options(seed, threads, layout=Layout())
-    variants = [
+    variants = tuple(
         Variant(str(size), with_batch(course.workload, size), options, stretch=min(largest / size, 8.0))
         for size in sizes
-    ]
-    request: Message = {
-        "event": "dissect",
-        "seat": None,
-        "backend": side.backend,
-        "dataset": {"name": course.dataset.name, "directory": str(course.dataset.directory)},
-        "variants": [variant.to_data() for variant in variants],
-        "products": [],
-        "convolutions": [],
-        "peak_size": None,
-        "window": _STEP_SECONDS / (_STEP_ROUNDS * len(variants)),
-        "budget": 2 * _STEP_SECONDS,
-        "rounds": _STEP_ROUNDS,
-        "sitting": 1,  # no evaluation
-        "sittings": 1,
-        "settling": None,
-    }
+    )
+    request = Dissect(
+        side.backend,
+        course.dataset.folder,
+        variants,
+        window=_STEP_SECONDS / (_STEP_ROUNDS * len(variants)),
+        budget=2 * _STEP_SECONDS,
+        rounds=_STEP_ROUNDS,
+        sitting=1,  # no evaluation
+    )
     tell("timing steps on one device", 0.3)
     heard = _ask(side.interpreter.path, request, threads, timeout)
-    rounds = [message["seconds"] for message in heard if message["event"] == "round"]
+    rounds = [answer.seconds for answer in heard if isinstance(answer, RoundTimed)]
     measured = {size: lower_quartile([each[str(size)] for each in rounds]) for size in sizes if str(size) in rounds[0]}
     return fit_step({size: seconds for size, seconds in measured.items() if seconds > 0})
 
@@ -169,10 +147,11 @@ def _buckets(model: Model, width: int) -> int:
     return count + (filled > 0)
 
 
-def _ask(python: Path, request: Message, threads: int | None, timeout: float | None) -> list[Message]:
-    heard: list[Message] = []
+def _ask(
+    python: Path, request: Launch | TimeCollectives | Dissect, threads: int | None, timeout: float | None
+) -> list[Answer]:
+    heard: list[Answer] = []
     ending = converse(python, lambda _: request, hear=heard.append, threads=threads, timeout=timeout)
-    if ending.status != "done" or any(message["event"] == "failed" for message in heard):
-        failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
-        raise ScalingFailed(f"{request['backend']} can't be timed on several devices", found=failed or "no answer")
+    if ending.status != "done":
+        raise ScalingFailed(f"{request.backend} can't be timed on several devices", found=ending.reason or "no answer")
     return heard

@@ -11,7 +11,7 @@ from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading, Task
 from trainmark.study.layouts import layout_of, require_divisible, require_shareable
 from trainmark.units import many
 from trainmark.workload.reduce import with_batch

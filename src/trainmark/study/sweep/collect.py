@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
-from trainmark.execute.plan import Run
+from trainmark.execute.parent.plan import Run
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.record.store import Store

@@ -8,19 +8,18 @@ import platform
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import structs
 
 from trainmark.analysis.sweep import is_trial
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
-from trainmark.execute import choose, plan
-from trainmark.execute import request as requests
-from trainmark.execute.plan import Course, Run, Side, Spreading, Task, Trial
-from trainmark.execute.probe import Interpreter, Seen
-from trainmark.execute.request import Request
+from trainmark.execute.parent import choose, plan
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Task, Trial
+from trainmark.execute.parent.probe import Interpreter, Seen
+from trainmark.execute.parent.request import Request, Watcher
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
 from trainmark.study.sweep.trial import Report
@@ -31,13 +30,6 @@ from trainmark.workload.reduce import with_batch
 DEFAULT_SAMPLES = 10
 _RANGE = "--range learning_rate=0.001..0.1:log"
 Ask = Callable[[Interpreter, str], Seen]
-
-
-class Preparing(Protocol):
-    """Shows downloads and probes."""
-
-    def __call__(self, done: int, total: int | None, name: str) -> None: ...
-    def asking(self, backend: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -108,31 +100,24 @@ def read(
 
 
 def prepare(
-    request: Request,
-    trials: Sequence[Point],
-    cache: Path,
-    progress: Preparing,
-    ask: Ask,
-    layout: tuple[int, int] | None,
+    request: Request, trials: Sequence[Point], watcher: Watcher, ask: Ask, layout: tuple[int, int] | None
 ) -> Plan:
     """Choose the side, find the data, and lay out the runs.
 
     Args:
         request: of one workload, on one device.
-        cache: folder of trainmark's own copies of datasets.
-        progress: told of downloads, and of backends being probed.
         ask: probes a backend on the machine of the trials.
         layout: copies of each trial's network, and stages of each copy; None is one process.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, progress.asking, ask)
+    selection = requests.select(request, watcher, ask)
     ((workload, able),) = selection.able
     side = _best(able, selection.seen)
     for point in trials:
         choose.choose_sides(point.workload, selection.seen, (side.style,), (side.device,), side.precision)
-    located = requests.locate_all(request, [workload], cache, progress)[0][workload.dataset]
+    located = requests.locate_one(request, workload, watcher)
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
         trials = [_spreadable(point, layout, side, there, located) for point in trials]

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import platformdirs
-
 from trainmark import regular
+from trainmark.data.cache import cache_dir
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, TrainmarkError
-from trainmark.execute.here import look_around
-from trainmark.execute.notes import Notes
-from trainmark.execute.plan import Task
-from trainmark.execute.probe import THIS, Interpreter, Seen, probe
-from trainmark.execute.scheduler import Observer, RunStopped, execute
-from trainmark.execute.wire import Message
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.notes import Notes
+from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.probe import THIS, Interpreter, Seen, probe
+from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
+from trainmark.execute.protocol.answers import Answer, Evaluated, Ready
 from trainmark.record import codec
 from trainmark.record.record import Outcome, Record
 from trainmark.record.store import Store
@@ -62,12 +61,12 @@ class EpochReporter(Observer):
         self._report, self._stopped = report, stopped
         self._epochs = 0
 
-    def heard(self, message: Message) -> None:
+    def heard(self, answer: Answer) -> None:
         """Report an epoch once it is evaluated."""
-        if message["event"] == "ready":
-            self._epochs = message["epochs"]
-        elif message["event"] == "evaluated" and message["index"] + 1 < self._epochs:
-            self._report({"epoch": message["index"] + 1, "test_accuracy": message["test_accuracy"]})
+        if isinstance(answer, Ready):
+            self._epochs = answer.epochs
+        elif isinstance(answer, Evaluated) and answer.index + 1 < self._epochs:
+            self._report({"epoch": answer.index + 1, "test_accuracy": answer.test_accuracy})
 
     def counted(self, steps: int) -> None:  # noqa: ARG002
         """End the run if Tune says so."""
@@ -127,7 +126,7 @@ def _found(wanted: Located) -> Located:
         wanted.name,
         named=wanted.directory if regular.is_folder(wanted.directory) else None,
         environment=Path(named) if named and regular.is_folder(Path(named)) else None,
-        cache=Path(platformdirs.user_cache_dir("trainmark")),
+        cache=cache_dir(),
         download=False,
     )
     if here.sha256 == wanted.sha256:

@@ -29,8 +29,8 @@ from ray.util.queue import Queue
 
 import trainmark
 from trainmark.errors import TrainmarkError, UsageError
-from trainmark.execute.plan import Task
-from trainmark.execute.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
+from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
 from trainmark.measure.host import usable_core_numbers
 from trainmark.study.sweep import guard as guard_script
 from trainmark.study.sweep.knock import knock

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from trainmark.backends.examination import EXPECTED, Examination, Product
-from trainmark.execute.examine import Framework
+from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host, Limits
 from trainmark.measure.nvidia import Driver, Gpu
 from trainmark.study.doctor import Facts, diagnose
@@ -17,7 +17,6 @@ GIB = 2**30
 HOST = Host(
     usable_cores=16,
     governors=("performance",),
-    turbo=False,
     limits=Limits(float("inf"), 8.0 * 2**20),
     shared_memory_bytes=64 * GIB,
     memory_available_bytes=100 * GIB,
@@ -38,7 +37,6 @@ GPU = Gpu(
     persistence=True,
     power_limit_watts=700.0,
     power_default_watts=700.0,
-    p_state=0,
     throttle_reasons=(),
     ecc_errors=0,
     temperature_celsius=34,

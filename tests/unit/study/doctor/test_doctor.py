@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from trainmark.backends.examination import Examination
-from trainmark.execute.examine import Framework
+from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Limits
 from trainmark.measure.nvidia import Driver, Gpu
 from trainmark.study.doctor import Facts, diagnose, gather
@@ -410,7 +410,6 @@ def test_a_machine_without_a_gpu_is_not_scolded_for_it(host: dict[str, object]) 
 def test_nothing_that_was_not_read_passes() -> None:
     unread = {
         "governors": (),
-        "turbo": None,
         "limits": Limits(),
         "shared_memory_bytes": None,
         "memory_available_bytes": None,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+from trainmark_fake import FakeBackend
+
 from trainmark.backends.base import Capabilities, Device
-from trainmark.backends.fake import FakeBackend
 from trainmark.data.locate import Located
-from trainmark.execute.plan import Course, Run, Settings, Side, Task, Trial
-from trainmark.execute.probe import THIS, Seen
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Task, Trial
+from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.study.sweep.plan import Plan
 from trainmark.workload import catalog
 from trainmark.workload.grid import points, read_grid

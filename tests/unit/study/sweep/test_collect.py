@@ -9,7 +9,7 @@ import pytest
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.errors import RecordNotKept
-from trainmark.execute.plan import Run
+from trainmark.execute.parent.plan import Run
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record

@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
-from trainmark.execute.plan import Task
+from trainmark.execute.parent.plan import Task
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record

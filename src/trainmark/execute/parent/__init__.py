@@ -1,0 +1,1 @@
+"""What runs in trainmark itself: plans, starts measured processes, listens, and writes records."""

@@ -1,0 +1,54 @@
+"""Turns what a measured process sent into answers, and refuses what is none, so that who listens can believe it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+
+from trainmark.errors import ProtocolError
+from trainmark.execute.protocol.answers import ANSWERS, Answer, EpochEnded, Evaluated, OfRank
+from trainmark.execute.protocol.wire import Message
+from trainmark.record.codec import require_shallow
+from trainmark.units import many
+
+
+def read(asked: str, message: Message) -> Answer | None:
+    """The answer in ``message``; None for one of a kind that nobody reads, such as a later version's.
+
+    Args:
+        asked: the event of the request.
+
+    Raises:
+        ProtocolError: an answer of another form.
+    """
+    event = message["event"]
+    kind = ANSWERS.get(asked, {}).get(event)
+    if kind is None:
+        return None
+    try:
+        answer = msgspec.convert(message, kind)
+        require_shallow(message)
+        msgspec.msgpack.encode(message)  # OverflowError for a whole number that no record can hold
+        if isinstance(answer, OfRank):
+            inner = answer.message
+            if not (isinstance(inner, dict) and isinstance(inner.get("event"), str)) or inner["event"] == event:
+                raise msgspec.ValidationError("message: expected what one rank said")
+            return dataclasses.replace(answer, message=read(asked, inner))
+    except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
+        raise ProtocolError(
+            f"the measured process broke the protocol with its {event[:40]!r}",
+            expected="the form that execute/protocol/answers.py gives it",
+            found=str(error),
+        ) from error
+    return answer
+
+
+def require_in_place(answer: EpochEnded | Evaluated, epochs: int) -> None:
+    """Raise ProtocolError unless, after so many epochs, ``answer`` is the next one, or the test of the last one."""
+    if answer.index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
+        raise ProtocolError(
+            "the measured process broke the protocol",
+            expected="one epoch after the other, each before its test",
+            found=f"{type(answer).__name__} {answer.index} after {many(epochs, 'epoch')}",
+        )

@@ -1,0 +1,134 @@
+"""Which backends, styles and devices are meant, given what was asked and what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainmark.backends import registry
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, Precision, require_support
+from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.probe import THIS, Interpreter, Seen
+from trainmark.workload.spec import Workload
+
+Choice = tuple[str, Interpreter]
+
+
+def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
+    """Backends with the interpreter each runs in; without ``names`` the best one installed here.
+
+    Args:
+        names: ``torch`` or ``torch@label``.
+        interpreters: those given by ``--python``.
+
+    Raises:
+        UnknownName: no such label, or no such backend here. Another interpreter may have plug-ins of its own, so
+            its backends are checked when it is probed.
+        NotInstalled: the framework is missing here.
+        UsageError: an interpreter that no backend uses.
+    """
+    by_label = {interpreter.label: interpreter for interpreter in (THIS, *interpreters)}
+    names = list(names) or [next(e.name for e in registry.entries().values() if e.installed)]
+    choices = []
+    for written in names:
+        name, _, label = written.partition("@")
+        interpreter = by_label.get(label or THIS.label)
+        if interpreter is None:
+            named = f"Say which interpreter it is: --python {label}=/path/to/bin/python"
+            raise UnknownName("interpreter label", label, by_label, otherwise=named)
+        if interpreter == THIS:
+            _require_installed(name)
+        if (name, interpreter) not in choices:
+            choices.append((name, interpreter))
+    for interpreter in interpreters:
+        if all(chosen != interpreter for _, chosen in choices):
+            raise UsageError(
+                f"the interpreter {interpreter.label!r} is not used",
+                fix=f"Say which backend runs in it: --backend {choices[0][0]}@{interpreter.label}",
+            )
+    return choices
+
+
+def _require_installed(name: str) -> None:
+    entry = registry.find(name)
+    if not entry.installed:
+        raise NotInstalled(
+            f"the backend {name!r} needs {entry.needs}, which is not installed", fix=f"Install it: {entry.install}"
+        )
+
+
+def require_answers(seen: Sequence[Seen]) -> None:
+    """Raise NotInstalled for a backend that failed its probe."""
+    known = registry.entries()
+    for each in seen:
+        if not each.problem:
+            continue
+        problem = f"the backend {each.backend!r} does not work in {each.interpreter.path}"
+        entry = known.get(each.backend)
+        if entry is None:  # a plug-in of that interpreter, or a name that it doesn't know either; it has said which
+            raise NotInstalled(problem, found=each.problem)
+        own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
+        raise NotInstalled(
+            problem,
+            expected=f"an interpreter that can import {entry.needs}",
+            found=each.problem.removesuffix(f". {entry.install}"),  # the same advice, for that interpreter, follows
+            fix=f"Install it there: {own_pip}{entry.install}",
+        )
+
+
+def require_known_styles(styles: Sequence[str]) -> None:
+    """Raise UnknownName for a style that no backend can have."""
+    for style in styles:
+        if style not in STYLES:
+            raise UnknownName("style", style, STYLES)
+
+
+def choose_sides(
+    workload: Workload,
+    seen: Sequence[Seen],
+    styles: Sequence[str],
+    devices: Sequence[str],
+    precision: Precision,
+    memory_fraction: float | None = None,
+) -> tuple[list[Side], list[str]]:
+    """The sides that can run ``workload``, and a sentence for each combination that was asked for and can't.
+
+    Args:
+        seen: what the chosen backends said.
+        styles: asked for; empty means those of ``DEFAULT_STYLES`` that each backend has.
+        devices: asked for; empty means all that each backend sees.
+
+    Raises:
+        AbsentDevice, Unsupported: something asked for that no chosen backend can do.
+    """
+    sides: list[Side] = []
+    refusals: list[TrainmarkError] = []
+    for each in seen:
+        if each.can is None:
+            continue
+        for device in devices or [device.id for device in each.devices]:
+            for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
+                options = Options(style, device, precision, seed=0, memory_fraction=memory_fraction)  # type: ignore[arg-type]
+                try:
+                    require_support(each.can, workload, options)
+                except TrainmarkError as refusal:
+                    refusals.append(refusal)
+                else:
+                    version = each.can.version
+                    sides.append(Side(each.backend, options.style, device, each.interpreter, precision, version))
+    if not sides:
+        raise refusals[0]
+    _require_each(devices, {side.device for side in sides}, refusals, AbsentDevice)
+    _require_each(styles, {side.style for side in sides}, refusals, Unsupported)
+    return sides, list(dict.fromkeys(str(refusal) for refusal in refusals))
+
+
+def _require_each(
+    asked: Sequence[str], found: set[str], refusals: Sequence[TrainmarkError], kind: type[TrainmarkError]
+) -> None:
+    """What was asked for by name and nobody can do is an error, not a sentence in passing."""
+    for name in asked:
+        if name not in found:
+            raise next(
+                (refusal for refusal in refusals if isinstance(refusal, kind) and name in str(refusal)), refusals[0]
+            )

@@ -1,0 +1,246 @@
+"""A command of the user's own as something to be run in rounds: placeholders make the sides of a comparison."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import platform
+import re
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainmark import regular
+from trainmark.errors import UnknownName, UsageError
+from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.protocol.requests import RunScript
+from trainmark.record.record import NOTHING_VARIED, Process, Record
+
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LARGEST_PROGRAM = 100 << 20
+DEVICE, SEED = "device", "seed"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: what the placeholders stand for, the seed's apart, which changes with the round."""
+
+    values: Mapping[str, str]
+
+    @property
+    def device(self) -> str | None:
+        """As the command is told; None where it is told none."""
+        return self.values.get(DEVICE)
+
+    @property
+    def style(self) -> str:
+        """What is varied beside the device, such as ``workers=4``."""
+        others = [f"{name}={value}" for name, value in self.values.items() if name != DEVICE]
+        return " ".join(others) or NOTHING_VARIED
+
+    @property
+    def title(self) -> str:
+        """How people tell it from the others."""
+        return " ".join(f"{name}={value}" for name, value in self.values.items()) or NOTHING_VARIED
+
+
+@dataclass(frozen=True)
+class Command:
+    """What is measured.
+
+    Args:
+        name: of the training, for people.
+        template: the words of the command, with placeholders.
+        directory: it is started in.
+    """
+
+    name: str
+    template: tuple[str, ...]
+    directory: Path
+
+    @property
+    def placeholders(self) -> frozenset[str]:
+        """Names that stand in braces."""
+        return frozenset(found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for commands that may be compared: the same words, whatever the placeholders stand for."""
+        return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
+
+    def words(self, values: Mapping[str, str]) -> list[str]:
+        """The command with its placeholders filled; ``{{`` and ``}}`` are braces."""
+
+        def filled(found: re.Match[str]) -> str:
+            return values[found[1]] if found[1] else found[0][0]
+
+        return [_PLACEHOLDER.sub(filled, word) for word in self.template]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record to be."""
+
+    of: Command
+    side: Side
+    settings: Settings
+    round: int
+    group_id: str
+    session: str
+
+    @property
+    def title(self) -> str:
+        """What is run, for people."""
+        return f"{self.of.name} {self.side.title}" if self.side.values else self.of.name
+
+    @property
+    def turn(self) -> str:
+        """Which of its side's runs this is, for people."""
+        return f"round {self.round + 1}"
+
+    @property
+    def seed(self) -> int | None:
+        """That the command is told; None where it is told none."""
+        return self.settings.seed + self.round if SEED in self.of.placeholders else None
+
+    @property
+    def words(self) -> list[str]:
+        """Of the command, as it is started."""
+        return self.of.words({**self.side.values, SEED: str(self.settings.seed + self.round)})
+
+    @property
+    def program_sha256(self) -> str | None:
+        """Of the script among its words, else of the program where that is a path: an edited one is something else."""
+        found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
+        path = self.of.directory / found if found else None
+        if path is None:
+            return None
+        try:
+            return hashlib.sha256(regular.read(path, _LARGEST_PROGRAM)).hexdigest()
+        except OSError:  # such as one that may be run and not read
+            return None
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        words, directory = tuple(self.words), str(self.of.directory)
+        return (self.of.fingerprint, words, directory, self.program_sha256, platform.node(), self.round)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run and the process that it needs.
+
+    Args:
+        folder: where the pipe of its reports may stand.
+    """
+
+    run: Run
+    folder: Path
+
+    python, threads, save_weights = THIS.path, None, False
+    done: frozenset[int] = frozenset()
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """The only one."""
+        return (self.run,)
+
+    @property
+    def round(self) -> int:
+        """In which it stands."""
+        return self.run.round
+
+    def in_round(self, number: int) -> Task:
+        """The same in another round."""
+        return dataclasses.replace(self, run=dataclasses.replace(self.run, round=number))
+
+    @property
+    def kind(self) -> object:
+        """Equal for tasks that take about as long."""
+        return self.run.side.title
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that it may take."""
+        return self.run.settings.timeout
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> RunScript:  # noqa: ARG002
+        """What the measured process is told."""
+        return RunScript(origin, tuple(self.run.words), str(self.folder / secrets.token_hex(4)))
+
+
+def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[Side]:
+    """Every combination of what the placeholders can be.
+
+    Args:
+        devices: for ``{device}``; none where the command says nothing of one.
+        varied: values by name.
+
+    Raises:
+        UsageError: a placeholder without values, or values without a placeholder.
+    """
+    every = {**({DEVICE: devices} if devices else {}), **varied}
+    if SEED in varied:
+        raise UsageError("{seed} changes with the round", fix="--seed N gives that of the first round.")
+    for name in sorted(command.placeholders - every.keys() - {SEED}):
+        how = "--device a,b" if name == DEVICE else f"--vary {name}=a,b"
+        raise UnknownName(
+            "placeholder",
+            name,
+            [*every, SEED],
+            otherwise=f"{how} says what it stands for; {{{{{name}}}}} is the word itself.",
+        )
+    for name in every:
+        if name not in command.placeholders:
+            raise UsageError(
+                f"the command does not say {{{name}}}",
+                expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
+                found=" ".join(command.template),
+            )
+    return [Side(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
+
+
+def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: Settings, folder: Path) -> list[Task]:
+    """Each round takes every side once."""
+    every = list(sides)
+    group_id = session = secrets.token_hex(6)
+    return [
+        Task(Run(command, side, settings, round_, group_id, session), folder)
+        for round_ in range(repeats)
+        for side in every
+    ]
+
+
+def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
+    """Those that no record tells the end of, in the group of the runs that they complete."""
+    tasks, records = list(tasks), list(records)
+    planned = {task.run.identity for task in tasks}
+    earlier = [record for record in records if identity_of(record) in planned]
+    done = {identity_of(record) for record in earlier if record.outcome.status == "ok"}
+    left = [task for task in tasks if task.run.identity not in done]
+    if not earlier:
+        return left
+    group = earlier[-1].group.id
+    return [dataclasses.replace(task, run=dataclasses.replace(task.run, group_id=group)) for task in left]
+
+
+def identity_of(record: Record) -> tuple[Any, ...]:
+    """:attr:`Run.identity` of the run that left ``record``."""
+    process = record.process or Process([], "")
+    command = (tuple(process.argv), process.directory, process.program_sha256)
+    return (record.workload.step_fingerprint, *command, record.machine.name, record.round)
+
+
+def name_of(words: Sequence[str]) -> str:
+    """The file of a script among the words, else the program."""
+    return Path(_script(words) or words[0]).name or words[0]
+
+
+def _script(words: Sequence[str]) -> str | None:
+    return next((word for word in words[1:] if re.search(r"\.(py|jl|R|sh|js|m|ipynb)$", word)), None)

@@ -1,0 +1,142 @@
+"""Each framework examined in a process of its own, all at once: importing one may crash, hang, or take a minute."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+
+from trainmark.backends import registry
+from trainmark.backends.examination import Examination, Product
+from trainmark.errors import ProtocolError
+from trainmark.execute.parent.probe import THIS, Interpreter
+from trainmark.execute.parent.process import Ending, converse
+from trainmark.execute.protocol.answers import Answer, DevicesSeen, Examined, LibrariesLoaded, Multiplied
+from trainmark.execute.protocol.requests import Examine
+
+_LOOK_SECONDS = 0.2
+TIMEOUT_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What a framework showed of itself.
+
+    Args:
+        name: of its backend.
+        installed: whether its packages are there.
+        install: the command that installs it; ``install_gpu`` its build for NVIDIA GPUs.
+        version: of its package.
+        devices: that it sees; None where it did not get so far.
+        examination: None where it did not get so far, or is a plug-in that can't be examined.
+        products: one a device; of the one it died at, why.
+        libraries: NVIDIA's libraries that it loaded, each with the files it came from.
+        problem: why it did not come to an end: what it raised, a signal, silence.
+        printed: the end of what it printed.
+        seconds: that all this took, while the others did the same.
+    """
+
+    name: str
+    installed: bool
+    install: str = ""
+    install_gpu: str = ""
+    version: str | None = None
+    devices: tuple[str, ...] | None = None
+    examination: Examination | None = None
+    products: tuple[Product, ...] = ()
+    libraries: dict[str, list[str]] = field(default_factory=dict)
+    problem: str | None = None
+    printed: str = ""
+    seconds: float | None = None
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The devices that are no CPU."""
+        return tuple(device for device in self.devices or () if device != "cpu")
+
+
+class _Stopped(Exception):
+    """Nobody waits for the answer any more."""
+
+
+def examine_all(
+    interpreter: Interpreter = THIS,
+    names: Sequence[str] | None = None,
+    timeout: float = TIMEOUT_SECONDS,
+    *,
+    at_once: bool = True,
+) -> tuple[Framework, ...]:
+    """Every framework of ``interpreter``, those that are not installed too.
+
+    Args:
+        names: of backends; by default one a framework, plug-ins included.
+        timeout: seconds after which a process is ended.
+        at_once: else one after the other.
+    """
+    known = registry.entries()
+    entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
+    stop = threading.Event()
+    with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
+        try:
+            answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
+            while wait(answers, _LOOK_SECONDS).not_done:
+                pass  # a signal that comes just before a wait is only seen after it, so none is long
+            return tuple(answer.result() for answer in answers)
+        except BaseException:  # Ctrl-C: the processes don't hear it, being in sessions of their own
+            stop.set()
+            raise
+
+
+def _asked(entry: registry.Entry) -> bool:
+    """Not a second time what is the same framework under another roof, such as ``keras:torch``."""
+    return ":" not in entry.name
+
+
+def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, stop: threading.Event) -> Framework:
+    if not entry.installed:
+        return Framework(entry.name, installed=False, install=entry.install, install_gpu=entry.install_gpu)
+    framework = Framework(entry.name, installed=True, install=entry.install, install_gpu=entry.install_gpu)
+
+    def hear(answer: Answer) -> None:
+        nonlocal framework
+        match answer:
+            case Examined():
+                framework = replace(framework, examination=answer.examination)
+            case DevicesSeen():
+                framework = replace(framework, version=answer.version, devices=answer.devices)
+            case Multiplied():
+                framework = replace(framework, products=(*framework.products, answer.product))
+            case LibrariesLoaded():
+                framework = replace(framework, libraries=answer.libraries)
+
+    def look(_: int) -> None:
+        if stop.is_set():
+            raise _Stopped
+
+    start = time.monotonic()
+    try:
+        ending = converse(interpreter.path, lambda _: Examine(entry.name), hear=hear, look=look, timeout=timeout)
+    except (ProtocolError, OSError) as error:
+        ending = Ending("died", str(error), "")
+    problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason
+    products, devices = framework.products, framework.devices
+    if problem and devices is not None and len(products) < len(devices):
+        products += (Product(devices[len(products)], problem=problem),)
+    return replace(
+        framework,
+        version=_version(entry) if devices is None else framework.version,
+        products=products,
+        problem=problem,
+        printed=ending.tail,
+        seconds=time.monotonic() - start,
+    )
+
+
+def _version(entry: registry.Entry) -> str | None:
+    try:
+        return importlib.metadata.version(entry.frameworks[0])
+    except importlib.metadata.PackageNotFoundError:
+        return None

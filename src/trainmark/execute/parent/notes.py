@@ -1,0 +1,340 @@
+"""What has been heard of one run, and the record that it makes, however the run ended."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from trainmark.errors import ProtocolError
+from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.plan import Run, Spreading
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, Ready
+from trainmark.measure.energy import energy
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import (
+    BackendRef,
+    DatasetRef,
+    DeviceRef,
+    Group,
+    LogLine,
+    Memory,
+    MetricsRef,
+    ModelRef,
+    Outcome,
+    Peaks,
+    Python,
+    Record,
+    Samples,
+    Spread,
+    WorkloadRef,
+)
+
+FEWEST_STEPS_TO_LEARN = 10
+"""With fewer, an accuracy that is no better than chance says nothing."""
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One process of a run that has several, by its number among all, and its machine's name."""
+
+    number: int
+    host: str
+
+
+class Notes(RecordBuilder):
+    """Collects the answers of one run.
+
+    Args:
+        run: what is being run.
+        seen: what its backend said of itself.
+        here: the machine as it was before the run.
+        peaks: measured limits of its device.
+        replayed: whether earlier repeats of its process are trained again without a record.
+        token: makes the id of the record unlike any other.
+        rank: of the process it is about, where the run has several; None for the whole.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        seen: Seen,
+        here: Here,
+        peaks: Peaks | None,
+        replayed: bool,
+        token: str,
+        rank: Rank | None = None,
+    ) -> None:
+        super().__init__(_id(run, token, rank), here)
+        self.run, self.seen, self.replayed = run, seen, replayed
+        self.peaks, self._rank = peaks, rank
+        self.steps_done = self.restarts = 0
+        self._ready, self._finished = Ready(), Finished()
+        self._compile_seconds: float | None = None
+        self._losses: list[float] = []
+        self._l2_losses: list[float] | None = None
+        self._log: list[LogLine] = []
+
+    def hear(self, answer: Answer) -> None:
+        """Take in one answer of the run."""
+        match answer:
+            case Ready():
+                self._ready = answer
+            case Compiled():
+                self._compile_seconds = answer.seconds
+            case EpochEnded():
+                self._hear_epoch(answer)
+            case Evaluated():
+                self._add_evaluation(answer)
+            case Finished():
+                self._finished = answer
+
+    @property
+    def gpu(self) -> int | None:
+        """The driver's number of the GPU that it trains on."""
+        return self.here.gpu(self.run.side.device)
+
+    @property
+    def rest_seconds(self) -> float:
+        """How long the process is likely to be away from the next epoch, behind the one just heard of: it evaluates, as
+        long as the last time. 0 where it goes on at once, and behind the first, of which nothing is known."""
+        evaluates = self.run.course.workload.schedule.evaluate == "every-epoch"
+        known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
+        return known or 0.0
+
+    def go_on_from(self, before: RecordBuilder) -> None:
+        """Take over what a continued training said once, at its start."""
+        assert isinstance(before, Notes)
+        self._ready, self._compile_seconds = before._ready, before._compile_seconds
+
+    def begin_again(self) -> None:
+        """Forget what was heard: the training starts once more from its beginning."""
+        self.epochs, self.steps_done = [], 0
+        self._ready, self._finished, self._compile_seconds = Ready(), Finished(), None
+        self._losses, self._l2_losses, self._log = [], None, []
+        self.restarts += 1
+
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
+        """The records of the run: one."""
+        return [self.record(outcome, samples)]
+
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+        """The record of what was heard.
+
+        Args:
+            outcome: how the run ended.
+            samples: what was seen of it from outside.
+        """
+        run, side, workload = self.run, self.run.side, self.run.course.workload
+        model, dataset = run.course.model, run.course.dataset
+        device = self.seen.device(side.device)
+        accelerator = device is not None and device.kind == "accelerator"
+        gpu = self.gpu
+        used = energy(self.epochs, samples, gpu) if gpu is not None or not accelerator else None
+        return Record(
+            id=self.id,
+            created=self.created,
+            command=run.settings.command,
+            trainmark=self.here.trainmark,
+            outcome=outcome,
+            workload=WorkloadRef(
+                workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()
+            ),
+            dataset=DatasetRef(dataset.name, dataset.sha256, dataset.train_examples, dataset.test_examples),
+            backend=BackendRef(
+                name=side.backend,
+                version=side.version,
+                style=side.style,
+                precision=side.precision,
+                compile_cache="none" if self._compile_seconds is None else "cold",  # no backend keeps one on disk
+                settings=self._finished.settings,
+            ),
+            device=DeviceRef(
+                id=side.device,
+                name=device.name if device and accelerator else self.here.machine.cpu,
+                kind="accelerator" if accelerator else "cpu",
+                memory_bytes=device.memory_bytes if device else None,
+                gpu=gpu,
+            ),
+            machine=self.here.machine,
+            python=Python(
+                label=side.interpreter.label,
+                version=self.seen.python,
+                executable=str(side.interpreter.path),
+                packages=self._ready.packages,
+            ),
+            seed=run.seed,
+            repeat=run.repeat,
+            round=run.round,
+            protocol=workload.schedule.protocol,
+            threads=run.settings.threads,
+            memory_fraction=run.settings.memory_fraction,
+            price_per_hour=run.settings.prices.get(side.device),
+            weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
+            published_run=run.course.published_run,
+            model=ModelRef(
+                model.parameters,
+                model.forward_flops,
+                model.training_flops,
+                self._ready.weights_sha256,
+                self._finished.unchanged_weights,
+            ),
+            setup_seconds=self._ready.seconds,
+            compile_seconds=self._compile_seconds,
+            epochs=self.epochs,
+            step_losses=self._losses,
+            step_l2_losses=self._l2_losses,
+            log=self._log,
+            metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
+            final=self._final(self._time_to_target()),
+            samples=samples,
+            energy=used,
+            peaks=self.peaks,
+            memory=Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
+            group=self._group(),
+            caveats=self._caveats(self._holds(outcome), self.epochs, samples, used, on_cpu=not accelerator),
+        )
+
+    def _group(self) -> Group:
+        run, rank = self.run, self._rank
+        return Group(
+            run.group_id,
+            run.session,
+            run.settings.kind,
+            rank=rank.number if rank else None,
+            world=run.spread.layout.ranks if run.spread else None,
+            trial=run.trial.number if run.trial else run.nudge,
+            spread=self._spread(run.spread) if run.spread else None,
+            values=dict(run.trial.values) if run.trial else None,
+        )
+
+    def _spread(self, spread: Spreading) -> Spread:
+        layout = spread.layout
+        return Spread(
+            data=layout.data,
+            pipeline=layout.pipeline,
+            microbatches=layout.microbatches,
+            all_reduce=layout.reduces,
+            weak=spread.weak,
+            nodes=spread.rendezvous.nodes,
+            restarts=self.restarts,
+            host=self._rank.host if self._rank else None,
+        )
+
+    def _hear_epoch(self, answer: EpochEnded) -> None:
+        losses, l2_losses = answer.losses, answer.l2_losses
+        whole = answer.steps == len(losses) == len(losses if l2_losses is None else l2_losses)
+        alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
+        if not (whole and alike):
+            raise ProtocolError(
+                "the measured process broke the protocol",
+                expected=f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the same kinds as before",
+                found=f"{len(losses):,} losses",
+            )
+        self._add_epoch(answer)
+        self.steps_done += len(losses)
+        self._losses += losses
+        if l2_losses is not None:
+            self._l2_losses = (self._l2_losses or []) + l2_losses
+        self._log += [LogLine(**vars(line)) for line in answer.log]
+
+    def _time_to_target(self) -> float | None:
+        """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""
+        target = self.run.course.workload.schedule.until
+        if target is None:
+            return None
+        for number, epoch in enumerate(self.epochs, 1):
+            if target.met_by(getattr(epoch, target.quantity)):
+                return math.fsum(each.seconds for each in self.epochs[:number])
+        return None
+
+    def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
+        settings, course = self.run.settings, self.run.course
+        return {
+            Caveat.SUBSTITUTED_DATASET: settings.substituted,
+            Caveat.PARTIAL_DATASET: not course.dataset.complete,
+            Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
+            Caveat.LOGGED_STEPS: settings.log_every is not None,
+            Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
+            Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
+            Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
+            Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
+            Caveat.REPLAYED: self.replayed,
+            Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
+            Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
+            Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
+            Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
+            Caveat.RESTARTED: self.restarts > 0,
+            Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
+            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
+        }
+
+    @property
+    def _is_oversubscribed(self) -> bool:
+        """Whether the ranks of this machine have more threads than it has cores."""
+        spread = self.run.spread
+        if spread is None or self.run.side.device != "cpu":
+            return False
+        here = spread.layout.ranks // spread.rendezvous.nodes
+        return here * (self.run.settings.threads or 1) > len(self.here.cores)
+
+    def _learned(self, outcome: Outcome) -> bool:
+        """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps.
+
+        And whether weights changed, and more is known than by guessing, where there was time to learn it.
+        """
+        if outcome.status != "ok" or not self._losses or self._stands_still or self._guesses:
+            return False
+        losses = [
+            loss - l2 for loss, l2 in zip(self._losses, self._l2_losses or [0.0] * len(self._losses), strict=True)
+        ]
+        tail = losses[-max(1, len(losses) // 10) :]
+        last = math.fsum(tail) / len(tail)
+        if self.run.settings.weights_from is not None or (self.run.repeat > 0 and self._is_continued):
+            # It starts near its end, so it need not fall; but it must know more than who guesses.
+            return last < math.log(self.run.course.model.classes)
+        return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
+
+    @property
+    def _stands_still(self) -> bool:
+        """Whether no weight changed."""
+        return len(self._unchanged) == self.run.course.model.arrays
+
+    @property
+    def _unchanged(self) -> list[str]:
+        """Names of weights that are what they were; none where that is not known."""
+        return self._finished.unchanged_weights or []
+
+    @property
+    def _guesses(self) -> bool:
+        """Whether a run of :data:`FEWEST_STEPS_TO_LEARN` steps and a pass over the data is no better than chance."""
+        course, last = self.run.course, self.epochs[-1]
+        accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
+        examples = sum(epoch.examples or 0 for epoch in self.epochs)
+        if accuracy is None or self.steps_done < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
+            return False
+        chance = 1 / course.model.classes
+        spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
+        return accuracy < chance + 3 * spread
+
+    @property
+    def _is_continued(self) -> bool:
+        return self.run.course.workload.schedule.protocol == "continued"
+
+
+def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:
+    side, layout = run.side, run.spread.layout if run.spread else None
+    return (
+        run.course.workload.name,
+        side.backend,
+        *(() if side.interpreter.label == "default" else (side.interpreter.label,)),
+        side.style,
+        side.device,
+        *(() if side.precision == "fp32" else (side.precision,)),
+        *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
+        f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
+        *(() if run.nudge is None else (f"nudge{run.nudge}",)),
+        token,
+        *(() if rank is None else (f"rank{rank.number}",)),
+    )

@@ -1,0 +1,149 @@
+"""The measured limits of each device that will train: taken once, then kept for this machine and these versions."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trainmark.backends.limits import METHOD
+from trainmark.errors import ProtocolError
+from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.plan import Side
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.process import converse
+from trainmark.execute.protocol.answers import Answer, PeaksMeasured
+from trainmark.execute.protocol.requests import MeasurePeaks
+from trainmark.record.record import Peaks
+from trainmark.regular import write_atomically
+
+TIMEOUT_SECONDS = 120.0
+
+_DECIDING = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC",
+    "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "NVIDIA_TF32_OVERRIDE",
+    "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+)  # fmt: skip
+"""Variables of the environment that change how fast a device is."""
+
+Key = tuple[Side, "int | None"]
+"""A side and its threads: what has limits of its own, whatever is trained there and in which style."""
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Where limits are kept between commands: one file for each set of conditions.
+
+    Args:
+        folder: made when it is needed.
+    """
+
+    folder: Path
+
+    def find(self, conditions: Mapping[str, Any]) -> Peaks | None:
+        """What was measured under the same conditions; None where nothing was, or it can't be read."""
+        try:
+            return msgspec.json.decode(self._file(conditions).read_bytes(), type=Peaks)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def put(self, conditions: Mapping[str, Any], peaks: Peaks) -> None:
+        """Keep ``peaks``, unless the folder can't be written: then they are measured again next time."""
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_atomically(self._file(conditions), msgspec.json.encode(peaks))
+
+    def _file(self, conditions: Mapping[str, Any]) -> Path:
+        name = hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()
+        return self.folder / f"{name[:24]}.json"
+
+
+def find_peaks(
+    places: Iterable[Key],
+    seen: Mapping[tuple[str, str], Seen],
+    keep: Keep,
+    look_around: Callable[[], Here],
+    measuring: Callable[[str], None] = lambda _: None,
+) -> dict[Key, Peaks]:
+    """The limits of every side, those that no backend can measure left out.
+
+    Limits found while others use the machine or the device are used, and not kept.
+
+    Args:
+        look_around: reads the machine.
+        measuring: told what is being measured, which takes some seconds.
+    """
+    found: dict[Key, Peaks] = {}
+    measured: dict[str, Peaks | None] = {}
+    for side, threads in dict.fromkeys(places):
+        said = seen[side.backend, side.interpreter.label]
+        if not said.limited:
+            continue
+        here = look_around()
+        conditions = _conditions(side, threads, said, here)
+        place = json.dumps(conditions, sort_keys=True)
+        if place not in measured:
+            kept = keep.find(conditions)
+            if kept is None:
+                measuring(f"{side.device} with {side.backend}, {side.precision}")
+                kept = _measure(side, threads, conditions, here)
+                if kept is not None and not here.is_busy and not here.is_shared(here.gpu(side.device)):
+                    keep.put(conditions, kept)
+            measured[place] = kept
+        peaks = measured[place]
+        if peaks is not None:
+            found[side, threads] = peaks
+    return found
+
+
+def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:
+    """All that a limit depends on, and that is known before it is measured."""
+    device, machine = seen.device(side.device), here.machine
+    return {
+        "method": METHOD,
+        "backend": side.backend,
+        "version": side.version,
+        "packages": seen.can.packages if seen.can else {},
+        "python": str(side.interpreter.path),
+        "device": side.device,
+        "device_name": device.name if device and device.kind == "accelerator" else machine.cpu,
+        "precision": side.precision,
+        "threads": threads,
+        "machine": machine.name,
+        "cores": machine.usable_cores,
+        "cpu_quota": machine.cpu_quota,
+        "cpu_governors": machine.cpu_governors,
+        "cpu_turbo": machine.cpu_turbo,
+        "gpu_driver": machine.gpu_driver,
+        "gpu_watts": here.power_limit(here.gpu(side.device)),
+        "environment": {name: os.environ[name] for name in _DECIDING if name in os.environ},
+    }
+
+
+def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: Here) -> Peaks | None:
+    """Limits measured in a process of their own; None where the backend can't, or the process died."""
+    heard: list[Answer] = []
+    request = MeasurePeaks(side.backend, dataclasses.replace(side, style="fast").options(0, threads))
+    try:
+        converse(side.interpreter.path, lambda _: request, hear=heard.append, threads=threads, timeout=TIMEOUT_SECONDS)
+    except (ProtocolError, OSError):  # the run itself will say what is wrong with this interpreter
+        return None
+    found = next((answer.peaks for answer in heard if isinstance(answer, PeaksMeasured)), None)
+    if found is None:
+        return None
+    more = {
+        "matmul_size": found.matmul_size,
+        "copied_bytes": found.copied_bytes,
+        "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "load_before": here.machine.load_before,
+    }
+    return Peaks(found.matmul_flops_per_second, found.copy_bytes_per_second, conditions | more)

@@ -1,0 +1,363 @@
+"""What will be run, in which order: rounds, so that a slow drift of the machine meets every side alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from trainmark.backends.base import Options, Precision, Style
+from trainmark.backends.layout import Layout, Rendezvous
+from trainmark.data.locate import Located
+from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_within
+from trainmark.execute.parent.probe import Interpreter
+from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
+from trainmark.execute.protocol.wire import to_message
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record, Spread
+from trainmark.version import version
+from trainmark.workload.model import Model, lay_out
+from trainmark.workload.spec import Workload
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: everything that may differ between runs of the same workload."""
+
+    backend: str
+    style: Style
+    device: str
+    interpreter: Interpreter
+    precision: Precision = "fp32"
+    version: str | None = None
+
+    def options(
+        self, seed: int, threads: int | None, memory_fraction: float | None = None, layout: Layout | None = None
+    ) -> Options:
+        """What a trainer of this side is made with."""
+        return Options(
+            self.style, self.device, self.precision, seed, threads, memory_fraction=memory_fraction, layout=layout
+        )
+
+    @property
+    def title(self) -> str:
+        """How people tell it from the others."""
+        label = "" if self.interpreter.label == "default" else f"@{self.interpreter.label}"
+        precision = "" if self.precision == "fp32" else f" {self.precision}"
+        return f"{self.backend}{label} {self.style} {self.device}{precision}"
+
+
+@dataclass(frozen=True)
+class Course:
+    """One workload with the schedule that it is run by, and its data."""
+
+    workload: Workload
+    dataset: Located
+    repeats: int
+    published_run: str | None = None
+
+    @property
+    def model(self) -> Model:
+        """Shapes and cost."""
+        return lay_out(self.workload)
+
+
+@dataclass(frozen=True)
+class Spreading:
+    """One training on several devices.
+
+    Args:
+        layout: how it is spread.
+        weak: whether its batch has grown with the copies.
+        rendezvous: where the machines meet.
+        restarts: how often all ranks may be started again when one fails.
+        processes: whether each device has a process of its own, or one process has them all.
+    """
+
+    layout: Layout
+    weak: bool = False
+    rendezvous: Rendezvous = field(default_factory=Rendezvous)
+    restarts: int = 0
+    processes: bool = True
+
+    @property
+    def launched(self) -> bool:
+        """Whether an engine has to start ranks."""
+        return self.processes and self.layout.ranks > 1
+
+    def launch(self, request: Train | TimeCollectives) -> Launch:
+        """``request``, for each rank of this machine."""
+        return Launch(
+            backend=request.backend,
+            device=request.options.device,
+            ranks=self.layout.ranks // self.rendezvous.nodes,
+            rendezvous=self.rendezvous,
+            restarts=self.restarts,
+            request=to_message(request),
+        )
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        apart = "" if self.layout.reduces else ", without averaging"
+        return f"{self.layout.title}{apart}"
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two that would measure the same thing."""
+        layout = self.layout
+        return (layout.data, layout.pipeline, layout.microbatches, layout.reduces, self.weak, self.rendezvous.nodes)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds for every run of a plan.
+
+    Args:
+        seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
+        weights_from: file of the initial weights, and the record it belongs to.
+        timeout: seconds a process may take; None is no limit.
+        prices: of an hour of a device, by its id, in whatever money was meant.
+        kind: of the plan; in a ``parity`` every side takes the batches in the same order.
+    """
+
+    kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
+    seed: int = 1
+    threads: int | None = None
+    memory_fraction: float | None = None
+    log_every: int | None = None
+    save_weights: bool = False
+    weights_from: tuple[Path, str] | None = None
+    timeout: float | None = None
+    command: str = "trainmark run"
+    substituted: bool = False
+    prices: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require_within("the seed", self.seed, 0, MOST_SEED)
+        require_within("the number of threads", self.threads, 1, MOST_THREADS)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Of a sweep.
+
+    Args:
+        number: from 1.
+        values: of the hyper-parameters that are varied.
+        side_by_side: whether others may train at the same time.
+    """
+
+    number: int
+    values: Mapping[str, str | int | float | bool]
+    side_by_side: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """One record to be.
+
+    Args:
+        nudge: number of the nudge that its initial weights get; None leaves them as they are.
+        spread: over which devices; None for an ordinary run on one.
+        trial: of a sweep, which it is.
+    """
+
+    course: Course
+    side: Side
+    settings: Settings
+    repeat: int
+    round: int
+    group_id: str
+    session: str
+    nudge: int | None = None
+    spread: Spreading | None = None
+    trial: Trial | None = None
+
+    @property
+    def title(self) -> str:
+        """What is run, for people."""
+        which = f", {self.course.published_run}" if self.course.published_run else ""
+        spread = f" {self.spread.title}" if self.spread else ""
+        return f"{self.course.workload.name} {self.side.title}{spread}{which}"
+
+    @property
+    def turn(self) -> str:
+        """Which of its side's runs this is, for people."""
+        if self.nudge is not None:
+            return f"nudged weights {self.nudge}"
+        if self.settings.kind == "parity":
+            return "as it is"
+        if self.trial is not None:
+            return (
+                f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
+            )
+        return f"round {self.round + 1}"
+
+    @property
+    def seed(self) -> int:
+        """Of this run: repeats of the continued protocol are one training, so they share it."""
+        fresh = self.course.workload.schedule.protocol == "fresh"
+        return self.settings.seed + (self.repeat if fresh else 0)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        workload, side, settings = self.course.workload, self.side, self.settings
+        return (
+            workload.step_fingerprint,
+            workload.schedule_fingerprint,
+            self.course.dataset.sha256,
+            side.backend,
+            side.version,
+            side.interpreter.label,
+            str(side.interpreter.path),
+            platform.node(),
+            side.style,
+            side.device,
+            side.precision,
+            self.seed,
+            self.repeat,
+            settings.threads,
+            settings.memory_fraction,
+            settings.log_every is not None,
+            settings.weights_from[1] if settings.weights_from else None,
+            self.nudge,
+            self.spread.identity if self.spread else None,
+        )
+
+
+@dataclass(frozen=True)
+class Task:
+    """Runs that share one process: one, or all repeats of a continued training.
+
+    Args:
+        done: indices of the runs whose records exist already; a continued training replays them, unrecorded.
+    """
+
+    runs: tuple[Run, ...]
+    done: frozenset[int] = frozenset()
+
+    @property
+    def first(self) -> Run:
+        """Stands for all, except in its repeat."""
+        return self.runs[0]
+
+    @property
+    def round(self) -> int:
+        """In which its first run stands."""
+        return self.first.round
+
+    def in_round(self, number: int) -> Task:
+        """The same in another round, with nothing done of it."""
+        runs = tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs)
+        return dataclasses.replace(self, runs=runs, done=frozenset())
+
+    @property
+    def kind(self) -> object:
+        """Equal for tasks that take about as long."""
+        course = self.first.course
+        spread = self.first.spread
+        return (course.workload.name, course.published_run, self.first.side, spread.layout if spread else None)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter that trains."""
+        return self.first.side.interpreter.path
+
+    @property
+    def threads(self) -> int | None:
+        """Of the CPU; None is the framework's own choice."""
+        return self.first.settings.threads
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that the process may take."""
+        return self.first.settings.timeout
+
+    @property
+    def save_weights(self) -> bool:
+        """Whether the weights are kept beside the records."""
+        return self.first.settings.save_weights
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | Launch:
+        """What the measured process is told; ``weight_files`` is where each run's weights go, None for nowhere."""
+        run, spread = self.first, self.first.spread
+        settings, side = run.settings, run.side
+        train = Train(
+            origin=origin,
+            backend=side.backend,
+            workload=run.course.workload,
+            dataset=run.course.dataset.folder,
+            options=side.options(
+                run.seed, settings.threads, settings.memory_fraction, spread.layout if spread else None
+            ),
+            inject_order=side.style == "fast" or settings.kind == "parity" or spread is not None,
+            initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
+            trainmark=version() if spread else None,  # machines that train one thing must agree
+            nudge=run.nudge,
+            log_every=settings.log_every,
+            repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
+        )
+        return train if spread is None or not spread.launched else spread.launch(train)
+
+
+def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) -> list[Task]:
+    """The tasks in the order of their running: each round takes every side of a course once."""
+    tasks: list[Task] = []
+    group_id = session = secrets.token_hex(6)
+    for course, sides in courses:
+        continued = course.workload.schedule.protocol == "continued"
+        for round_ in range(1 if continued else course.repeats):
+            for side in sides:
+                repeats = range(course.repeats) if continued else (round_,)
+                tasks.append(
+                    Task(tuple(Run(course, side, settings, index, index, group_id, session) for index in repeats))
+                )
+    return tasks
+
+
+def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
+    """The tasks that still have something to do, given what is recorded already."""
+    recorded = {identity_of(record): record.outcome.status for record in records}
+    for task in tasks:
+        ends = [recorded.get(run.identity) for run in task.runs]
+        done = frozenset(index for index, end in enumerate(ends) if end == "ok")
+        if len(done) < len(task.runs) and "diverged" not in ends:  # a training that diverged has no more repeats
+            yield dataclasses.replace(task, done=done)
+
+
+def identity_of(record: Record) -> tuple[Any, ...]:
+    """:attr:`Run.identity` of the run that left ``record``."""
+    return (
+        record.workload.step_fingerprint,
+        record.workload.schedule_fingerprint,
+        record.dataset.sha256 if record.dataset else None,
+        record.backend.name,
+        record.backend.version,
+        record.python.label,
+        record.python.executable,
+        record.machine.name,
+        record.backend.style,
+        record.device.id,
+        record.backend.precision,
+        record.seed,
+        record.repeat,
+        record.threads,
+        record.memory_fraction,
+        Caveat.LOGGED_STEPS in record.caveats,
+        record.weights_from,
+        record.group.trial if record.group.kind != "sweep" else None,
+        _spread_identity(record.group.spread),
+    )
+
+
+def _spread_identity(spread: Spread | None) -> tuple[Any, ...] | None:
+    """:attr:`Spreading.identity`, as it was recorded."""
+    if spread is None:
+        return None
+    return (spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes)

@@ -1,0 +1,103 @@
+"""What each interpreter can do: asked in a child process, since importing a framework may be slow, or crash."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from trainmark.backends import registry
+from trainmark.backends.base import Capabilities, Device
+from trainmark.errors import UsageError
+from trainmark.execute.parent.process import Ending, converse
+from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable
+from trainmark.execute.protocol.requests import ListBackends, Probe, Request
+
+PROBE_TIMEOUT_SECONDS = 120.0
+_A = TypeVar("_A", bound=Answer)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that trains. ``default`` is the one that trainmark itself runs in."""
+
+    label: str
+    path: Path
+
+
+THIS = Interpreter("default", Path(sys.executable))
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a backend said of itself in one interpreter; None and ``problem`` when it could not.
+
+    ``limited`` is whether its devices' limits can be measured.
+    """
+
+    backend: str
+    interpreter: Interpreter
+    can: Capabilities | None = None
+    python: str | None = None
+    problem: str | None = None
+    limited: bool = False
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The devices that it sees."""
+        return self.can.devices if self.can else ()
+
+    def device(self, device_id: str) -> Device | None:
+        """The device of that id, if it sees it."""
+        return next((device for device in self.devices if device.id == device_id), None)
+
+
+def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT_SECONDS) -> Seen:
+    """Ask ``interpreter`` what ``backend`` can do in it; a process of its own, so that no other answer dies with it.
+
+    Args:
+        timeout: seconds; importing a framework may hang, as on a network drive or a broken driver.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    answers, ending = _ask(interpreter, Probe(backend), Capable, timeout)
+    if answers:
+        found = answers[0]
+        return Seen(backend, interpreter, found.capabilities, found.python, limited=found.limited)
+    if ending.status == "timeout":
+        return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
+    last_words = (ending.tail.strip().splitlines() or [""])[-1]
+    problem = ending.reason or "no answer"
+    told = not last_words or problem in last_words  # a traceback's last line often is the reason itself
+    return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
+
+
+def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS) -> dict[str, str]:
+    """The backends registered in ``interpreter``, plug-ins included, each with the command that installs it.
+
+    An interpreter that can't answer, such as one without NumPy, is taken to have the built-in ones.
+
+    Raises:
+        UsageError: there is no such interpreter.
+    """
+    answers, _ = _ask(interpreter, ListBackends(), BackendsListed, timeout)
+    if answers:
+        return answers[0].install
+    return {entry.name: entry.install for entry in registry.entries().values() if not entry.plugin}
+
+
+def _ask(interpreter: Interpreter, request: Request, kind: type[_A], timeout: float) -> tuple[list[_A], Ending]:
+    """The answers of that ``kind`` to ``request``, and how the process ended."""
+    heard: list[Answer] = []
+    try:
+        ending = converse(interpreter.path, lambda _: request, hear=heard.append, timeout=timeout)
+        return [answer for answer in heard if isinstance(answer, kind)], ending
+    except OSError as error:
+        raise UsageError(
+            f"{interpreter.path} can't be started",
+            expected=f"a Python interpreter for the label {interpreter.label!r}",
+            found=error.strerror or str(error),
+            fix="--python LABEL=/path/to/bin/python",
+        ) from error

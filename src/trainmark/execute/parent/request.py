@@ -1,0 +1,325 @@
+"""From what a person asked for to tasks that can be run. Everything that can be refused is refused here."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainmark import regular
+from trainmark.backends.base import PRECISIONS, Precision
+from trainmark.data.cache import cache_dir
+from trainmark.data.fit import require_fit
+from trainmark.data.locate import Located, locate
+from trainmark.errors import DataUnavailable, UnknownName, UsageError
+from trainmark.execute.parent import choose, plan
+from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
+from trainmark.execute.parent.plan import Course, Settings, Side, Task
+from trainmark.execute.parent.probe import Interpreter, Seen, probe
+from trainmark.record import store, weights
+from trainmark.record.record import Record
+from trainmark.workload import catalog
+from trainmark.workload.model import lay_out
+from trainmark.workload.schedule import Target
+from trainmark.workload.spec import Workload
+
+MAIN_WORKLOAD = "mnist-mlp512"
+STAND_IN = "synthetic-digits"
+DEFAULT_REPEATS = 5
+MOST_EPOCHS_UNTIL = 100
+"""Of a run with a target, where nothing else is said."""
+
+
+class Watcher:
+    """Is told what is done before anything trains; override what is of interest."""
+
+    def __call__(self, done: int, total: int | None, name: str) -> None:
+        """So many bytes of a download have arrived."""
+
+    def asking(self, backend: str) -> None:
+        """A backend is asked what it can do."""
+
+    def measuring(self, what: str) -> None:
+        """The limits of a device are measured."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for; the fields are the options of ``trainmark run``.
+
+    Args:
+        specification: a workload that has no name here any more; it stands in place of ``workloads``.
+        cache: folder of trainmark's own copies.
+    """
+
+    workloads: tuple[str, ...] = ()
+    specification: Workload | None = None
+    backends: tuple[str, ...] = ()
+    styles: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    interpreters: tuple[Interpreter, ...] = ()
+    repeats: int | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    dataset: str | None = None
+    dataset_repeats: int | None = None
+    protocol: str | None = None
+    published: bool = False
+    until: Target | None = None
+    precision: str = "fp32"
+    weights_from: Path | None = None
+    data_dir: Path | None = None
+    environment: Path | None = None
+    cache: Path = field(default_factory=cache_dir)
+    settings: Settings = field(default_factory=Settings)
+
+    def __post_init__(self) -> None:
+        require_within("the number of repeats", self.repeats, 1, MOST_ROUNDS)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Who can train what.
+
+    Args:
+        able: the workloads, scheduled as asked, each with the sides that can train it.
+        seen: what each backend said.
+        refused: a sentence for each combination that was asked for and can't.
+        weights_from: file of the initial weights, and the record it belongs to.
+    """
+
+    able: list[tuple[Workload, list[Side]]]
+    seen: list[Seen]
+    refused: list[str]
+    weights_from: tuple[Path, str] | None
+
+    @property
+    def by_side(self) -> dict[tuple[str, str], Seen]:
+        """What each backend said, by (backend, interpreter label)."""
+        return {(each.backend, each.interpreter.label): each for each in self.seen}
+
+    def kind_of(self, side: Side) -> str:
+        """Of its device: ``cpu`` or ``accelerator``."""
+        device = self.by_side[side.backend, side.interpreter.label].device(side.device)
+        return device.kind if device else "cpu"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What will be run.
+
+    Args:
+        seen: what each backend said, by (backend, interpreter label).
+        notices: sentences for people: what stands in, what is left out.
+    """
+
+    tasks: list[Task]
+    seen: dict[tuple[str, str], Seen]
+    notices: list[str]
+
+
+def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
+    """Find workloads, data and devices, and lay out the rounds.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    selection = select(request, watcher)
+    _require_priced(request.settings.prices, selection)
+    # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
+    located, notices = locate_all(request, [workload for workload, _ in selection.able], watcher)
+    settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
+    courses: list[tuple[Course, list[Side]]] = []
+    for workload, able in selection.able:
+        courses += _courses(workload, located[workload.dataset], able, selection, request)
+    notices += selection.refused
+    return Prepared(plan.in_rounds(courses, settings), selection.by_side, notices)
+
+
+def select(
+    request: Request, watcher: Watcher | None = None, ask: Callable[[Interpreter, str], Seen] = probe
+) -> Selection:
+    """Find workloads, backends and devices: all that can be said without the data.
+
+    Args:
+        ask: asks an interpreter about a backend, where the training will be.
+
+    Raises:
+        UsageError: with what was expected, what was found, and what to do.
+    """
+    _require_consistent(request)
+    precision = _precision(request.precision)
+    named = [catalog.find(name) for name in request.workloads or (MAIN_WORKLOAD,)]
+    workloads = [scheduled(each, request) for each in ([request.specification] if request.specification else named)]
+    chosen = choose.choose_backends(request.backends, request.interpreters)
+    choose.require_known_styles(request.styles)
+    start = _start_weights(request, workloads)
+    seen = []
+    for name, interpreter in chosen:
+        (watcher or Watcher()).asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
+        seen.append(ask(interpreter, name))
+    choose.require_answers(seen)
+    memory_fraction = request.settings.memory_fraction
+    sided, refused = [], []
+    for workload in workloads:
+        able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, memory_fraction)
+        sided.append((workload, able))
+        refused += [f"left out: {refusal}" for refusal in unable]
+    return Selection(sided, seen, list(dict.fromkeys(refused)), start)
+
+
+def without_done(prepared: Prepared, records: Iterable[Record]) -> Prepared:
+    """What is left of a plan when ``records`` exist already, in the group of the runs that it completes."""
+    records = list(records)
+    tasks = list(plan.remaining(prepared.tasks, records))
+    planned = {run.identity for task in prepared.tasks for run in task.runs}
+    groups = [record.group.id for record in records if plan.identity_of(record) in planned]
+    if groups:
+        tasks = [
+            dataclasses.replace(task, runs=tuple(dataclasses.replace(run, group_id=groups[-1]) for run in task.runs))
+            for task in tasks
+        ]
+    return dataclasses.replace(prepared, tasks=tasks)
+
+
+def _require_consistent(request: Request) -> None:
+    if request.published:
+        for option, value in (
+            ("--epochs", request.epochs),
+            ("--steps", request.steps),
+            ("--dataset", request.dataset),
+            ("--dataset-repeats", request.dataset_repeats),
+            ("--protocol", request.protocol),
+            ("--weights-from", request.weights_from),
+            ("--until", request.until),
+        ):
+            if value is not None:
+                raise UsageError(f"{option} does not go with --published", fix="A published protocol is run as it was.")
+    if request.epochs is not None and request.steps is not None:
+        raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
+
+
+def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
+    devices = list(dict.fromkeys(side.device for _, sides in selection.able for side in sides))
+    for device in prices:
+        if device not in devices:
+            raise UsageError(
+                f"--price names {device!r}, where nothing will run",
+                expected=f"one of {', '.join(devices)}",
+                found=device,
+            )
+
+
+def scheduled(workload: Workload, request: Request) -> Workload:
+    """The workload as the options change it."""
+    if request.dataset:
+        workload = dataclasses.replace(workload, dataset=request.dataset)
+    require_fit(workload)
+    if request.published and workload.published is None:
+        raise UsageError(f"nothing was published about {workload.name!r}", fix="Run it without --published.")
+    changes: dict[str, object] = {}
+    if request.epochs is not None:
+        changes |= {"epochs": request.epochs, "steps": None, "steps_per_epoch": None}
+    if request.steps is not None:
+        changes |= {"steps": request.steps, "steps_per_epoch": None}
+    if request.dataset_repeats is not None:
+        changes["dataset_repeats"] = request.dataset_repeats
+    if request.until is not None:
+        if (request.protocol or workload.schedule.protocol) == "continued":
+            raise UsageError(
+                f"--until does not go with the repeats of {workload.name}, which continue each other",
+                fix="--protocol fresh",
+            )
+        changes |= {"until": request.until, "evaluate": "every-epoch"}
+        if request.epochs is None and request.steps is None:
+            changes |= {"epochs": MOST_EPOCHS_UNTIL, "steps": None, "steps_per_epoch": None}
+    if request.protocol is not None:
+        changes["protocol"] = request.protocol
+    return workload.with_schedule(**changes)
+
+
+def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
+    """The dataset of ``workload``; raises DataError where it is nowhere to be had, or damaged."""
+    return locate_all(request, [workload], watcher)[0][workload.dataset]
+
+
+def locate_all(
+    request: Request, workloads: list[Workload], watcher: Watcher | None = None
+) -> tuple[dict[str, Located], list[str]]:
+    """Every dataset that is needed, by name, and what stands in, in words; synthetic digits may stand in only when
+    nothing was named.
+
+    Raises:
+        DataError: a dataset that is nowhere to be had, or damaged.
+    """
+    located: dict[str, Located] = {}
+
+    def find(name: str) -> Located:
+        return locate(
+            name,
+            named=request.data_dir,
+            environment=request.environment,
+            cache=request.cache,
+            progress=watcher or Watcher(),
+        )
+
+    for workload in workloads:
+        if workload.dataset in located:
+            continue
+        try:
+            located[workload.dataset] = find(workload.dataset)
+        except DataUnavailable:
+            if request.workloads or request.specification or request.dataset or request.published:
+                raise
+            located[workload.dataset] = find(STAND_IN)
+            name = workload.dataset
+            remedy = f"to have it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            return located, [f"{name} is not at hand: {STAND_IN}, drawn by code, stand in for it ({remedy})"]
+    return located, []
+
+
+def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, str] | None:
+    if request.weights_from is None:
+        return None
+    if not regular.is_file(request.weights_from):
+        raise UsageError(
+            f"no record at {request.weights_from}",
+            expected="that of a run with --save-weights",
+            found=regular.found_at(request.weights_from),
+        )
+    record = store.read(request.weights_from)
+    file = request.weights_from.with_suffix(".safetensors")  # beside it, whatever the record calls itself
+    if not regular.is_file(file):
+        raise UsageError(
+            f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."
+        )
+    for workload in workloads:
+        weights.require_fit(weights.load(file), lay_out(workload), file)
+    return file.resolve(), record.id
+
+
+def _precision(name: str) -> Precision:
+    for precision in PRECISIONS:
+        if precision == name:
+            return precision
+    raise UnknownName("precision", name, PRECISIONS)
+
+
+def _courses(
+    workload: Workload, dataset: Located, sides: list[Side], selection: Selection, request: Request
+) -> list[tuple[Course, list[Side]]]:
+    if not request.published or workload.published is None:
+        return [(Course(workload, dataset, request.repeats or DEFAULT_REPEATS), sides)]
+    courses = []
+    for run in workload.published.runs:
+        fitting = [side for side in sides if run.only_on in (None, selection.kind_of(side))]
+        if request.repeats is not None and run.protocol == "continued":
+            raise UsageError(
+                f"--repeats can't change the published run {run.name!r} of {workload.name}",
+                expected=f"its {run.repeats} repeats, which continue each other",
+            )
+        if fitting:
+            course = Course(workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name)
+            courses.append((course, fitting))
+    return courses

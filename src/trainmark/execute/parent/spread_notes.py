@@ -1,0 +1,83 @@
+"""What has been heard of a run on several processes, and its records: one of each rank here, and one of the whole."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from msgspec import structs
+
+from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.notes import Notes, Rank
+from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.protocol.answers import Answer, Failed, OfRank, RankBorn, Restarted
+from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
+
+
+class SpreadNotes(Notes):
+    """Collects the answers of all ranks of this machine.
+
+    The first rank speaks for the whole: losses and edges are common to all. The whole has its record on the machine of
+    rank 0 alone.
+    """
+
+    def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, token: str) -> None:
+        super().__init__(run, seen, here, peaks, replayed=False, token=token)
+        self._token = token
+        self._ranks: dict[int, Notes] = {}
+        self._fallen: int | None = None
+
+    def hear(self, answer: Answer) -> None:
+        """Take in an answer: of one rank, or of the first that speaks for all."""
+        match answer:
+            case OfRank():
+                self._hear_rank(answer.rank, answer.message)
+            case Restarted():
+                self.begin_again()
+                for notes in self._ranks.values():
+                    notes.begin_again()
+            case Failed(rank=int() as fallen):
+                self._fallen = fallen
+            case _:
+                super().hear(answer)
+
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
+        """Of each rank that came to life here, and of the whole where rank 0 is here or none came."""
+        ranks = [notes.record(self._of_rank(rank, outcome)) for rank, notes in sorted(self._ranks.items())]
+        if self._ranks and 0 not in self._ranks:
+            return ranks
+        whole = self.record(outcome, samples)
+        if not self._is_whole_here or self.gpu is not None:
+            whole = structs.replace(whole, energy=None)  # of one machine, or one GPU: not of the whole
+        memory = Memory(
+            _sum([record.memory.host_peak_bytes for record in ranks]),
+            _sum([record.memory.device_peak_bytes for record in ranks]),
+        )
+        return [*ranks, structs.replace(whole, memory=memory if self._is_whole_here else Memory())]
+
+    @property
+    def _is_whole_here(self) -> bool:
+        """Whether all ranks are on this machine."""
+        return self.run.spread is None or self.run.spread.rendezvous.nodes == 1
+
+    def _hear_rank(self, rank: int, answer: Answer | None) -> None:
+        if isinstance(answer, RankBorn) and rank not in self._ranks:
+            run = self.run
+            if run.side.device.startswith("cuda"):  # each rank has one of its own
+                own = dataclasses.replace(run.side, device=f"cuda:{answer.local_rank}")
+                run = dataclasses.replace(run, side=own)
+            place = Rank(rank, answer.host)
+            self._ranks[rank] = Notes(run, self.seen, self.here, self.peaks, False, self._token, place)
+        elif rank in self._ranks and answer is not None:
+            self._ranks[rank].hear(answer)
+
+    def _of_rank(self, rank: int, outcome: Outcome) -> Outcome:
+        """How one rank ended, given how all did: what they printed is kept once."""
+        if outcome.status != "failed" or self._fallen in (None, rank):
+            return structs.replace(outcome, stderr_tail=None)
+        return Outcome("failed", f"ended with rank {self._fallen}, which failed first")
+
+
+def _sum(values: list[int | None]) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known and len(known) == len(values) else None

@@ -1,0 +1,1 @@
+"""What trainmark and the processes that it measures say to each other."""

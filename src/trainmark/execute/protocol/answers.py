@@ -1,0 +1,352 @@
+"""What a measured process answers. It may be a framework's plug-in, or an interpreter of somebody's own, and whatever
+it says ends in records, so the parent checks every answer (:mod:`trainmark.execute.parent.check`)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from trainmark.backends.base import Capabilities
+from trainmark.backends.collectives import Timing
+from trainmark.backends.examination import Examination, Product
+from trainmark.backends.limits import Peaks
+from trainmark.execute.protocol import requests
+from trainmark.execute.protocol.requests import Request
+from trainmark.execute.protocol.wire import LONGEST_SECONDS
+from trainmark.record.inspection import StepInspection
+
+NOT_A_PART = "not a part of this step"
+"""Why a variant is dropped that would leave out what the step does not have."""
+
+
+class Within(NamedTuple):
+    """The bounds of a number."""
+
+    low: float
+    high: float
+
+
+Seconds = Annotated[float, Within(0, LONGEST_SECONDS)]
+Count = Annotated[int, Within(0, (1 << 53) - 1)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Any of them; refuses numbers out of their bounds."""
+
+    def __post_init__(self) -> None:
+        for name, bounds in _bounds(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
+            value = getattr(self, name)
+            if value is not None and not bounds.low <= value <= bounds.high:
+                raise ValueError(f"{name}: expected {bounds.low:g} to {bounds.high:g}, found {value}")
+
+
+@dataclass(frozen=True)
+class Failed(Answer):
+    """It can't go on; ``rank`` of several."""
+
+    reason: str
+    rank: int | None = None
+
+
+@dataclass(frozen=True)
+class Diverged(Answer):
+    """A loss is not finite: at this step, behind one with the loss ``before``."""
+
+    reason: str
+    step: int | None
+    before: float | None
+
+
+@dataclass(frozen=True)
+class Done(Answer):
+    """All has been said."""
+
+
+@dataclass(frozen=True)
+class Ready(Answer):
+    """A training or a command can begin; the seconds are since the process started, the steps are those of a run."""
+
+    seconds: Seconds | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+    steps: Count = 0
+    epochs: Count = 0
+    weights_sha256: str | None = None
+
+
+@dataclass(frozen=True)
+class Compiled(Answer):
+    """The seconds are None where there was nothing to compile."""
+
+    seconds: Seconds | None
+
+
+@dataclass(frozen=True)
+class LoggedStep(Answer):
+    """What ``--log-every`` prints of a step."""
+
+    step: Count
+    loss: float
+    samples_per_second: float
+    seconds_per_step: float
+
+
+@dataclass(frozen=True)
+class EpochEnded(Answer):
+    """One epoch; of a command None is what it does not report."""
+
+    index: Count
+    start: Seconds
+    seconds: Seconds
+    steps: Count | None
+    examples: Count | None
+    losses: list[float] = field(default_factory=list)
+    l2_losses: list[float] | None = None
+    log: list[LoggedStep] = field(default_factory=list)
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+    data_wait_seconds: Seconds | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evaluated(Answer):
+    """The test behind an epoch; the training figures are exact ones, where those are asked for."""
+
+    index: Count
+    seconds: Seconds
+    test_loss: float | None
+    test_accuracy: float | None
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+
+
+@dataclass(frozen=True)
+class Finished(Answer):
+    """A run is over."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    unchanged_weights: list[str] | None = None
+    host_peak_bytes: Count | None = None
+    device_peak_bytes: Count | None = None
+
+
+@dataclass(frozen=True)
+class RankBorn(Answer):
+    """One rank of several; ``attempt`` counts the restarts."""
+
+    rank: Count
+    local_rank: Count
+    host: str
+    attempt: Count = 0
+
+
+@dataclass(frozen=True)
+class OfRank(Answer):
+    """What a rank said, whatever that is."""
+
+    rank: int
+    message: Any
+
+
+@dataclass(frozen=True)
+class Restarted(Answer):
+    """All ranks begin again."""
+
+    attempt: int
+
+
+@dataclass(frozen=True)
+class CommandStarted(Answer):
+    """A command runs."""
+
+    pid: Annotated[int, Within(2, (1 << 31) - 1)]
+    start: Seconds
+
+
+@dataclass(frozen=True)
+class CommandExited(Answer):
+    """A command has ended; ``left`` processes that it left behind, ``left_out`` things of its reports."""
+
+    code: Annotated[int, Within(-(1 << 31), (1 << 31) - 1)]
+    seconds: Seconds
+    user_seconds: Seconds
+    system_seconds: Seconds
+    host_peak_bytes: Count | None
+    left: Count
+    left_out: Count
+    odd: list[str]
+    packages: dict[str, str]
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Capable(Answer):
+    """What a backend can do; ``limited`` is whether it can measure its devices' peaks."""
+
+    capabilities: Capabilities
+    python: str
+    limited: bool
+
+
+@dataclass(frozen=True)
+class BackendsListed(Answer):
+    """The command that installs each backend, by its name."""
+
+    install: dict[str, str]
+
+
+@dataclass(frozen=True)
+class PeaksMeasured(Answer):
+    """How fast the device can be."""
+
+    peaks: Peaks
+
+
+@dataclass(frozen=True)
+class CollectivesTimed(Answer):
+    """Seconds that sums add, by their size."""
+
+    timings: tuple[Timing, ...]
+
+    def __post_init__(self) -> None:
+        """A sum's time is a difference, which may come out below 0 on a busy machine."""
+        if not all(abs(seconds) <= LONGEST_SECONDS for timing in self.timings for seconds in timing.seconds):
+            raise ValueError(f"timings: expected seconds of at most {LONGEST_SECONDS:g}")
+
+
+@dataclass(frozen=True)
+class Examined(Answer):
+    """How a framework stands to this machine's devices."""
+
+    examination: Examination
+
+
+@dataclass(frozen=True)
+class DevicesSeen(Answer):
+    """What a framework sees."""
+
+    version: str | None
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Multiplied(Answer):
+    """A small product on one device."""
+
+    product: Product
+
+
+@dataclass(frozen=True)
+class LibrariesLoaded(Answer):
+    """NVIDIA's libraries, each with the files it came from."""
+
+    libraries: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Scored(Answer):
+    """What given weights reach on the test set, and its labels."""
+
+    loss: float
+    accuracy: float
+    labels: list[int]
+
+
+@dataclass(frozen=True)
+class Outputs(Answer):
+    """Of the last layer, for the next examples of the test set."""
+
+    values: list[list[float]]
+
+
+@dataclass(frozen=True)
+class Preparing(Answer):
+    """A variant is made ready, after ``done`` others."""
+
+    name: str
+    done: Count
+    of: Annotated[int, Within(1, 1 << 53)]
+
+
+@dataclass(frozen=True)
+class Dropped(Answer):
+    """A variant is not to be had."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Prepared(Answer):
+    """All variants are ready; ``lengths`` are the steps of each one's short and long stretch."""
+
+    compile_seconds: Seconds | None
+    lengths: dict[str, tuple[int, int]]
+    sittings: Annotated[int, Within(1, 1 << 53)]
+    rounds: Annotated[int, Within(1, 1 << 53)]
+
+
+@dataclass(frozen=True)
+class RoundTimed(Answer):
+    """Seconds of a step, and of starting an epoch, by variant."""
+
+    index: Count
+    seconds: dict[str, float]
+    starts: dict[str, float]
+
+
+@dataclass(frozen=True)
+class EvaluationTimed(Answer):
+    """One evaluation of the test set."""
+
+    seconds: Seconds
+
+
+@dataclass(frozen=True)
+class Replayed(Answer):
+    """Losses up to and with the first that is not finite."""
+
+    losses: list[float]
+    failed_at: Count | None
+
+
+@dataclass(frozen=True)
+class StepInspected(Answer):
+    """One step of a replay."""
+
+    inspection: StepInspection
+
+
+_TRAINING = (Ready, Compiled, EpochEnded, Evaluated, Finished)
+_BY_REQUEST: Mapping[type[Request], tuple[type[Answer], ...]] = {
+    requests.Train: _TRAINING,
+    requests.Launch: (*_TRAINING, CollectivesTimed, OfRank, RankBorn, Restarted),
+    requests.RunScript: (Ready, CommandStarted, EpochEnded, Evaluated, CommandExited, Finished),
+    requests.Probe: (Capable,),
+    requests.ListBackends: (BackendsListed,),
+    requests.MeasurePeaks: (PeaksMeasured,),
+    requests.TimeCollectives: (CollectivesTimed,),
+    requests.Examine: (Examined, DevicesSeen, Multiplied, LibrariesLoaded),
+    requests.Predict: (Scored, Outputs),
+    requests.Dissect: (Preparing, Dropped, Prepared, RoundTimed, EvaluationTimed),
+    requests.Replay: (Replayed, StepInspected),
+}
+ANSWERS: Mapping[str, Mapping[str, type[Answer]]] = {
+    request.__name__: {kind.__name__: kind for kind in (Failed, Diverged, Done, *kinds)}
+    for request, kinds in _BY_REQUEST.items()
+}
+"""By the name of the request, then by that of the answer. What is not here is not read by anybody."""
+
+
+@functools.cache
+def _bounds(kind: type[Answer]) -> dict[str, Within]:
+    """Of the fields of ``kind`` that have some."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        for part in (hint, *get_args(hint)):
+            if get_origin(part) is Annotated:
+                found[name] = part.__metadata__[0]
+    return found

@@ -1,0 +1,130 @@
+"""What parent and child say to each other: one JSON object a line, on a socket of their own.
+
+Frameworks print on stdout and stderr, so neither is used. Both ends are Python, so the non-finite numbers of its
+``json`` are allowed. The child tells its position by counting steps in shared memory, which costs it nothing to
+speak of and needs no message.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from trainmark.errors import ProtocolError
+
+Message = dict[str, Any]
+"""As it travels: an ``event``, and the fields of the class of that name in ``requests`` or ``answers``."""
+Say = Callable[[object], None]
+"""Sends an answer."""
+POSITION_BYTES = mmap.PAGESIZE
+SCRATCH = "TRAINMARK_SCRATCH"
+"""The variable that names a folder which the parent removes, however the child ends."""
+LONGEST_SECONDS = 1e12
+"""Thirty thousand years: more is no time that anything took."""
+_MOST_LINE_BYTES = 64 * 2**20
+_MOST_BYTES = 256 * 2**20
+"""All that one side may say: the losses of some ten million steps."""
+
+
+class Channel:
+    """One end of the conversation."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self._end = end
+        self._pending = bytearray()
+        self._heard = 0
+
+    def fileno(self) -> int:
+        """For ``selectors``."""
+        return self._end.fileno()
+
+    def send(self, said: object) -> None:
+        """Say something, a dataclass or a message; raises OSError when nobody listens any more."""
+        self._end.sendall(encoded(said if isinstance(said, dict) else to_message(said)) + b"\n")
+
+    def receive(self) -> Iterator[Message] | None:
+        """The messages in what has arrived, waiting for at least some bytes; None when the other end is closed.
+
+        Raises:
+            ProtocolError: a line that is no JSON object, or one that never ends.
+        """
+        try:
+            arrived = self._end.recv(1 << 16)
+        except ConnectionError:
+            return None
+        if not arrived:
+            return None
+        self._heard += len(arrived)
+        if self._heard > _MOST_BYTES:
+            raise ProtocolError("the measured process does not stop talking", found=f"more than {_MOST_BYTES:,} bytes")
+        self._pending += arrived
+        if b"\n" not in arrived:
+            if len(self._pending) > _MOST_LINE_BYTES:
+                found = f"{len(self._pending):,} bytes"
+                raise ProtocolError("the measured process sent a line without an end", found=found)
+            return iter(())
+        lines = self._pending.split(b"\n")
+        self._pending = lines.pop()
+        return iter([_parsed(bytes(line)) for line in lines if line])
+
+    def close(self) -> None:
+        """Hang up."""
+        self._end.close()
+
+
+def to_message(said: object) -> Message:
+    """A dataclass as it is sent: its fields, and its class's name as the event."""
+    return {"event": type(said).__name__, **vars(said)}
+
+
+def encoded(value: object) -> bytes:
+    """As JSON; dataclasses and sets in it as well."""
+    return json.dumps(
+        value, separators=(",", ":"), default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part)
+    ).encode()
+
+
+def shared_page() -> int:
+    """A descriptor of zeros that both sides map. In memory where that can be: on a full disk, counting would kill."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("trainmark-position")
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="trainmark-position-")
+        os.unlink(path)  # noqa: PTH108  (there is nothing here but its name)
+    os.truncate(descriptor, POSITION_BYTES)
+    return descriptor
+
+
+def counter(descriptor: int) -> Callable[[], None]:
+    """The child's side of the shared position: a function that counts one step."""
+    shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES)).cast("Q")
+
+    def tick() -> None:
+        shared[0] += 1
+
+    return tick
+
+
+def position(descriptor: int) -> Callable[[], int]:
+    """The parent's side: a function that returns how many steps the child has counted."""
+    shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES, prot=mmap.PROT_READ)).cast("Q")
+    return lambda: shared[0]
+
+
+def _parsed(line: bytes) -> Message:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        message = None
+    if not isinstance(message, dict) or not isinstance(message.get("event"), str):
+        raise ProtocolError(
+            "the measured process broke the protocol",
+            expected="one JSON object with the key 'event' a line",
+            found=repr(line[:80]),
+        )
+    return message

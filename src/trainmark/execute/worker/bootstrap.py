@@ -1,0 +1,33 @@
+"""What the measured interpreter runs: puts trainmark, and nothing else of the parent's, on its path.
+
+Run as a file by any Python from 3.10, with trainmark installed or not. The parent's ``site-packages`` must not come
+along, or its NumPy would be measured instead of the child's own.
+"""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+
+def adopt(package: Path) -> None:
+    """Make ``trainmark`` mean the package in this folder."""
+    spec = spec_from_file_location("trainmark", package / "__init__.py", submodule_search_locations=[str(package)])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"no package in {package}")
+    module = module_from_spec(spec)
+    sys.modules["trainmark"] = module
+    spec.loader.exec_module(module)
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 10):  # noqa: UP036  (this file alone is run by whichever Python was named)
+        sys.exit(f"expected Python 3.10 or newer, found {sys.version.split()[0]} at {sys.executable}")
+    here = Path(__file__).resolve()
+    sys.path[:] = [entry for entry in sys.path if Path(entry).resolve() != here.parent]
+    adopt(here.parents[2])
+
+    from trainmark.execute.worker import main as worker
+
+    if sys.argv[1] == "--rank":
+        sys.exit(worker.rank_main(sys.argv[2]))
+    sys.exit(worker.main(int(sys.argv[1]), int(sys.argv[2])))

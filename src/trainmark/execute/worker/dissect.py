@@ -1,0 +1,293 @@
+"""Variants of one training side by side in one process, timed in turns: what the measured process does for ``explain``.
+
+One process, not one each: what is asked is a difference between two variants, and only neighbours in time, on the same
+cores and in the same memory, differ in nothing else. A stretch is an epoch cut short, timed as an epoch is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainmark.backends import registry
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.limits import Convolving, Limited, Limits, Work
+from trainmark.backends.parts import Separable
+from trainmark.data.dataset import Dataset, Split
+from trainmark.execute.protocol.answers import (
+    NOT_A_PART,
+    Done,
+    Dropped,
+    EvaluationTimed,
+    Prepared,
+    Preparing,
+    RoundTimed,
+)
+from trainmark.execute.protocol.requests import Dissect
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.timing import Clock, timed_epoch
+from trainmark.workload.model import Weights, initial_weights, lay_out
+from trainmark.workload.products import Convolution, Product
+from trainmark.workload.reduce import without_distortions
+from trainmark.workload.schedule import Batches
+from trainmark.workload.spec import Workload
+
+_FEWEST_STEPS = 3
+_FEWEST_LARGE_STEPS = 2
+"""Of a stretch that was asked to be shorter, as its steps are long."""
+_TRIED_STEPS = 12
+_SHORT = 0.125
+"""Steps of the short stretch, as a share of those of the long one."""
+_FEWEST_ROUNDS = 5
+_FEWEST_SITTINGS = 3
+_LONGEST_WINDOWS = 4
+"""Of a stretch: with it and the usual number of rounds the fewest of them still fit into the time there is."""
+_EVALUATIONS = 3
+_PROBE_SECONDS = 0.02
+_MOST_VALUES = 2**24
+"""Of the largest matrix of a product; a larger product is measured in part, and the rest taken in proportion."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One training, ready to go: an epoch of many steps, and one of few."""
+
+    trainer: Trainer
+    weights: Weights
+    long: EpochPlan
+    short: EpochPlan
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Steps of the short stretch and of the long one."""
+        return len(self.short.sizes), len(self.long.sizes)
+
+    def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
+        """Of a step, and of starting an epoch: a long and a short one differ by nothing but steps."""
+        short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
+        few, many = self.lengths
+        step = (long - short) / (many - few)
+        return step, short - few * step
+
+    def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
+        self.trainer.load(self.weights)  # who takes the same batch for ever arrives at numbers that are slow to compute
+        edges, _ = timed_epoch(self.trainer, plan, tick, clock)
+        return edges[-1][1] - edges[0][1]
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A piece of work that is no training: ``number`` of it are timed at once, and count ``times`` over."""
+
+    work: Work
+    number: int
+    times: float
+
+    def seconds(self, clock: Clock) -> float:
+        """Of all that it stands for."""
+        start = clock()
+        for _ in range(self.number):
+            self.work.queue()
+        self.work.wait()
+        return self.times * (clock() - start) / self.number
+
+
+def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) -> None:
+    """Time the variants of ``request``; the first one is the whole."""
+    began = clock()
+    backend, data = registry.load(request.backend), request.dataset.load()
+    variants: dict[str, Variant] = {}
+    steps = compile_seconds = None
+    for number, asked in enumerate(request.variants):
+        say(Preparing(asked.name, number, len(request.variants)))
+        workload, options = asked.workload, asked.options
+        parts = backend.parts(options) if isinstance(backend, Separable) else frozenset()
+        if asked.takes_away not in (None, *parts):
+            say(Dropped(asked.name, NOT_A_PART))
+            continue
+        options = dataclasses.replace(options, without=parts & frozenset(asked.without))
+        try:
+            if steps is None:
+                steps, compile_seconds = _steps_in(request.window, backend, workload, options, data, clock)
+            # Without batches of its own a step needs no more of the data than the one that it always takes.
+            held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
+            made, _ = _made(
+                backend,
+                without_distortions(workload) if "input" in options.without else workload,
+                options,
+                _cut(data, workload.batches) if held else data,
+                max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS),
+                clock,
+            )
+            made.seconds(_silent, clock)
+        except Exception as error:
+            if not variants:
+                raise
+            say(Dropped(asked.name, f"{type(error).__name__}: {error}"))
+            continue
+        variants[asked.name] = made
+    try:
+        probes = _probes(backend, request, clock)
+    except Exception as error:  # noqa: BLE001  (such as too little memory beside all these)
+        probes = {}
+        say(Dropped("products alone", f"{type(error).__name__}: {error}"))
+    sittings = _sittings(request, clock() - began)
+    rounds = math.ceil(request.rounds / sittings)
+    say(Prepared(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
+    _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
+    whole = next(iter(variants.values()))
+    for _ in range(0 if request.sitting else _EVALUATIONS):
+        start = clock()
+        whole.trainer.evaluate("test")
+        say(EvaluationTimed(clock() - start))
+    say(Done())
+
+
+def _time_rounds(
+    request: Dissect,
+    rounds: int,
+    budget: float,
+    variants: dict[str, Variant],
+    probes: dict[str, list[Probe]],
+    say: Say,
+    tick: Callable[[], None],
+    clock: Clock,
+) -> None:
+    """Every variant once a round, in another order each time, until ``budget`` seconds are over."""
+    shuffled, end = random.Random(request.sitting), clock() + budget
+    for index in range(rounds):
+        order = list(variants)
+        shuffled.shuffle(order)
+        both = {name: variants[name].seconds(tick, clock) for name in order}
+        seconds = {name: step for name, (step, _) in both.items()}
+        seconds |= {name: sum(probe.seconds(clock) for probe in group) for name, group in probes.items()}
+        say(RoundTimed(index, seconds, {name: start for name, (_, start) in both.items()}))
+        if clock() > end and index + 1 >= _FEWEST_ROUNDS:
+            break
+
+
+def _sittings(request: Dissect, seconds: float) -> int:
+    """In how many processes the rounds are made: told by the first, which took so many ``seconds`` to be ready.
+
+    As many as are ready within what is granted; two would tell next to nothing of how processes differ.
+    """
+    if request.sitting > 0 or request.settling is None:
+        return request.sittings
+    found = min(request.sittings, int(request.settling / max(seconds, 1e-9)))
+    return found if found >= _FEWEST_SITTINGS else 1
+
+
+def _steps_in(
+    window: float, backend: Backend, workload: Workload, options: Options, data: Dataset, clock: Clock
+) -> tuple[int, float | None]:
+    """How many steps fill ``window`` seconds, or are twice as long as an epoch takes to start, within reason; an epoch
+    at most.
+
+    And how long the first compilation took: later ones find much of it done.
+    """
+    most = len(workload.batches.sizes(len(data.train)))
+    trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
+    trial.seconds(_silent, clock)
+    tries = [trial.seconds(_silent, clock) for _ in range(3)]
+    step, start = statistics.median(step for step, _ in tries), min(start for _, start in tries)
+    steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
+    return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
+
+
+def _made(
+    backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
+) -> tuple[Variant, float | None]:
+    """A variant of so many steps a stretch, and how long the compilation of that took."""
+    model = lay_out(workload)
+    trainer = backend.trainer(workload, model, data, options)
+    weights = initial_weights(model, options.seed)
+    trainer.load(weights)
+    long, short = (_plan(workload, len(data.train), count, options) for count in (steps, max(1, round(_SHORT * steps))))
+    start = clock()
+    compiled = trainer.compile(long)
+    trainer.synchronize()
+    took = clock() - start
+    trainer.compile(short)
+    return Variant(trainer, weights, long, short), took if compiled else None
+
+
+def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
+    """One epoch of so many steps, in an order as a run has it."""
+    one_pass = len(workload.batches.sizes(examples))
+    schedule = dataclasses.replace(
+        workload.schedule, epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=-(-steps // one_pass)
+    )
+    return next(epoch_plans(schedule, workload.batches, examples, options.seed, inject=options.style == "fast"))
+
+
+def _cut(data: Dataset, batches: Batches) -> Dataset:
+    """The first batch of the training set, and the whole test set."""
+    size = batches.sizes(len(data.train))[0]
+    train = Split(np.array(data.train.images[:size]), np.array(data.train.labels[:size]))
+    return dataclasses.replace(data, train=train, complete=False)
+
+
+def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[Probe]]:
+    """``products``: each product and convolution once; ``empty``: as many that compute nothing; ``peak``: the product
+    that is fastest."""
+    products, convolutions = list(request.products), request.convolutions
+    if not (products or convolutions) or not isinstance(backend, Limited):
+        return {}
+    limits = backend.limits(request.variants[0].options)
+    found: dict[str, list[Probe]] = {"products": [], "empty": []}
+    if convolutions and isinstance(limits, Convolving):
+        found["products"] += _convolutions(limits, convolutions, clock)
+        tiny = [Convolution(1, 1, 1, 1, 1, 1, each.by_input) for each in convolutions]
+        found["empty"].append(_ready(limits.convolutions(tiny), 1.0, clock))
+    else:
+        products += [product for each in convolutions for product in each.products()]
+    if products:
+        found["products"] += _products(limits, products, clock)
+        found["empty"].append(_ready(limits.products([Product(1, 1, 1)] * len(products)), 1.0, clock))
+    if (peak := request.peak_size) is not None:
+        found["peak"] = [_ready(limits.products([Product(peak, peak, peak)]), 1.0, clock)]
+    return found
+
+
+def _products(limits: Limits, asked: list[Product], clock: Clock) -> Iterator[Probe]:
+    """Those that fit together; each that is too large alone, and in part."""
+    whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
+    if whole:
+        yield _ready(limits.products(whole), 1.0, clock)
+    for product in asked:
+        if product not in whole:
+            sides = {side: getattr(product, side) for side in ("rows", "inner", "columns")}
+            longest = max(sides, key=sides.__getitem__)
+            shorter = max(1, round(sides[longest] * _MOST_VALUES / _largest_matrix(product)))
+            yield _ready(limits.products([product._replace(**{longest: shorter})]), sides[longest] / shorter, clock)
+
+
+def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock) -> Iterator[Probe]:
+    """As many examples of a layer as are not too large."""
+    for each in asked:
+        largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
+        fewer = max(1, min(each.batch, each.batch * _MOST_VALUES // largest))
+        yield _ready(limits.convolutions([each._replace(batch=fewer)]), each.batch / fewer, clock)
+
+
+def _largest_matrix(product: Product) -> int:
+    m, k, n, _ = product
+    return max(m * k, k * n, m * n)
+
+
+def _ready(work: Work, times: float, clock: Clock) -> Probe:
+    """Used once, for that compiles and allocates; and as often at a time as fills a window."""
+    once = Probe(work, 1, 1.0)
+    once.seconds(clock)
+    return Probe(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
+
+
+def _silent() -> None:
+    pass

@@ -1,0 +1,40 @@
+"""The measured process must not outlive the parent that asked for it, however that one ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+
+from trainmark.execute.protocol.wire import Channel
+
+
+def tie(channel: Channel) -> None:
+    """Die with the parent.
+
+    On Linux the kernel sees to it, even while this process hangs in native code. Elsewhere the socket tells: it closes
+    with the parent, and the whole process group goes.
+    """
+    if sys.platform == "linux":
+        import ctypes
+
+        set_parent_death_signal = 1
+        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
+    _leave_when_alone(channel)
+
+
+def tie_with(channel: Channel, before: Callable[[], object]) -> None:
+    """Die a moment after the parent: ``before`` is called first. For who never hangs in native code."""
+    _leave_when_alone(channel, before)
+
+
+def _leave_when_alone(channel: Channel, before: Callable[[], object] = lambda: None) -> None:
+    def wait() -> None:
+        while channel.receive() is not None:
+            pass
+        before()
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,399 @@
+"""The measured process: does what one request says, and tells what happened.
+
+Imports the standard library, NumPy and one framework, nothing else. Time is read here and only at synchronised edges;
+between two readings runs the backend's code alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import platform
+import re
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from trainmark.backends import collectives, limits, registry
+from trainmark.backends.base import Capabilities, EpochPlan, Steps, Trainer
+from trainmark.backends.examination import Examinable, try_product
+from trainmark.backends.layout import Spread, require_agreement
+from trainmark.errors import DataError, Diverged, TrainmarkError, assert_never
+from trainmark.execute.protocol import answers, requests
+from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
+from trainmark.execute.worker import lifeline, ranks
+from trainmark.execute.worker.dissect import dissect
+from trainmark.execute.worker.nudge import nudge
+from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.predict import predict
+from trainmark.execute.worker.replay import replay
+from trainmark.execute.worker.script import end_descendants, run_script
+from trainmark.execute.worker.timing import Clock, timed_epoch
+from trainmark.record import weights as weight_files
+from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.schedule import epoch_sizes
+from trainmark.workload.spec import Workload
+
+_NVIDIA_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
+
+
+def main(socket_descriptor: int, position_descriptor: int) -> int:
+    """Serve one request that comes over the socket; returns the process's exit code."""
+    return _serve(Channel(socket.socket(fileno=socket_descriptor)), counter(position_descriptor), position_descriptor)
+
+
+def rank_main(address: str) -> int:
+    """Serve, as one rank of many, the request that its launcher has."""
+    return _serve(*ranks.answer(address))
+
+
+def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int | None = None) -> int:
+    message = None
+    while message is None:
+        arrived = channel.receive()
+        if arrived is None:
+            return 1
+        message = next(arrived, None)
+    try:
+        request = requests.read(message)
+        if isinstance(request, requests.RunScript):  # what it started must go first, or it would be left behind
+            lifeline.tie_with(channel, end_descendants)
+        else:
+            lifeline.tie(channel)
+        _carry_out(request, channel.send, tick, position_descriptor)
+    except Diverged as diverged:
+        channel.send(answers.Diverged(str(diverged), diverged.step, diverged.before))
+    except Exception as error:  # noqa: BLE001  (whatever a framework raises ends in the record)
+        traceback.print_exc()
+        channel.send(answers.Failed(_reason(error)))
+        return 1
+    return 0
+
+
+def _carry_out(request: requests.Request, say: Say, tick: Callable[[], None], position_descriptor: int | None) -> None:
+    match request:
+        case requests.Probe():
+            _probe(request.backend, say)
+        case requests.ListBackends():
+            _name_backends(say)
+        case requests.MeasurePeaks():
+            _measure_limits(request, say)
+        case requests.Examine():
+            _examine(request.backend, say)
+        case requests.Dissect():
+            dissect(request, say, tick, time.perf_counter)
+        case requests.Predict():
+            predict(request, say)
+        case requests.RunScript():
+            run_script(request, say, time.perf_counter)
+        case requests.Replay():
+            replay(request, say, tick)
+        case requests.Launch():
+            assert position_descriptor is not None, "a rank launches no ranks"
+            ranks.launch(request, say, position_descriptor)
+        case requests.TimeCollectives():
+            _time_collectives(request, say)
+        case requests.Train():
+            train(request, say, tick, time.perf_counter)
+        case _:
+            assert_never(request)
+
+
+def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock) -> None:
+    """Train as ``request`` says."""
+    workload, options = request.workload, request.options
+    model = lay_out(workload)
+    data = request.dataset.load()
+    backend = registry.load(request.backend)
+    trainer = backend.trainer(workload, model, data, options)
+    can = backend.capabilities()  # not before: looking at devices would settle how many there are
+    weights = _first_weights(request, model)
+    if isinstance(trainer, Spread):
+        require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
+    trainer.load(weights)
+    course = Course(
+        workload,
+        trainer,
+        len(data.train),
+        seed=options.seed,
+        inject_order=request.inject_order,
+        origin=request.origin,
+        log_every=request.log_every,
+    )
+    first = next(course.plans(), None)
+    if first is None:
+        raise DataError(
+            "no step to train", expected="at least one whole batch", found=f"{len(data.train)} training examples"
+        )
+    say(
+        answers.Ready(
+            seconds=clock() - request.origin,
+            packages={"numpy": np.__version__, **can.packages},
+            weights_sha256=weight_files.digest(weights),
+            steps=sum(len(sizes) for sizes in course.sizes),
+            epochs=len(course.sizes),
+        )
+    )
+    start = clock()
+    compiled = trainer.compile(first)
+    trainer.synchronize()
+    say(answers.Compiled(clock() - start if compiled else None))
+    for repeat in request.repeats:
+        if repeat.index:
+            trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
+        _train_repeat(course, repeat, say, tick, clock)
+    say(answers.Done())
+
+
+@dataclass(frozen=True)
+class Course:
+    """What stays the same over the repeats of one process; ``origin`` is the clock's reading at its start."""
+
+    workload: Workload
+    trainer: Trainer
+    examples: int
+    seed: int
+    inject_order: bool
+    origin: float
+    log_every: int | None
+
+    @property
+    def sizes(self) -> tuple[tuple[int, ...], ...]:
+        """Batch sizes, ``[epoch][step]``."""
+        return epoch_sizes(self.workload.schedule, self.workload.batches, self.examples)
+
+    def plans(self) -> Iterator[EpochPlan]:
+        """The epochs, each drawn when it is asked for."""
+        workload = self.workload
+        return epoch_plans(workload.schedule, workload.batches, self.examples, self.seed, inject=self.inject_order)
+
+
+def _train_repeat(course: Course, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock) -> None:
+    trainer, step, before = course.trainer, 0, None
+    first_weights = trainer.weights()
+    last = len(course.sizes) - 1
+    for index, plan in enumerate(course.plans()):
+        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=course.log_every, first_step=step)
+        steps = _joined([trainer.read(result) for result in results])
+        running = _running(course.workload, steps, plan)
+        say(
+            answers.EpochEnded(
+                index=index,
+                start=edges[0][1] - course.origin,
+                seconds=edges[-1][1] - edges[0][1],
+                steps=len(plan.sizes),
+                examples=sum(plan.sizes),
+                losses=steps.losses.tolist(),
+                l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
+                log=_log_lines(edges, steps, plan, step, course.log_every) if course.log_every else [],
+                train_loss=running.get("train_loss"),
+                train_accuracy=running.get("train_accuracy"),
+            )
+        )
+        _stop_if_diverged(steps, step, before)
+        step += len(plan.sizes)
+        before = float(steps.losses[-1])
+        if course.workload.schedule.evaluate == "every-epoch" or index == last:
+            evaluated = _evaluated(course, index, clock)
+            say(evaluated)
+            until = course.workload.schedule.until
+            if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
+                break
+    if repeat.weights:
+        path = Path(repeat.weights)
+        weight_files.save(trainer.weights(), path)
+        if course.workload.weight_average:
+            weight_files.save(trainer.averaged(), weight_files.average_of(path))
+    say(
+        answers.Finished(
+            settings=trainer.settings(),
+            unchanged_weights=_unchanged(first_weights, trainer.weights()),
+            host_peak_bytes=_host_peak_bytes(),
+            device_peak_bytes=trainer.device_peak_bytes(),
+        )
+    )
+
+
+def _known(evaluated: answers.Evaluated) -> dict[str, float]:
+    """The figures of an evaluation that it has."""
+    return {name: value for name, value in vars(evaluated).items() if value is not None}
+
+
+def _unchanged(before: Weights, after: Weights) -> list[str]:
+    """The names of the weights that are what they were, to the last bit."""
+    return [name for name, value in before.items() if np.array_equal(value, after[name])]
+
+
+def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, float]:
+    """The running training metrics of an epoch, weighted by batch size; nothing where exact ones are asked for."""
+    if workload.metrics.train != "running":
+        return {}
+    sizes = np.array(plan.sizes)
+    losses = steps.losses
+    if steps.l2_losses is not None and not workload.metrics.loss_includes_l2:
+        losses = losses - steps.l2_losses
+    total = sizes.sum()
+    return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / total)}
+
+
+def _evaluated(course: Course, index: int, clock: Clock) -> answers.Evaluated:
+    start = clock()
+    test = course.trainer.evaluate("test")
+    train = course.trainer.evaluate("train") if course.workload.metrics.train == "exact" else None
+    return answers.Evaluated(
+        index,
+        clock() - start,
+        test.loss,
+        test.accuracy,
+        train_loss=train.loss if train else None,
+        train_accuracy=train.accuracy if train else None,
+    )
+
+
+def _log_lines(
+    edges: list[tuple[int, float]], steps: Steps, plan: EpochPlan, first_step: int, log_every: int
+) -> list[answers.LoggedStep]:
+    lines = []
+    for (start, earlier), (end, later) in itertools.pairwise(edges):
+        if (first_step + end - 1) % log_every:
+            continue  # the end of an epoch, not of a stretch
+        seconds = later - earlier
+        lines.append(
+            answers.LoggedStep(
+                step=first_step + end - 1,
+                loss=float(steps.losses[end - 1]),
+                samples_per_second=sum(plan.sizes[start:end]) / seconds,
+                seconds_per_step=seconds / (end - start),
+            )
+        )
+    return lines
+
+
+def _stop_if_diverged(steps: Steps, first_step: int, before: float | None) -> None:
+    wrong = np.flatnonzero(~np.isfinite(steps.losses))
+    if not wrong.size:
+        return
+    index = int(wrong[0])
+    previous = float(steps.losses[index - 1]) if index else before
+    raise Diverged(first_step + index, float(steps.losses[index]), previous)
+
+
+def _joined(parts: list[Steps]) -> Steps:
+    l2_losses = [part.l2_losses for part in parts if part.l2_losses is not None]
+    return Steps(
+        np.concatenate([part.losses for part in parts]),
+        np.concatenate(l2_losses) if l2_losses else None,
+        np.concatenate([part.hits for part in parts]),
+    )
+
+
+def _first_weights(request: requests.Train, model: Model) -> Weights:
+    if request.initial_weights:
+        path = Path(request.initial_weights)
+        weights = weight_files.load(path)
+        weight_files.require_fit(weights, model, path)
+    else:
+        weights = initial_weights(model, request.options.seed)
+    return weights if request.nudge is None else nudge(weights, request.nudge, request.options.precision)
+
+
+def _probe(backend: str, say: Say) -> None:
+    loaded = registry.load(backend)
+    say(answers.Capable(loaded.capabilities(), platform.python_version(), isinstance(loaded, limits.Limited)))
+    say(answers.Done())
+
+
+def _name_backends(say: Say) -> None:
+    """The backends registered in this interpreter, its plug-ins included."""
+    say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
+    say(answers.Done())
+
+
+def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
+    backend = registry.load(request.backend)
+    device = next(device for device in backend.capabilities().devices if device.id == request.options.device)
+    if isinstance(backend, limits.Limited):
+        say(answers.PeaksMeasured(limits.measure(backend.limits(request.options), device, time.perf_counter)))
+    say(answers.Done())
+
+
+def _time_collectives(request: requests.TimeCollectives, say: Say) -> None:
+    backend = registry.load(request.backend)
+    if isinstance(backend, collectives.Collective):
+        reduction = backend.reduction(request.options, request.arrays)
+        say(answers.CollectivesTimed(tuple(collectives.measure(reduction, time.perf_counter, request.sizes))))
+    say(answers.Done())
+
+
+def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
+    """What all ranks must have alike to train one thing."""
+    options = request.options
+    told = encoded([request.workload, options, request.inject_order])
+    return {
+        "host": ranks.host_name(),
+        "trainmark": str(request.trainmark),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        **{f"version of {name}": version for name, version in can.packages.items()},
+        "workload": request.workload.name,
+        "data (sha256)": data_sha256,
+        **{name: str(getattr(options, name)) for name in ("seed", "threads", "precision")},
+        "initial weights (sha256)": weight_files.digest(weights),
+        "options": hashlib.sha256(told).hexdigest()[:16],
+    }
+
+
+def _examine(name: str, say: Say) -> None:
+    """Several answers, so that what was learnt before a crash is kept."""
+    backend = registry.load(name)
+    if isinstance(backend, Examinable):
+        say(answers.Examined(backend.examine()))
+    can = backend.capabilities()
+    devices = tuple(device.id for device in can.devices)
+    say(answers.DevicesSeen(can.version, devices))
+    if isinstance(backend, Examinable):
+        for device in devices:
+            say(answers.Multiplied(try_product(backend, device)))
+            say(answers.LibrariesLoaded(loaded_libraries()))
+    say(answers.Done())
+
+
+def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
+    """NVIDIA's libraries in this process by name, each with the files it came from; more than one is one too many."""
+    try:
+        mapped = maps.read_text()
+    except OSError:  # not on macOS
+        return {}
+    found: dict[str, list[str]] = {}
+    for path in sorted(set(re.findall(r"\s(/\S+)$", mapped, re.MULTILINE))):
+        library = _NVIDIA_LIBRARY.match(path.rpartition("/")[2])
+        if library:
+            found.setdefault(library[1], []).append(path)
+    return found
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TrainmarkError):
+        return str(error)
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    if isinstance(error, MemoryError) or "out of memory" in str(error).lower():
+        return f"out of memory: {first_line or type(error).__name__}"
+    return f"{type(error).__name__}: {first_line}"
+
+
+def _host_peak_bytes() -> int:
+    """Highest resident memory. Linux tells it of this program alone; elsewhere it may hold the parent's before exec."""
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.is_file() else None
+    if found:
+        return int(found[1]) * 1024
+    import resource
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,210 @@
+"""A training on several processes, on the measured side: one process starts the ranks and passes on what they say.
+
+Each rank is a worker like any other. It finds the launcher by a socket in the file system, says which rank it is, and
+gets the request. What it says goes on to the parent in an envelope; what the first rank of this machine says goes on
+as it is, too, so that whoever watches sees one training. Only its end waits for the ends of all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from trainmark.backends import layout, registry
+from trainmark.backends.layout import Fall, Launching
+from trainmark.errors import Unsupported
+from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn, Restarted
+from trainmark.execute.protocol.requests import Launch
+from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter
+
+BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
+RANK_FLAG = "--rank"
+_HOST_VARIABLE = "TRAINMARK_HOST"
+_HELD = ("Finished", "Done", "Failed")
+_TAIL_BYTES = 4_096
+_FAREWELL_SECONDS = 2.0
+_OVERDUE_SECONDS = 5.0
+"""How long an engine may take to notice that a rank has fallen; one that waits for a lost machine never does."""
+
+
+def launch(request: Launch, say: Say, position_descriptor: int) -> None:
+    """Start the ranks as ``request`` says, and tell how it ended."""
+    backend, rendezvous = registry.load(request.backend), request.rendezvous
+    if not isinstance(backend, Launching):
+        raise Unsupported(f"{request.backend} does not train on several processes", expected="the backend torch")
+    os.environ[_HOST_VARIABLE] = " at ".join(filter(None, (socket.gethostname(), rendezvous.address)))
+    if rendezvous.interface:
+        for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+            os.environ.setdefault(variable, rendezvous.interface)
+    with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
+        patience = _OVERDUE_SECONDS + (rendezvous.seconds if request.restarts else 0.0)
+        relay = _Relay(Path(folder) / "line", request.request, say, position_descriptor, patience)
+        logs = Path(folder) / "logs"
+        logs.mkdir()
+        with relay.listening():
+            fall = backend.launch(
+                layout.Launch(
+                    command=(sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)),
+                    ranks=request.ranks,
+                    device=request.device,
+                    rendezvous=rendezvous,
+                    restarts=request.restarts,
+                    logs=str(logs),
+                )
+            )
+        if fall is not None:
+            # Who says first what is wrong is the cause: the others only lose the connection to it.
+            rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank
+            say(Failed(_reason(fall, rank, relay.reasons), rank))
+            return
+    relay.let_go()
+
+
+def answer(address: str) -> tuple[Channel, Callable[[], None]]:
+    """Of a rank: the line to its launcher, and what counts its steps."""
+    line = socket.socket(socket.AF_UNIX)
+    line.connect(address)
+    channel = Channel(line)
+    rank, local_rank = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK"))
+    channel.send(RankBorn(rank, local_rank, host_name(), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))))
+    _, (descriptor,), _, _ = socket.recv_fds(line, 1, 1)
+    return channel, counter(descriptor)
+
+
+def host_name() -> str:
+    """This machine, as the others may know it."""
+    return os.environ.get(_HOST_VARIABLE) or socket.gethostname()
+
+
+class _Relay:
+    """Listens to the ranks of this machine.
+
+    Args:
+        patience: seconds that the engine has to do something about a rank that fell; then it is given up.
+    """
+
+    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int, patience: float) -> None:
+        self.address, self._patience = address, patience
+        self._overdue: threading.Timer | None = None
+        self.reasons: dict[int, str] = {}
+        self._request, self._say, self._position = request, say, position_descriptor
+        self._speaking = threading.Lock()
+        self._held: list[Message] = []
+        self._attempt = 0
+        self._readers: list[threading.Thread] = []
+
+    @contextlib.contextmanager
+    def listening(self) -> Iterator[None]:
+        """Answer whoever calls; on leaving, all that was said has been passed on."""
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind(str(self.address))
+            door.listen()
+            threading.Thread(target=self._open_to_all, args=(door,), daemon=True).start()
+            try:
+                yield
+            finally:
+                with self._speaking:
+                    self._calm_down()
+        for reader in self._readers:
+            reader.join(_FAREWELL_SECONDS)
+
+    def let_go(self) -> None:
+        """Say what was held back: all ranks came to their end."""
+        for message in self._held:
+            self._say(message)
+
+    def _open_to_all(self, door: socket.socket) -> None:
+        while True:
+            try:
+                line, _ = door.accept()
+            except OSError:
+                return  # the door was closed
+            reader = threading.Thread(target=self._hear_out, args=(line,), daemon=True)
+            self._readers.append(reader)
+            reader.start()
+
+    def _hear_out(self, line: socket.socket) -> None:
+        channel = Channel(line)
+        place: Message = {}
+        last = None
+        with line, contextlib.suppress(OSError):  # a rank that dies while it is spoken to has its end told by others
+            while (messages := channel.receive()) is not None:
+                for message in messages:
+                    if message["event"] == RankBorn.__name__:
+                        place = message
+                        self._greet(line, channel, place)
+                    self._pass_on(place, message)
+                    last = message["event"]
+        if place and last not in ("Done", "Diverged"):
+            with self._speaking:
+                self._worry(place)
+
+    def _worry(self, place: Message) -> None:
+        """A rank fell: if the engine does nothing about it, somebody must."""
+        if self._overdue is None and place["attempt"] == self._attempt:
+            self._overdue = threading.Timer(self._patience, self._give_up, args=(place["rank"],))
+            self._overdue.daemon = True
+            self._overdue.start()
+
+    def _calm_down(self) -> None:
+        if self._overdue is not None:
+            self._overdue.cancel()
+            self._overdue = None
+
+    def _give_up(self, rank: int) -> None:
+        """The engine hangs, so the parent is told to end this process."""
+        with self._speaking:
+            reason = f"rank {rank}: {self.reasons.get(rank, 'died without a word')}"
+            self._say(Failed(reason, rank))
+            self._say(Done())
+
+    def _greet(self, line: socket.socket, channel: Channel, place: Message) -> None:
+        with contextlib.ExitStack() as stack:
+            position = self._position
+            if place["local_rank"]:  # one count of the steps is enough
+                own = stack.enter_context(tempfile.TemporaryFile())
+                own.truncate(mmap.PAGESIZE)
+                position = own.fileno()
+            socket.send_fds(line, [b"\n"], [position])
+        channel.send(self._request)
+
+    def _pass_on(self, place: Message, message: Message) -> None:
+        with self._speaking:
+            if place["attempt"] > self._attempt:
+                self._attempt, self._held = place["attempt"], []
+                self.reasons.clear()
+                self._calm_down()
+                self._say(Restarted(self._attempt))
+            if message["event"] == Failed.__name__:
+                self.reasons[place["rank"]] = message["reason"]
+            self._say(OfRank(place["rank"], message))
+            if place["local_rank"] == 0 and message["event"] != RankBorn.__name__:
+                if message["event"] in _HELD:
+                    self._held.append(message)
+                else:
+                    self._say(message)
+
+
+def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:
+    """What became of the rank that fell first, with its last words."""
+    if fall.exit_code >= 0:
+        return f"rank {rank}: {reasons.get(rank, f'ended with exit code {fall.exit_code}')}"
+    words = _last_words(fall)
+    tail = f"; its last words: {words}" if words else ", without a word"
+    return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
+
+
+def _last_words(fall: Fall) -> str:
+    try:
+        printed = Path(fall.log or "").read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
+    except OSError:
+        return ""
+    return (printed.strip().splitlines() or [""])[-1]

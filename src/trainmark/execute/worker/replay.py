@@ -1,0 +1,174 @@
+"""A training made again up to the step where it went wrong: what the measured process does to find out why.
+
+The steps are taken in an order that trainmark gives, so that the batch of every step is known.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends import registry
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.numpy.autopsy import Autopsy, open_up
+from trainmark.backends.parts import Separable
+from trainmark.data.dataset import Dataset
+from trainmark.execute.protocol.answers import Done, Replayed, StepInspected
+from trainmark.execute.protocol.requests import Replay
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.order import epoch_plans
+from trainmark.record.inspection import OddExample, StepInspection
+from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.reduce import with_batch
+from trainmark.workload.spec import Workload
+
+_ALONE = 4096
+"""Examples of the batch whose losses are looked at one by one."""
+
+
+@dataclass(frozen=True)
+class _Training:
+    """What is trained again, always from the same start."""
+
+    backend: Backend
+    workload: Workload
+    model: Model
+    data: Dataset
+    options: Options
+    start: Weights
+
+    def trainer(self) -> Trainer:
+        trainer = self.backend.trainer(self.workload, self.model, self.data, self.options)
+        trainer.load(self.start)
+        return trainer
+
+    def plans(self) -> Iterator[EpochPlan]:
+        schedule, batches = self.workload.schedule, self.workload.batches
+        return epoch_plans(schedule, batches, len(self.data.train), self.options.seed, inject=True)
+
+
+def replay(
+    request: Replay, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
+) -> None:
+    """Find the first step whose loss is not finite, and open up the steps that may show why."""
+    model, options = lay_out(request.workload), request.options
+    training = _Training(
+        backends(request.backend),
+        request.workload,
+        model,
+        request.dataset.load(),
+        options,
+        initial_weights(model, options.seed),
+    )
+    losses = _losses(training, request.steps, tick)
+    wrong = np.flatnonzero(~np.isfinite(losses))
+    failed = int(wrong[0]) if wrong.size else None
+    say(Replayed(losses.tolist(), failed))
+    for step in _worth_opening(losses, failed):
+        say(StepInspected(_opened(training, step, tick)))
+    say(Done())
+
+
+def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:
+    """The first step, the one behind which the loss rose most, the last good one, and the failure."""
+    good = losses[:failed]
+    rise = int(np.argmax(np.diff(good))) if len(good) > 1 else 0
+    last = max((len(losses) if failed is None else failed) - 1, 0)
+    return sorted({0, rise, last, failed or 0})
+
+
+def _losses(training: _Training, most: int, tick: Callable[[], None]) -> NDArray[np.float64]:
+    """Up to and with the first that is not finite."""
+    trainer, found, left = training.trainer(), np.zeros(0), most
+    for plan in training.plans():
+        if not left or not np.isfinite(found).all():
+            break
+        steps = min(left, len(plan.sizes))
+        trainer.begin_epoch(plan)
+        found = np.concatenate([found, trainer.read(trainer.train(steps, tick)).losses])
+        left -= steps
+    wrong = np.flatnonzero(~np.isfinite(found))
+    return found[: wrong[0] + 1] if wrong.size else found
+
+
+def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepInspection:
+    """The step ``step``, from 0: what the backend made of it, and what the reference makes of the same."""
+    trainer, plan, place = _at(training, step, tick)
+    before = trainer.weights()
+    loss = float(trainer.read(trainer.train(1, tick)).losses[0])
+    after = trainer.weights()
+    batch = _batch(plan, place)
+    split = training.data.train
+    images, labels = split.images[batch], split.labels[batch]
+    known = labels < training.model.classes
+    autopsy = open_up(training.workload.deterministic(), _plain(training), before, images[known], labels[known])
+    return StepInspection(
+        step=step,
+        loss=loss,
+        tensors=autopsy.tensors,
+        reference_loss=float(autopsy.losses.mean()) if known.any() else None,
+        gap=autopsy.gap if known.any() else None,
+        bad_labels=tuple(sorted({int(label) for label in labels[~known]})),
+        unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
+        finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
+        moved={name: _moved(before[name], after[name]) for name in before if name.endswith(".kernel")},
+        alone=_alone(training, before, batch, autopsy) if not np.isfinite(loss) else (),
+    )
+
+
+def _at(training: _Training, step: int, tick: Callable[[], None]) -> tuple[Trainer, EpochPlan, int]:
+    """A trainer that has made ``step`` steps, the epoch it is in, and the place of its next step there."""
+    trainer, done = training.trainer(), 0
+    for plan in training.plans():
+        trainer.begin_epoch(plan)
+        if done + len(plan.sizes) > step:
+            if step > done:
+                trainer.read(trainer.train(step - done, tick))
+            trainer.synchronize()
+            return trainer, plan, step - done
+        trainer.read(trainer.train(len(plan.sizes), tick))
+        done += len(plan.sizes)
+    raise AssertionError(f"there is no step {step}")
+
+
+def _batch(plan: EpochPlan, place: int) -> Any:
+    """The examples of a step."""
+    if plan.order is None:
+        return slice(None)
+    start = sum(plan.sizes[:place])
+    return plan.order[start : start + plan.sizes[place]]
+
+
+def _plain(training: _Training) -> Model:
+    return lay_out(training.workload.deterministic())
+
+
+def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | None:
+    """The largest change, against the largest value; None where something is not finite."""
+    change = np.abs(after - before).max()
+    return float(change / max(np.abs(before).max(), 1e-12)) if np.isfinite(change) else None
+
+
+def _alone(training: _Training, weights: Weights, batch: Any, autopsy: Autopsy) -> tuple[OddExample, ...]:
+    """Examples of the batch whose own loss is not finite although the reference's is: something is wrong with them."""
+    if not isinstance(training.backend, Separable):
+        return ()
+    options = dataclasses.replace(training.options, without=frozenset({"optimizer"}))
+    if "optimizer" not in training.backend.parts(training.options):
+        return ()
+    taken = np.arange(len(training.data.train))[batch][:_ALONE]
+    one_by_one = with_batch(training.workload.deterministic(), 1)
+    trainer = training.backend.trainer(one_by_one, _plain(training), training.data, options)
+    trainer.load(weights)
+    trainer.begin_epoch(EpochPlan((1,) * len(taken), taken))
+    losses = trainer.read(trainer.train(len(taken), lambda: None)).losses
+    return tuple(
+        OddExample(int(example), float(loss), float(own))
+        for example, loss, own in zip(taken, losses, autopsy.losses, strict=False)
+        if not np.isfinite(loss) and np.isfinite(own)
+    )

@@ -1,0 +1,197 @@
+"""What a script reports of its epochs: lines of JSON, read with suspicion (docs/protocol.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated
+from trainmark.execute.protocol.wire import LONGEST_SECONDS
+
+VERSION = 1
+_T = TypeVar("_T")
+_MOST_LINE_BYTES = 1 << 20
+_MOST_EPOCHS = 100_000
+_MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
+"""Lines, after which nobody listens any more: whoever floods the pipe must not keep a core busy with that."""
+_NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
+
+
+class Reports:
+    """Epochs out of lines, in the order of their ends; what can't be one is counted and left out.
+
+    Args:
+        edge: seconds from the record's origin at which the command was started.
+
+    Attributes:
+        left_out: lines and values that were left out; ``odd`` tells of the first few.
+        not_finite: which figure was not, of the last epoch; None where all are.
+        last_finite: the last training loss that was.
+    """
+
+    def __init__(self, edge: float) -> None:
+        self._edge, self._pending, self._epochs = edge, b"", 0
+        self._greeted = self._untested = False
+        self.left_out = 0
+        self.odd: list[str] = []
+        self.not_finite: str | None = None
+        self.last_finite: float | None = None
+        self.packages: dict[str, str] = {}
+        self.language: str | None = None
+
+    def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[EpochEnded | Evaluated]:
+        """The epochs and tests in what has arrived.
+
+        Args:
+            origin: reading of the clock that the record's times count from.
+            now: its reading when this arrived; nothing can have happened later.
+        """
+        if self.left_out > _MOST_LEFT_OUT:
+            return
+        *lines, self._pending = (self._pending + arrived).split(b"\n")
+        if len(self._pending) > _MOST_LINE_BYTES:
+            self._leave_out("a line without an end")
+            self._pending = b""
+        for line in lines:
+            if not line.strip():
+                continue
+            message = _parsed(line)
+            if message is None:
+                self._leave_out(repr(line)[1:])
+            elif (epoch := self._understood(message, origin, now)) is not None:
+                yield epoch
+
+    def _understood(self, message: dict[str, Any], origin: float, clock: float) -> EpochEnded | Evaluated | None:
+        """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
+        at = _number(message.get("t"))
+        if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
+            self._leave_out(f"t {_shown(message.get('t'))} of {_shown(message.get('event'))}")
+            return None
+        now = at - origin
+        event = message.get("event")
+        found: EpochEnded | Evaluated | None = None
+        if event == "hello":
+            if self._greeted:  # a process that the first one started, such as a loader's, which imports the hook, too
+                return None
+            self._greeted, self.language = True, _word(message.get("language"))
+        elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
+            found = self._epoch(message, now)
+        elif event == "test" and self._untested:
+            found = self._test(message, now)
+        elif event != "begin":
+            index = _shown(message.get("index"))
+            self._leave_out(f"event {_shown(event)}, index {index}, after {self._epochs} epochs")
+            return None
+        self._edge = now
+        return found
+
+    def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
+        packages = message.get("packages")
+        if isinstance(packages, dict):
+            self.packages = {
+                name[:100]: version[:100] for name, version in list(packages.items())[:50] if isinstance(version, str)
+            }
+        index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
+        figures = self._figures(message, "train")
+        self.not_finite = None
+        self._look_at(figures)
+        return EpochEnded(
+            index=index,
+            start=self._edge,
+            seconds=now - self._edge,
+            steps=self._read(message, "steps", _count),
+            examples=self._read(message, "examples", _count),
+            data_wait_seconds=self._read(message, "data_wait_seconds", _seconds),
+            train_loss=figures["train_loss"],
+            train_accuracy=figures["train_accuracy"],
+            packages=self.packages,
+        )
+
+    def _test(self, message: dict[str, Any], now: float) -> Evaluated:
+        self._untested = False
+        figures = self._figures(message, "test")
+        self._look_at(figures)
+        return Evaluated(self._epochs - 1, now - self._edge, **figures)
+
+    def _figures(self, message: dict[str, Any], split: str) -> dict[str, float | None]:
+        return {
+            f"{split}_loss": self._read(message, "loss", _figure),
+            f"{split}_accuracy": self._read(message, "accuracy", _fraction),
+        }
+
+    def _read(self, message: dict[str, Any], key: str, of: Callable[[Any], _T | None]) -> _T | None:
+        """What a key says; None where it says nothing, and, counted, where that can't be understood."""
+        said = message.get(key)
+        value = None if said is None else of(said)
+        if said is not None and value is None:
+            self._leave_out(f"{key} {_shown(said)} of epoch {self._epochs}")
+        return value
+
+    def _leave_out(self, what: str) -> None:
+        self.left_out += 1
+        if len(self.odd) < _MOST_TOLD:
+            self.odd.append(what[:100])
+
+    def _look_at(self, figures: dict[str, float | None]) -> None:
+        loss = figures.get("train_loss")
+        odd = [name for name, value in figures.items() if value is not None and not math.isfinite(value)]
+        if odd:
+            said = " and ".join(f"{name.replace('_', ' ')} {figures[name]}" for name in odd)
+            self.not_finite = f"{said} was reported for epoch {self._epochs}"
+        if loss is not None and math.isfinite(loss):
+            self.last_finite = loss
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) and message.get("trainmark") == VERSION else None
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _figure(value: Any) -> float | None:
+    """A number, or one of the words for those that JSON lacks, however a language writes them."""
+    if not isinstance(value, str):
+        return _number(value)
+    sign = -1.0 if value.startswith("-") else 1.0
+    word = _NOT_FINITE.get(value.lstrip("+-").lower())
+    return None if word is None else sign * word
+
+
+def _fraction(value: Any) -> float | None:
+    """An accuracy; one in percent is none."""
+    figure = _figure(value)
+    return None if figure is None or figure < 0 or figure > 1 else figure
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**53 else None
+
+
+def _seconds(value: Any) -> float | None:
+    seconds = _number(value)
+    return seconds if seconds is not None and 0 <= seconds <= LONGEST_SECONDS else None
+
+
+def _shown(value: Any) -> str:
+    """For people; a list in a list in a list, as deep as its reader could go, is told in one word."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return f"of type {type(value).__name__}"
+
+
+def _word(value: Any) -> str | None:
+    return value[:100] if isinstance(value, str) else None

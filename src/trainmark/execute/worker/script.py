@@ -1,0 +1,170 @@
+"""The measured process of a command of the user's own: starts it, times it, hears its reports, ends what it leaves.
+
+It stands between trainmark and the command so that nothing of the command outlives either, daemons included: on Linux
+whatever loses its parent becomes this process's child. Elsewhere what leaves the process group is not followed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import selectors
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Done, Failed, Finished, Ready
+from trainmark.execute.protocol.requests import RunScript
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.reports import Reports
+from trainmark.execute.worker.timing import Clock
+from trainmark.hook import VARIABLE
+
+_GRACE_SECONDS = 0.5
+"""Helpers of a command may end a moment after it."""
+
+
+def run_script(request: RunScript, say: Say, clock: Clock) -> None:
+    """Run the command of ``request``, and tell what it reports."""
+    _adopt_orphans()
+    pipe = Path(request.pipe)
+    os.mkfifo(pipe)
+    heard = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # held open for writing, too, so that nobody ever waits for us
+    reports = Reports(clock() - request.origin)
+    say(Ready())
+    start = clock()
+    try:
+        process = subprocess.Popen(
+            request.argv, stdin=subprocess.DEVNULL, env={**os.environ, VARIABLE: str(pipe)}, close_fds=True
+        )
+    except OSError as error:
+        hint = "; in quotes several words are one" if " " in request.argv[0] else ""
+        say(Failed(f"the command can't be started: {error}{hint}"))
+        return
+    say(CommandStarted(process.pid, start - request.origin))
+    ended = _Waiter(process.pid, clock)
+    with selectors.DefaultSelector() as selector:
+        selector.register(heard, selectors.EVENT_READ)
+        selector.register(ended.bell, selectors.EVENT_READ)
+        while not ended.rang:
+            selector.select()
+            _tell(reports, _arrived(heard), request.origin, clock, say)
+    process.returncode = ended.code
+    left = end_descendants(_GRACE_SECONDS)  # first, or what goes on writing would keep us here
+    while arrived := _arrived(heard):
+        _tell(reports, arrived, request.origin, clock, say)
+    peak = ended.usage.ru_maxrss
+    own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    say(
+        CommandExited(
+            code=ended.code,
+            seconds=ended.at - start,
+            user_seconds=ended.usage.ru_utime,
+            system_seconds=ended.usage.ru_stime,
+            # Linux begins to count before this process has become the command, so no peak below ours can be told.
+            host_peak_bytes=peak * (1 if sys.platform == "darwin" else 1024) if peak > own_peak else None,
+            left=left,
+            left_out=reports.left_out,
+            odd=reports.odd,
+            packages=reports.packages,
+            language=reports.language,
+        )
+    )
+    if ended.code != 0:
+        say(Failed(_reason(ended.code)))
+    elif reports.not_finite is not None:
+        say(Diverged(reports.not_finite, None, reports.last_finite))
+    else:
+        say(Finished())
+    say(Done())
+
+
+class _Waiter:
+    """Waits for a process in a thread of its own, so that its end is timed when it comes; the bell is a pipe."""
+
+    def __init__(self, pid: int, clock: Clock) -> None:
+        self._pid, self._clock, self.rang = pid, clock, False
+        self.bell, self._rope = os.pipe()
+        threading.Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        _, status, self.usage = os.wait4(self._pid, 0)
+        self.at = self._clock()
+        self.code = os.waitstatus_to_exitcode(status)
+        self.rang = True
+        os.write(self._rope, b"!")
+
+
+def _arrived(descriptor: int) -> bytes:
+    """What lies in the pipe, as much as it holds at once; nothing where it is empty."""
+    with contextlib.suppress(BlockingIOError):
+        return os.read(descriptor, 1 << 16)
+    return b""
+
+
+def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say) -> None:
+    for epoch in reports.take(arrived, origin, clock()):
+        say(epoch)
+
+
+def _reason(code: int) -> str:
+    if code > 0:
+        return f"the command ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"the command was killed by {name}"
+
+
+def end_descendants(grace: float = 0.0) -> int:
+    """End all that this process and its descendants have started, and what has become theirs; returns how many."""
+    event = threading.Event()
+    waited = 0.0
+    while (left := list(_descendants(os.getpid()))) and waited < grace:
+        event.wait(0.05)
+        waited += 0.05
+    ended: set[int] = set()
+    while left:
+        for pid in left:
+            ended.add(pid)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        _reap()
+        left = [pid for pid in _descendants(os.getpid()) if pid not in ended]
+    return len(ended)
+
+
+def _reap() -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    """Processes below ``pid`` that still run; none where the system has no /proc."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            _, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
+            state, parent = rest.split()[:2]
+            if state != "Z":
+                children.setdefault(int(parent), []).append(int(folder.name))
+    waiting = list(children.get(pid, ()))
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting += children.get(found, ())
+
+
+def _adopt_orphans() -> None:
+    """On Linux a process whose parent has gone comes to us, and not to the system."""
+    if sys.platform == "linux":
+        import ctypes
+
+        set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(set_child_subreaper, 1)

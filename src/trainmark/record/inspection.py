@@ -1,0 +1,73 @@
+"""What was seen of a training step that was opened up, tensor by tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+TensorKind = Literal["input", "weight", "activation", "logit", "loss", "gradient"]
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One tensor of the reference's step.
+
+    Args:
+        name: of its layer, or of the weight.
+        finite: whether every value is.
+        largest: of the finite values, without its sign; 0 where there is none.
+        zeros: share of values that are 0.
+        dead: of an activation behind a ReLU, share of units or filters that are 0 for every example; else None.
+    """
+
+    kind: TensorKind
+    name: str
+    finite: bool
+    largest: float
+    zeros: float
+    dead: float | None = None
+
+    @property
+    def title(self) -> str:
+        """``activation relu1``."""
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True)
+class OddExample:
+    """A training example whose loss is not finite in the backend, while the reference's is."""
+
+    example: int
+    loss: float
+    reference: float
+
+
+@dataclass(frozen=True)
+class StepInspection:
+    """One step of a backend, next to the reference's from the same weights on the same batch.
+
+    Args:
+        loss: as the backend computed it.
+        tensors: of the reference, in the order of the step.
+        gap: the largest distance from the largest logit down to the true one.
+        unchanged: weights that the backend's step left exactly as they were.
+        moved: the largest change of each kernel, against its largest value; None where it is not finite.
+        alone: examples that spoil the loss by themselves.
+    """
+
+    step: int
+    loss: float
+    tensors: tuple[Tensor, ...]
+    reference_loss: float | None
+    gap: float | None
+    bad_labels: tuple[int, ...]
+    unchanged: tuple[str, ...]
+    finite_after: bool
+    moved: Mapping[str, float | None]
+    alone: tuple[OddExample, ...]
+
+    @property
+    def first_bad(self) -> Tensor | None:
+        """The first tensor that is not finite."""
+        return next((tensor for tensor in self.tensors if not tensor.finite), None)
