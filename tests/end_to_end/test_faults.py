@@ -60,7 +60,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "What is finished is in" in err and "--resume" in err and "Traceback" not in err
+    assert "Finished runs are in" in err and "--resume" in err and "Traceback" not in err
     assert command.outcomes() == ["ok", "interrupted"]
     assert not alive(children)
     first = command.records()[0].id

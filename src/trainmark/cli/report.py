@@ -1,4 +1,4 @@
-"""``trainmark report``: one page about records, for people."""
+"""``trainmark report``: one page about records."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ Examples:
   trainmark report trainmark-results/ --explanation why.json -o report.html
 
 \b
-The page holds everything it needs: it opens offline, also by double-click, and prints.
-It is made from records alone; no framework is needed. Where weights stand beside a record (run --save-weights)
-and the data are at hand, it shows what the network sees, too.
+The page is self-contained: it opens offline, also by double-click, and prints. It needs no framework.
+With saved weights next to a record (run --save-weights) and the dataset, it also shows predictions.
 """
 
 
@@ -34,9 +33,9 @@ and the data are at hand, it shows what the network sees, too.
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
-    help="Where the page is written.",
+    help="File for the page.",
 )
-@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Of the page.")
+@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Title of the page.")
 @baseline_option
 @click.option(
     "--explanation",
@@ -44,7 +43,7 @@ and the data are at hand, it shows what the network sees, too.
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What trainmark explain --json wrote, to be drawn too.",
+    help="Output of trainmark explain --json to include.",
 )
 @data_dir_option
 @json_option
@@ -80,7 +79,7 @@ def command(
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        say(f"nothing is held against what was published: {error}")
+        say(f"the page has no published figures: {error}")
         published = []
     text = page(
         records,

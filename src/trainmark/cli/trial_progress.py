@@ -36,13 +36,13 @@ class TrialProgress(StudyProgress):
         self.tell(f"{done}/{self._trials} trials", self._ended / (self._trials - self._before))
 
     def lost(self, run: Run, reason: str) -> None:
-        """A trial's worker died."""
+        """Say that a trial's worker died and the trial is retried."""
         self._screen.print(f"note: {run.turn}: {reason}; it is tried again", soft_wrap=True, markup=False)
 
     def interrupted(self, folder: Path) -> None:
         """Say what Ctrl-C leaves."""
-        kept = f"Finished trials are in {folder}" if self._ended else "No trial was finished"
-        self._screen.print(f"{kept}; the same command with --resume goes on.", soft_wrap=True, markup=False)
+        kept = f"Finished trials are in {folder}" if self._ended else "No trial finished"
+        self._screen.print(f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False)
 
 
 def _summary(record: Record) -> str:
