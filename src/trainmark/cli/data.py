@@ -36,9 +36,9 @@ _SOURCES = {
 @click.command("data", epilog=EPILOG)
 @click.argument("action", type=click.Choice(("list", "fetch", "verify", "show")))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
-@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split, for show.")
+@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split to show.")
 @click.option(
-    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Index of the example, from 0, for show."
+    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example to show, counted from 0."
 )
 @data_dir_option
 @json_option

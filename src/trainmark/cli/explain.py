@@ -312,7 +312,7 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     conditions = (
         f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
         f"{many(len(found.found.rounds), 'round')} interleaved, in {many(len(found.found.sittings), 'process')}",
-        *((f"all causes except threads were measured with {found.subject.cores} threads",) if found.subject.starved else ()),
+        *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
     )
     busy = (f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.",)
     dropped = tuple(f"{name} is missing: {reason}." for name, reason in found.found.dropped.items())

@@ -103,7 +103,12 @@ def _say_version(context: click.Context, _parameter: click.Parameter, asked: boo
 
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Show the version and exit."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
 )
 def command() -> None:
     """Is the GPU worth it, does it learn the same thing, and if it is slow, why?

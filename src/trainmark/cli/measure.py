@@ -59,9 +59,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
-@click.option(
-    "--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas."
-)
+@click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
 @repeats_option()
 @until_stable_option
 @click.option("--name", metavar="NAME", help="Name of the training.  [default: the script's]")

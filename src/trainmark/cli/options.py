@@ -59,9 +59,7 @@ timeout_option: Decorator = click.option(
     metavar="S",
     help="Seconds a process may take.  [default: no limit]",
 )
-resume_option: Decorator = click.option(
-    "--resume", is_flag=True, help="Run only what has no record in --out yet."
-)
+resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only what has no record in --out yet.")
 price_option: Decorator = click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
 )
@@ -166,7 +164,7 @@ def _split_pair(_context: click.Context, param: click.Parameter, text: str | Non
 
 
 baseline_option: Decorator = click.option(
-    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="The side that speed-ups are relative to, such as device=cpu."
+    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="Reference of the speed-ups, such as device=cpu."
 )
 
 

@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from trainmark.record.record import Record
     from trainmark.record.store import Store
 
-json_option: Callable[[Any], Any] = click.option(
-    "--json", "as_json", is_flag=True, help="Print only JSON on stdout."
-)
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
 
 def console(*, to_stderr: bool = False) -> Console:

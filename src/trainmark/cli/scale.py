@@ -91,9 +91,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="S",
     help="Seconds to wait for the other machines.",
 )
-@count_option(
-    "--max-restarts", "How often to restart all ranks from the beginning when one fails.", default=0, least=0
-)
+@count_option("--max-restarts", "How often to restart all ranks from the start when one fails.", default=0, least=0)
 @click.option(
     "--prediction",
     type=click.Choice(["first", "only", "none"]),
@@ -101,7 +99,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     show_default=True,
     help="Predict the step time before the runs, instead of them, or not at all.",
 )
-@click.option("--link", metavar="US,GBPS", help="Predict for a network of US µs and GBPS GB/s instead of measuring it.")
+@click.option("--link", metavar="US,GBPS", help="Latency in µs and bandwidth in GB/s, instead of measuring them.")
 @names_option("--backend", "torch or jax.  [default: the best installed one]", "NAME")
 @names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
 @names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")

@@ -80,7 +80,7 @@ def _number_option(flag: str, text: str, *, positive: bool = False) -> shared.De
 @_number_option(
     "--cpus-per-trial", "Cores reserved for each trial.  [default: its threads times its ranks]", positive=True
 )
-@_number_option("--gpus-per-trial", "GPUs reserved for each trial; trials with fractions share one.  [default: 1 on a GPU]")
+@_number_option("--gpus-per-trial", "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]")
 @shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
 @shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")
 @shared.name_option("--style", "A style of the backend.  [default: fast if the backend has it]")
