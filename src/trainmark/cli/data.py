@@ -38,7 +38,7 @@ _SOURCES = {
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
 @click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split to show.")
 @click.option(
-    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example to show, counted from 0."
+    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example to show, starting at 0."
 )
 @data_dir_option
 @json_option
