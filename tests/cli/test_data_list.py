@@ -75,12 +75,12 @@ def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
 def test_what_stands_in_says_how_to_have_what_it_stands_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def here(name: str, **_: Any) -> Located:
         if name == "mnist":
-            raise DataUnavailable("mnist is nowhere to be had")
+            raise DataUnavailable("mnist was not found")
         return Located(name, tmp_path, "drawn", "", True, 60_000, 10_000)
 
     monkeypatch.setattr(requests, "locate", here)
     _, (notice,) = locate_all(Request(), [catalog.find("mnist-mlp512")], tmp_path)
-    assert notice.startswith("mnist is not at hand: synthetic-digits, drawn by code, stand in for it")
+    assert notice.startswith("mnist was not found; using generated synthetic-digits instead")
     for remedy in ("--data-dir DIR", "TRAINMARK_DATA=DIR", "trainmark data fetch mnist"):
         assert remedy in notice
 

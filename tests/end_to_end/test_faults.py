@@ -128,7 +128,7 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", *FAKE, "--backend", "fake@old", "--python", "old=/no/such/python"], "can't be started"),
         (["run", *FAKE, "--python", "old=/bin/true"], "is not used"),
         (["run", "--python", "nonsense"], "expected LABEL="),
-        (["run", "--published", "--epochs", "3"], "does not go with --published"),
+        (["run", "--published", "--epochs", "3"], "can't be combined with --published"),
         (["run", "--epochs", "3", "--steps", "3"], "exclude each other"),
         (["run", "--data-dir", "/no/such/folder"], "expected a folder, found nothing"),
         (["run", "--epochs", "0"], "--epochs"),

@@ -321,7 +321,7 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
     ("arguments", "said"),
     [
         (("--", "x", "{device}"), "unknown placeholder 'device'"),
-        (("--device", "cpu", "--", "x"), "does not say {device}"),
+        (("--device", "cpu", "--", "x"), "does not contain {device}"),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),
         (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),

@@ -223,7 +223,7 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--data-parallel", "50"], "50 ranks of 1 thread need 50 cores"),
         (["--data-parallel", "3", "--oversubscribe"], "a batch of 100 can't be shared by 3 copies"),
         (["--data-parallel", "2,x"], "expected whole numbers above 0 such as 1,2,4"),
-        (["--nnodes", "2"], "2 machines need a place to meet"),
+        (["--nnodes", "2"], "2 machines need a rendezvous address"),
         (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
         (["--backend", "numpy"], "numpy does not spread a training over several devices: expected torch or jax"),
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),

@@ -34,7 +34,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         name, _, label = written.partition("@")
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
-            named = f"Say which interpreter it is: --python {label}=/path/to/bin/python"
+            named = f"Give its interpreter: --python {label}=/path/to/bin/python"
             raise UnknownName("interpreter label", label, by_label, otherwise=named)
         if interpreter == THIS:
             _require_installed(name)
@@ -44,7 +44,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         if all(chosen != interpreter for _, chosen in choices):
             raise UsageError(
                 f"the interpreter {interpreter.label!r} is not used",
-                fix=f"Say which backend runs in it: --backend {choices[0][0]}@{interpreter.label}",
+                fix=f"Name a backend for it: --backend {choices[0][0]}@{interpreter.label}",
             )
     return choices
 

@@ -203,19 +203,19 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
     """
     every = {**({DEVICE: devices} if devices else {}), **varied}
     if SEED in varied:
-        raise UsageError("{seed} changes with the round", fix="--seed N gives that of the first round.")
+        raise UsageError("{seed} changes with the round", fix="Use --seed N for the first round.")
     for name in sorted(command.placeholders - every.keys() - {SEED}):
         how = "--device a,b" if name == DEVICE else f"--vary {name}=a,b"
         raise UnknownName(
             "placeholder",
             name,
             [*every, SEED],
-            otherwise=f"{how} says what it stands for; {{{{{name}}}}} is the word itself.",
+            otherwise=f"Give its values with {how}; {{{{{name}}}}} is the literal text.",
         )
     for name in every:
         if name not in command.placeholders:
             raise UsageError(
-                f"the command does not say {{{name}}}",
+                f"the command does not contain {{{name}}}",
                 expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )

@@ -308,7 +308,7 @@ def require_sound(asked: str, message: Message) -> None:
         inner = message["message"]
         _convert(_Event, inner)
         if inner["event"] == "rank":
-            raise ProtocolError("the measured process broke the protocol", found="what a rank said a rank said")
+            raise ProtocolError("the measured process broke the protocol", found="a nested rank message")
         if inner["event"] == "hello":
             _convert(Hello, inner)
         require_sound(asked, inner)
@@ -319,7 +319,7 @@ def require_in_place(message: Message, epochs: int) -> None:
     if message["index"] != (epochs if message["event"] == "epoch" else epochs - 1):
         raise ProtocolError(
             "the measured process broke the protocol",
-            expected="one epoch after the other, each before its test",
+            expected="epochs in order, each before its evaluation",
             found=f"{message['event']} {message['index']} after {many(epochs, 'epoch')}",
         )
 
@@ -332,6 +332,6 @@ def _convert(form: type[Struct], message: Message) -> None:
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise ProtocolError(
             f"the measured process broke the protocol with its {str(message.get('event'))[:40]!r}",
-            expected="the form that docs/protocol.md or execute/messages.py gives it",
+            expected="a message as in docs/protocol.md or execute/messages.py",
             found=str(error),
         ) from error

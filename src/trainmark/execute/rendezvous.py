@@ -75,8 +75,8 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: Network) -> 
         return Rendezvous(seconds=seconds)
     if not endpoint:
         raise UsageError(
-            f"{nodes} machines need a place to meet",
-            expected="--rdzv-endpoint HOST:PORT, the same on every machine, HOST being one of them",
+            f"{nodes} machines need a rendezvous address",
+            expected="--rdzv-endpoint HOST:PORT, the same on every machine, where HOST is one of them",
         )
     host, port = _split(endpoint)
     try:
@@ -106,8 +106,8 @@ def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
     tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or nodes)
     if tasks > nodes:
         raise UsageError(
-            "this Slurm step has several tasks on a machine, and each would start all ranks there",
-            expected=f"one task a machine, {nodes}",
+            "this Slurm step has several tasks per machine, and each would start all ranks there",
+            expected=f"one task per machine, {nodes}",
             found=f"{tasks} tasks",
             fix=f"srun --nodes {nodes} --ntasks-per-node 1 trainmark scale ...",
         )
@@ -122,7 +122,7 @@ def first_host(listed: str) -> str:
     """The first of a Slurm host list such as ``node[03-05,9],login``."""
     found = re.match(r"([^,\[]*)(?:\[([^\]-]*?)(?:[-,][^\]]*)?\]([^,\[]*))?", listed)
     if found is None or not found[0]:
-        raise UsageError("Slurm names no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
+        raise UsageError("Slurm lists no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
     return "".join(part or "" for part in found.groups())
 
 

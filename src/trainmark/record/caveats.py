@@ -39,7 +39,7 @@ class Caveat(str, Enum):
         "the sweep's scheduler stopped the trial before its last epoch; sweep without --asha to train it to the end",
     )
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
-    CONTINUED = "continued", "repeats continue from each other in one process, so they are neither fresh nor interleaved"
+    CONTINUED = "continued", "repeats continue each other in one process, so they are neither fresh nor interleaved"
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"
     REPLAYED = "replayed", "earlier repeats were trained again, without records, to resume a continued run"
     UNTESTED_VERSION = "untested-version", "the framework is newer than the versions that trainmark was tested with"

@@ -66,7 +66,7 @@ def test_a_machine_with_no_address_for_others_can_not_be_the_place() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "text"),
     [
-        (None, "2 machines need a place to meet: expected --rdzv-endpoint HOST:PORT"),
+        (None, "2 machines need a rendezvous address: expected --rdzv-endpoint HOST:PORT"),
         ("nowhere:1", "can't be reached from here.*Name or service not known"),
         ("island:1", "can't be reached from here.*Network is unreachable"),
         ("node1:port", "can't be read"),
@@ -96,7 +96,7 @@ def test_the_first_host_of_a_slurm_list(listed: str, first: str) -> None:
 
 
 def test_slurm_that_names_no_machine_is_an_error() -> None:
-    with pytest.raises(UsageError, match="names no machines"):
+    with pytest.raises(UsageError, match="lists no machines"):
         first_host("")
 
 

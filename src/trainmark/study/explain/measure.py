@@ -163,7 +163,7 @@ def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float 
         if ratios := [math.log(b / a) for a, b in pairs if min(a, b) > 0]:
             logs.append(statistics.median(ratios))
     if not logs:
-        raise ExplanationFailed("what the other cores would give was over too soon to be timed", fix="More --seconds.")
+        raise ExplanationFailed("the multi-core variant finished too quickly to time", fix="Use more --seconds.")
     return paired_difference(logs).exponential()
 
 
@@ -252,7 +252,7 @@ def _hold(
         pids.gone()
     if ending.status != "done":
         failed = next((message["reason"] for message in heard if message["event"] == "failed"), ending.reason)
-        raise ExplanationFailed(f"{side.title} can't be taken apart", found=failed or "no answer")
+        raise ExplanationFailed(f"{side.title} can't be explained", found=failed or "no answer")
     return heard
 
 

@@ -78,7 +78,7 @@ def measure_link(
         heard = _ask(side.interpreter.path, request, threads, timeout)
         timings = next((message["timings"] for message in heard if message["event"] == "collectives"), None)
         if timings is None:
-            raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
+            raise ScalingFailed(f"{side.backend} did not time its all-reduce", found="no answer")
         by_size = {each["bytes"]: each["seconds"] for each in timings}
         return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
 

@@ -94,16 +94,16 @@ def read(
     """
     values, spans = read_grid(grid), read_ranges(ranges)
     if not values and not spans:
-        raise UsageError("there is nothing to vary", fix=f"Such as --grid learning_rate=0.1,0.01 or {_RANGE}")
+        raise UsageError("there is nothing to vary", fix=f"Add --grid learning_rate=0.1,0.01 or {_RANGE}, for example")
     if samples and not spans:
-        raise UsageError("--samples has no range to draw from", fix=f"Such as {_RANGE}")
+        raise UsageError("--samples has no range to draw from", fix=f"Add {_RANGE}, for example")
     workload = requests.scheduled(catalog.find(request.workloads[0]), request)
     workload = workload.with_schedule(protocol="fresh", **({"evaluate": "every-epoch"} if asha else {}))
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # whether it still fits its data
     if asha and all(point.workload.schedule.epochs == 1 for point in made):
-        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1", fix="--epochs 9")
+        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1")
     return made
 
 
@@ -195,8 +195,8 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
     if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
         raise UsageError(
             f"a trial does not see {device}",
-            expected="cuda:0: Ray gives each trial GPUs of its own, counted from 0",
-            fix="--device cuda:0; or --gpus-per-trial 0 if all trials should share that GPU.",
+            expected="cuda:0, since Ray gives each trial its own GPUs, numbered from 0",
+            fix="Use --device cuda:0, or --gpus-per-trial 0 if all trials should share that GPU.",
         )
 
 
