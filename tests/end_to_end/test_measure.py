@@ -112,7 +112,7 @@ def test_the_page_table_export_and_show_take_such_records(command: CommandLine, 
     path = str(next(command.out.glob("*.json")))
     code, out, err = command.run("show", path)
     assert code == 0, err
-    assert "what a command does not tell" in out
+    assert "not known of a command" in out
     code, out, err = command.run("explain", path, "--json")
     assert code == 0, err
     assert "start-up" in {each["what"] for each in json.loads(out)["observations"]}
