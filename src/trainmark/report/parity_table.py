@@ -62,9 +62,9 @@ def _notes(parity: Parity) -> Iterator[str]:
     yield from parity.left_out
     yield (
         f"tolerance: {parity.multiple:g} times the change of the losses up to that step when the initial weights "
-        f"change by one unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the last "
-        "place of a loss. It grows as training amplifies rounding. Shown for the step where the sides part, otherwise for "
-        "the largest difference."
+        f"change by one unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the "
+        "last place of a loss. It grows as training amplifies rounding. Shown for the step where the sides part, "
+        "otherwise for the largest difference."
     )
     wide = [step for pair in parity.pairs if (step := _first_above(pair, _WIDE)) is not None]
     if wide:
