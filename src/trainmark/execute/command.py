@@ -27,18 +27,18 @@ DEVICE, SEED = "device", "seed"
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: what the placeholders stand for, the seed's apart, which changes with the round."""
+    """One side of a comparison: the values of the placeholders, except the seed, which changes with the round."""
 
     values: Mapping[str, str]
 
     @property
     def device(self) -> str | None:
-        """As the command is told; None where it is told none."""
+        """The device as the command gets it; None if it gets none."""
         return self.values.get(DEVICE)
 
     @property
     def style(self) -> str:
-        """What is varied beside the device, such as ``workers=4``."""
+        """The varied values besides the device, such as ``workers=4``."""
         others = [f"{name}={value}" for name, value in self.values.items() if name != DEVICE]
         return " ".join(others) or NOTHING_VARIED
 
@@ -80,12 +80,12 @@ class Command:
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """Names that stand in braces."""
+        """Names in braces."""
         return frozenset(found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1])
 
     @property
     def fingerprint(self) -> str:
-        """Equal for commands that may be compared: the same words, whatever the placeholders stand for."""
+        """Equal for comparable commands: the same words, with any values of the placeholders."""
         return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
@@ -120,7 +120,7 @@ class Run:
 
     @property
     def seed(self) -> int | None:
-        """That the command is told; None where it is told none."""
+        """The seed that the command gets; None if it gets none."""
         return self.settings.seed + self.round if SEED in self.of.placeholders else None
 
     @property
@@ -142,7 +142,7 @@ class Run:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        """Equal for two runs that measure the same thing; used by ``--resume``."""
         words, directory = tuple(self.words), str(self.of.directory)
         return (self.of.fingerprint, words, directory, self.program_sha256, platform.node(), self.round)
 
@@ -186,7 +186,7 @@ class Task:
         return self.run.settings.timeout
 
     def request(self, origin: float, weight_files: Sequence[Path | None]) -> Message:  # noqa: ARG002
-        """What the measured process is told."""
+        """The request to the measured process."""
         pipe = self.folder / secrets.token_hex(4)
         return {"event": "script", "origin": origin, "argv": self.run.words, "pipe": str(pipe)}
 
@@ -234,7 +234,7 @@ def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: S
 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
-    """Those that no record tells the end of, in the group of the runs that they complete."""
+    """The tasks without a finished record, in the group of the runs that they complete."""
     tasks, records = list(tasks), list(records)
     planned = {task.run.identity for task in tasks}
     earlier = [record for record in records if identity_of(record) in planned]

@@ -90,7 +90,7 @@ def examine_all(
 
 
 def _asked(entry: registry.Entry) -> bool:
-    """Not a second time what is the same framework under another roof, such as ``keras:torch``."""
+    """Leave out variants of one framework, such as ``keras:torch``."""
     return not entry.hidden and ":" not in entry.name
 
 

@@ -1,4 +1,4 @@
-"""What a measured process may say, by what it was asked: checked here, so that who listens can believe it.
+"""The messages that a measured process may send, checked here so that the parent can rely on them.
 
 It may be a framework's plug-in, or an interpreter of somebody's own; whatever it sends ends in records.
 """

@@ -1,4 +1,4 @@
-"""What each interpreter can do: asked in a child process, since importing a framework may be slow, or crash."""
+"""Probe what each interpreter supports in a child process, since importing a framework may be slow or crash."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _ask(interpreter: Interpreter, request: Message, event: str, timeout: float)
 
 
 def seen_in(interpreter: Interpreter, message: Message) -> Seen:
-    """What it answered, believed as it is."""
+    """Its answer, taken as it is."""
     devices = tuple(Device(**{**each, "precisions": tuple(each["precisions"])}) for each in message["devices"])
     can = Capabilities(
         message["backend"],

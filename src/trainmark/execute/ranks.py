@@ -106,7 +106,7 @@ class _Relay:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Answer whoever calls; on leaving, all that was said has been passed on."""
+        """Answer connections; on exit, all messages have been passed on."""
         with socket.socket(socket.AF_UNIX) as door:
             door.bind(str(self.address))
             door.listen()
@@ -120,7 +120,7 @@ class _Relay:
             reader.join(_FAREWELL_SECONDS)
 
     def let_go(self) -> None:
-        """Say what was held back: all ranks came to their end."""
+        """Send the messages that were held back: all ranks have ended."""
         for message in self._held:
             self._say(message)
 
@@ -151,7 +151,7 @@ class _Relay:
                 self._worry(place)
 
     def _worry(self, place: Message) -> None:
-        """A rank fell: if the engine does nothing about it, somebody must."""
+        """Handle a failed rank in case the engine does not."""
         if self._overdue is None and place["attempt"] == self._attempt:
             self._overdue = threading.Timer(self._patience, self._give_up, args=(place["rank"],))
             self._overdue.daemon = True
@@ -163,7 +163,7 @@ class _Relay:
             self._overdue = None
 
     def _give_up(self, rank: int) -> None:
-        """The engine hangs, so the parent is told to end this process."""
+        """Tell the parent to end this process, because the engine hangs."""
         with self._speaking:
             reason = f"rank {rank}: {self.reasons.get(rank, 'died without a word')}"
             self._say({"event": "failed", "reason": reason, "rank": rank})

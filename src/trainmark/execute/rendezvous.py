@@ -1,4 +1,4 @@
-"""Where the machines of one training meet: from what was typed, or from Slurm's environment."""
+"""Where the machines of one training meet, from the options or Slurm's environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.backends.layout import Rendezvous
 from trainmark.errors import UsageError
 
 DEFAULT_PORT = 29400
-"""As ``torchrun`` has it."""
+"""As in ``torchrun``."""
 _FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
 
 
@@ -38,7 +38,7 @@ class Network:
 
     @property
     def outward(self) -> str:
-        """An own address that others may reach; raises OSError where there is none.
+        """An own address that others can reach; raises OSError if there is none.
 
         Many a machine knows its own name as 127.0.1.1, which is of no use to others.
         """
@@ -49,7 +49,7 @@ class Network:
 
 
 def here() -> Network:
-    """This machine's network as it is now."""
+    """This machine's current network."""
     import psutil
 
     found = {

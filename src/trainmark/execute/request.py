@@ -1,4 +1,4 @@
-"""From what a person asked for to tasks that can be run. Everything that can be refused is refused here."""
+"""Turn options into tasks. All checks that can fail before a run are made here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MOST_EPOCHS_UNTIL = 100
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; the fields are the options of ``trainmark run``.
+    """A request; the fields are the options of ``trainmark run``.
 
     Args:
         specification: a workload that has no name here any more; it stands in place of ``workloads``.

@@ -28,7 +28,7 @@ _Job = TypeVar("_Job", bound="Job")
 
 
 class RunStopped(Exception):
-    """Raised by an observer to end the run at hand: what it has done so far is its result.
+    """Raised by an observer to end the current run: its result is what it has done so far.
 
     Args:
         reason: for the record.
@@ -68,7 +68,7 @@ class Job(Protocol):
     @property
     def save_weights(self) -> bool: ...
     def request(self, origin: float, weight_files: Sequence[Path | None]) -> Message:
-        """What the process is told; ``origin`` is the clock's reading at its start."""
+        """The request to the process; ``origin`` is the clock's reading at its start."""
 
 
 class Noting(Protocol):
@@ -81,7 +81,7 @@ class Noting(Protocol):
     @property
     def rest_seconds(self) -> float: ...
     def weights_file(self, folder: Path) -> Path:
-        """Where the run's weights stand."""
+        """Where the run's weights are saved."""
 
     def hear(self, message: Message) -> None:
         """Take in a message."""
@@ -90,14 +90,14 @@ class Noting(Protocol):
         """Memory at the end of the epoch just heard of."""
 
     def go_on_from(self, before: Any) -> None:
-        """The run before, in the same process, has told what holds for this one, too."""
+        """Copy what the previous run in the same process reported and also holds for this one."""
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> Sequence[Record]:
-        """The records of what was heard; the last one is that of the run as a whole."""
+        """The records of the messages; the last one is that of the whole run."""
 
 
 class Observer:
-    """Watches runs; override what is of interest. Called in the parent, between the child's messages, so nothing here
+    """Watches runs; override the methods you need. Called in the parent, between the child's messages, so nothing here
     touches the child's clock."""
 
     def task_started(self, task: Job) -> None:
@@ -266,7 +266,7 @@ class _Conversation:
             self._write(outcome)
 
     def _write(self, outcome: Outcome) -> None:
-        """Record the run at hand, unless its record exists, and go on to the next."""
+        """Record the current run, unless its record exists, and continue with the next."""
         notes = self._current
         samples = self._sampler.take(self._origin)
         with undisturbed():

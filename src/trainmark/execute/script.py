@@ -27,7 +27,7 @@ _GRACE_SECONDS = 0.5
 
 
 def run_script(request: Message, say: Callable[[Message], None], clock: Clock) -> None:
-    """Carry out ``request``: the ``argv``, where the ``pipe`` of reports may stand, and the clock's ``origin``."""
+    """Carry out ``request``: the ``argv``, the path for the ``pipe`` of reports, and the clock's ``origin``."""
     _adopt_orphans()
     pipe = Path(request["pipe"])
     os.mkfifo(pipe)
@@ -99,7 +99,7 @@ class _Waiter:
 
 
 def _arrived(descriptor: int) -> bytes:
-    """What lies in the pipe, as much as it holds at once; nothing where it is empty."""
+    """Read what is in the pipe; empty if nothing is."""
     with contextlib.suppress(BlockingIOError):
         return os.read(descriptor, 1 << 16)
     return b""

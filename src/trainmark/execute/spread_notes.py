@@ -40,7 +40,7 @@ class SpreadNotes:
         return self._whole.rest_seconds
 
     def weights_file(self, folder: Path) -> Path:
-        """Where the weights stand beside the record of the whole."""
+        """Where the weights are saved, next to the record of the whole."""
         return self._whole.weights_file(folder)
 
     def hear(self, message: Message) -> None:

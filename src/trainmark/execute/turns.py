@@ -63,7 +63,7 @@ class Pids:
             self._pids.pop(threading.get_ident(), None)
 
     def end(self) -> None:
-        """End them all with what they started, and whoever comes late."""
+        """End all processes and their descendants, including late ones."""
         with self._lock:
             self._ended = True
             for pid in self._pids.values():

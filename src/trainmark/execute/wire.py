@@ -41,7 +41,7 @@ class Channel:
         return self._end.fileno()
 
     def send(self, message: Message) -> None:
-        """Say something; raises OSError when nobody listens any more."""
+        """Send a message; raises OSError if the reader is gone."""
         self._end.sendall(json.dumps(message, separators=(",", ":")).encode() + b"\n")
 
     def receive(self) -> Iterator[Message] | None:

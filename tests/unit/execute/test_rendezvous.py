@@ -118,5 +118,5 @@ def test_elsewhere_there_is_one_machine(environment: dict[str, str]) -> None:
 
 
 def test_several_tasks_on_a_machine_would_each_start_all_ranks() -> None:
-    with pytest.raises(UsageError, match=r"expected one task a machine, 2, found 8 tasks.*--ntasks-per-node 1"):
+    with pytest.raises(UsageError, match=r"expected one task per machine, 2, found 8 tasks.*--ntasks-per-node 1"):
         from_slurm(STEP | {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_NODELIST": "n[5-6]"})

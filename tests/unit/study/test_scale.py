@@ -70,7 +70,7 @@ def test_a_network_with_too_few_layers_for_its_stages() -> None:
 
 
 def test_a_whole_dataset_can_not_grow() -> None:
-    with pytest.raises(UsageError, match="takes the whole dataset, so its batch can't grow"):
+    with pytest.raises(UsageError, match="uses the whole dataset, so its batch can't grow"):
         require_possible(Question(weak=True), CPU, FULL, 1, 2, 1)
 
 

@@ -1,4 +1,4 @@
-"""From grid and ranges to trials: ordinary runs, each with its values, and what is left of them with --resume."""
+"""Turn grid and ranges into trials: ordinary runs with their values; --resume keeps the missing ones."""
 
 from __future__ import annotations
 
@@ -233,6 +233,6 @@ def _as_here(record: Record, side: Side) -> Record:
 
 
 def _reports(record: Record) -> tuple[Report, ...]:
-    """What a finished trial tells the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
+    """The reports of a finished trial to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
     epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
     return tuple({"epoch": epoch.index + 1, "test_accuracy": epoch.test_accuracy} for epoch in epochs)
