@@ -165,7 +165,7 @@ class _Relay:
     def _give_up(self, rank: int) -> None:
         """Tell the parent to end this process, because the engine hangs."""
         with self._speaking:
-            reason = f"rank {rank}: {self.reasons.get(rank, 'died without a word')}"
+            reason = f"rank {rank}: {self.reasons.get(rank, 'died without output')}"
             self._say({"event": "failed", "reason": reason, "rank": rank})
             self._say({"event": "done"})
 
@@ -197,11 +197,11 @@ class _Relay:
 
 
 def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:
-    """What became of the rank that fell first, with its last words."""
+    """How the first failed rank ended, with its last output."""
     if fall.exit_code >= 0:
         return f"rank {rank}: {reasons.get(rank, f'ended with exit code {fall.exit_code}')}"
     words = _last_words(fall)
-    tail = f"; its last words: {words}" if words else ", without a word"
+    tail = f"; its last output: {words}" if words else ", without output"
     return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
 
 
