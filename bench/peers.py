@@ -1,15 +1,15 @@
-"""Every framework as its own documentation trains, next to trainmark's styles: one interleaved run on the same data.
+"""Compare trainmark's styles with the training loops of each framework's documentation, interleaved on the same data.
 
     python bench/peers.py [--quick] [--workload NAME] [--rounds N] [--python mxnet=PATH] [--out FILE.json]
     python bench/peers.py --show FILE.json
 
-Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer that writes the same
-loop. Time is taken from outside, the same way for all (`rounds.py`). `contenders/` has a script for each peer;
+Prints a Markdown table per workload, and whether each of trainmark's styles is as fast as the peer with the same loop.
+Time is measured from outside, the same way for all (`rounds.py`). `contenders/` has a script for each peer;
 `ranking.py` makes the tables. With --out a workload is added to the file or replaced in it, so a long run can be done
 one workload at a time; --show prints the tables of such a file.
 
-Needs the data of TRAINMARK_DATA and a machine with nothing else to do. A framework that is missing is left out, with
-the reason. MXNet 1.9 needs an interpreter of its own, named by --python or TRAINMARK_MXNET_PYTHON, in which
+Needs the data of TRAINMARK_DATA and an idle machine. A missing framework is left out, with the reason. MXNet 1.9 needs
+its own interpreter, named by --python or TRAINMARK_MXNET_PYTHON, in which
 plugins/trainmark-mxnet is installed. scikit-learn comes with `pip install -r bench/requirements.txt`.
 """
 
@@ -70,7 +70,7 @@ SIDES = (
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How much a turn is. An epoch that is a single step would be over before it can be timed."""
+    """The size of a turn: an epoch of a single step would be too short to time."""
 
     examples: int | None = None
     epochs_a_turn: int = 1
@@ -90,13 +90,13 @@ WHOLE = {
     "mnist-cnn": Size(12_800),
     "cifar10-cnn": Size(1_280),
 }
-"""Of the long run; elsewhere the whole training set, once."""
+"""Of the long run; otherwise the whole training set, once."""
 
 QUICK_TEST_EXAMPLES = 2_000
 
 
 def contenders(epochs_a_turn: int, mxnet: Path | None) -> Iterator[Contender]:
-    """All that take part; those that need MXNet only if there is an interpreter for it."""
+    """All contenders; those of MXNet only if there is an interpreter for it."""
     here = Path(sys.executable)
     for name, (script, *peer_arguments) in PEERS.items():
         python = mxnet if script == "mxnet_fit.py" else here
@@ -136,14 +136,14 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
 
 
 def conditions() -> list[str]:
-    """Where the run takes place."""
+    """The machine, in words."""
     here = machine.describe(machine.cpu_load(1.0))
     said = [
         f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
         f"chooses by itself; float32; Python {platform.python_version()}; commit {revision() or 'unknown'}"
     ]
     if here.load_before is not None and here.load_before > BUSY_SHARE:
-        said.append("the machine was BUSY before the run: the times mean little")
+        said.append("the machine was BUSY before the run: do not trust the times")
     return said
 
 
@@ -181,13 +181,13 @@ def mxnet_python(written: str) -> Path:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="less data an epoch and fewer rounds")
+    parser.add_argument("--quick", action="store_true", help="less data per epoch and fewer rounds")
     parser.add_argument("--workload", action="append", choices=sorted(WORKLOADS), help="default: all five")
-    parser.add_argument("--contender", action="append", metavar="PART", help="only those whose name holds PART")
-    parser.add_argument("--rounds", type=int, help="that count; default 4 with --quick, else 15")
+    parser.add_argument("--contender", action="append", metavar="PART", help="only contenders whose name contains PART")
+    parser.add_argument("--rounds", type=int, help="rounds that count; default 4 with --quick, otherwise 15")
     parser.add_argument("--python", type=mxnet_python, metavar="mxnet=PATH")
     parser.add_argument("--data-dir", type=Path, default=os.environ.get("TRAINMARK_DATA"))
-    parser.add_argument("--out", type=Path, metavar="FILE.json", help="add what was measured to this file")
+    parser.add_argument("--out", type=Path, metavar="FILE.json", help="add the results to this file")
     parser.add_argument("--show", type=Path, metavar="FILE.json", help="only print the tables of this file")
     options = parser.parse_args()
     if options.data_dir is None and options.show is None:

@@ -1,6 +1,6 @@
 """JAX, style `fast`: the data stays on the device, and one call of one compiled program trains a whole epoch.
 
-`lax.scan` loops over the batches on the device, so Python starts one operation per epoch; donated weights are updated
+`lax.scan` loops over the batches on the device, so Python launches one operation per epoch; donated weights are updated
 in place; the losses come back at the end. (On a CPU, XLA runs convolutions inside a scan on one thread: with
 convolutions, jit and donate a single step instead, and call it from Python.)
 """

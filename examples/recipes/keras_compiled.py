@@ -1,7 +1,7 @@
 """`model.fit` after `compile(jit_compile=True)`.
 
 TensorFlow compiles the step with XLA, PyTorch (`KERAS_BACKEND=torch`) with `torch.compile`. It fuses operations, so
-less time goes into starting them. By default Keras compiles on JAX, and with TensorFlow only if it sees a GPU.
+less time goes into launching them. By default Keras compiles on JAX, and with TensorFlow only if it sees a GPU.
 """
 
 import os

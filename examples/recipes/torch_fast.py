@@ -2,7 +2,7 @@
 
 The images are converted once and kept on the device, so a batch is one `index_select`; the optimiser updates all
 parameters in one fused kernel; a CPU flushes denormal numbers to zero. On a GPU the step is captured once and replayed,
-so Python starts one operation per step instead of dozens. (With convolutions, also try `channels_last`.)
+so Python launches one operation per step instead of dozens. (With convolutions, also try `channels_last`.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PyTorch, style `idiomatic`: the training loop of PyTorch's tutorials.
 
-A `Dataset` converts one image at a time, a `DataLoader` makes the batches, and each step runs one operation after the
-other. Easy to change, and the baseline that the other styles are compared with.
+A `Dataset` converts one image at a time, a `DataLoader` makes the batches, and each step runs one operation at a
+time. Easy to change, and the baseline that the other styles are compared with.
 """
 
 from __future__ import annotations

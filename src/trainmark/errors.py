@@ -1,11 +1,11 @@
-"""Every error trainmark raises on purpose, in one tree.
+"""All errors that trainmark raises on purpose, in one tree.
 
 TrainmarkError
-├── UsageError              the request can't be carried out as it was typed
+├── UsageError              the request can't be carried out as typed
 │   ├── UnknownName         no such workload, backend, device, dataset, ...
 │   ├── NotInstalled        the backend's framework is missing
 │   ├── AbsentDevice        the backend does not see that device
-│   ├── Unsupported         the backend can't do what the workload or the options ask
+│   ├── Unsupported         the backend can't do what the workload or the options need
 │   ├── SpecError           a workload file is wrong
 │   └── OutputError         the output folder can't be used
 │       └── UnwritableFolder    it can't be written
@@ -17,16 +17,16 @@ TrainmarkError
 │   ├── NewerRecord         written by a newer trainmark
 │   └── RecordNotKept       it could not be written where it belongs
 ├── Diverged                training reached a loss that is not finite
-├── ExplanationFailed       a run could not be taken apart
-├── PredictionFailed        a trained network could not be asked
-├── ScalingFailed           what a prediction of more devices needs could not be measured
-│   └── SumsLost            ... for noise: another try may
-├── RendezvousFailed        the processes of a training did not find each other
-├── RanksDiffer             they are not set up alike
+├── ExplanationFailed       a run could not be explained
+├── PredictionFailed        a trained network could not predict
+├── ScalingFailed           the inputs of a scaling prediction could not be measured
+│   └── SumsLost            ... because of noise; a retry may succeed
+├── RendezvousFailed        the ranks of a training did not find each other
+├── RanksDiffer             the ranks are not set up alike
 ├── PrintingFailed          stdout can't be written
 └── ProtocolError           the measured process broke the protocol
 
-Each says what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
+Each states what was expected, what was found, and what to do. Only ``trainmark.cli`` turns them into exit codes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import NoReturn
 
 _LONGEST = 100
-"""Letters of a name that are looked at, and told."""
+"""Maximum length of a name that is compared and printed."""
 
 
 class TrainmarkError(Exception):
@@ -47,8 +47,8 @@ class TrainmarkError(Exception):
     Args:
         problem: what is wrong, one clause without a final full stop.
         expected: what would have been right.
-        found: what was there instead.
-        fix: what to do about it, as a sentence or a command.
+        found: what was found instead.
+        fix: what to do, as a sentence or a command.
     """
 
     def __init__(self, problem: str, *, expected: str = "", found: str = "", fix: str = "") -> None:
@@ -69,11 +69,11 @@ class TrainmarkError(Exception):
 
 
 class UsageError(TrainmarkError):
-    """The request can't be carried out as it was typed."""
+    """The request can't be carried out as typed."""
 
 
 class UnknownName(UsageError):
-    """A name that is in no list; the nearest known names are suggested, or ``otherwise`` is said."""
+    """An unknown name; suggests the nearest known names, or says ``otherwise``."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
         known = sorted(known)
@@ -88,8 +88,8 @@ class UnknownName(UsageError):
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """The known names that are about as near as the nearest one, if that is near at all; three at most."""
-    name = name[:_LONGEST]  # it takes the square of the time
+    """Return up to three known names that are nearest to ``name``; empty if none is near."""
+    name = name[:_LONGEST]  # matching takes quadratic time
     likeness = {each: _likeness(name, each) for each in known}
     best = max(likeness.values(), default=0.0)
     near = sorted((each for each in likeness if likeness[each] >= max(0.5, best - 0.1)), key=lambda k: -likeness[k])
@@ -97,7 +97,7 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _likeness(name: str, known: str) -> float:
-    """0 to 1: letters that are alike in order; nearly 1 for what people shorten a name to."""
+    """Similarity from 0 to 1; nearly 1 for a common abbreviation."""
     within, _, short = name.rpartition(".")
     parent, _, whole = known.rpartition(".")
     if within in ("", parent):  # ``lr`` and ``optimizer.lr`` of ``optimizer.learning_rate``
@@ -110,7 +110,7 @@ def _likeness(name: str, known: str) -> float:
 
 
 class NotInstalled(UsageError):
-    """The framework of a backend is not installed in the interpreter that was asked to run it."""
+    """The framework of a backend is not installed in its interpreter."""
 
 
 class AbsentDevice(UsageError):
@@ -118,11 +118,11 @@ class AbsentDevice(UsageError):
 
 
 class Unsupported(UsageError):
-    """Something that a backend says it can't do."""
+    """Something that a backend does not support."""
 
 
 class SpecError(UsageError):
-    """A workload that does not fit together or is written wrongly."""
+    """A workload that is inconsistent or written wrongly."""
 
 
 class OutputError(UsageError):
@@ -136,9 +136,9 @@ class UnwritableFolder(OutputError):
         in_container = ' In a container: run it with --user "$(id -u):$(id -g)".'
         super().__init__(
             f"can't write into {folder}",
-            expected="a folder that can be written",
+            expected="a writable folder",
             found=error.strerror or str(error),
-            fix="Give another one with --out." + (in_container if isinstance(error, PermissionError) else ""),
+            fix="Choose another one with --out." + (in_container if isinstance(error, PermissionError) else ""),
         )
 
 
@@ -167,7 +167,7 @@ class NewerRecord(RecordError):
 
 
 class RecordNotKept(RecordError):
-    """A record could not be written into its folder, such as one on a disk that is full by now."""
+    """A record could not be written into its folder, for example because the disk is full."""
 
 
 class Diverged(TrainmarkError):
@@ -188,19 +188,19 @@ class Diverged(TrainmarkError):
 
 
 class ExplanationFailed(TrainmarkError):
-    """What was to be explained could not be measured."""
+    """The explanation could not be measured."""
 
 
 class PredictionFailed(TrainmarkError):
-    """A trained network could not be asked."""
+    """A trained network could not predict."""
 
 
 class ScalingFailed(TrainmarkError):
-    """What a prediction of more devices needs could not be measured."""
+    """The inputs of a scaling prediction could not be measured."""
 
 
 class SumsLost(ScalingFailed):
-    """What a sum over several devices takes is lost in the noise; another try may find it."""
+    """The time of an all-reduce is lost in noise; a retry may find it."""
 
 
 class RendezvousFailed(TrainmarkError):
@@ -212,15 +212,15 @@ class RanksDiffer(TrainmarkError):
 
 
 class PrintingFailed(TrainmarkError):
-    """What was asked for can't be written to stdout, such as into a file on a disk that is full."""
+    """The output can't be written to stdout, for example because the disk is full."""
 
 
 class ProtocolError(TrainmarkError):
-    """The measured process said something that is not in the protocol."""
+    """The measured process sent something that is not in the protocol."""
 
 
 def assert_never(value: NoReturn) -> NoReturn:
-    """End a ``match`` over a closed union: mypy rejects a case that is missing, and at run time it is named.
+    """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error names it.
 
     ``typing`` has it from Python 3.11 on; the measured process may run 3.10.
 

@@ -23,4 +23,4 @@ def test_several_workloads_are_not_compared_with_each_other(names: list[str]) ->
     courses = [(Course(catalog.find(name), data, 2), [SIDE]) for name in names]
     said = _plan(in_rounds(courses, Settings()), 0)
     assert ("never one workload with another" in said) == (len(names) > 1)
-    assert said.endswith("--resume goes on.")
+    assert said.endswith("--resume continues.")

@@ -39,8 +39,8 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any
 def test_nothing_is_at_hand_and_how_to_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["data", "list"]) == 0
     out = capsys.readouterr().out
-    assert "not at hand: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch mnist" in out
-    assert "drawn by code when it is needed" in out
+    assert "not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch mnist" in out
+    assert "generated when needed" in out
     assert list(listed(capsys)) == list(CATALOG)
     assert not (tmp_path / "cache").exists(), "looking makes nothing"
 
@@ -58,7 +58,7 @@ def test_what_is_at_hand_and_who_named_it(
         row = listed(capsys, "mnist", *arguments)["mnist"]
         assert (row["directory"], row["source"], row["complete"]) == (str(directory), source, True)
     assert run(["data", "list", "mnist"]) == 0
-    assert f"at hand, in {by_environment} (from TRAINMARK_DATA)" in capsys.readouterr().out
+    assert f"available, in {by_environment} (from TRAINMARK_DATA)" in capsys.readouterr().out
 
 
 def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
@@ -75,12 +75,12 @@ def test_a_folder_that_holds_too_little_is_a_problem_of_its_own(
 def test_what_stands_in_says_how_to_have_what_it_stands_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def here(name: str, **_: Any) -> Located:
         if name == "mnist":
-            raise DataUnavailable("mnist is nowhere to be had")
+            raise DataUnavailable("mnist was not found")
         return Located(name, tmp_path, "drawn", "", True, 60_000, 10_000)
 
     monkeypatch.setattr(requests, "locate", here)
     _, (notice,) = locate_all(Request(), [catalog.find("mnist-mlp512")], tmp_path)
-    assert notice.startswith("mnist is not at hand: synthetic-digits, drawn by code, stand in for it")
+    assert notice.startswith("mnist was not found; using generated synthetic-digits instead")
     for remedy in ("--data-dir DIR", "TRAINMARK_DATA=DIR", "trainmark data fetch mnist"):
         assert remedy in notice
 

@@ -38,8 +38,8 @@ def test_its_pixels_can_be_had(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "said"),
     [
         (["synthetic-digits", "--index", "10000"], "from 0 to 9,999"),
-        ([], "one dataset at a time"),
-        (["synthetic-digits", "mnist"], "one dataset at a time"),
+        ([], "show takes one dataset"),
+        (["synthetic-digits", "mnist"], "show takes one dataset"),
         (["mnits"], "mnist"),
     ],
 )

@@ -46,9 +46,9 @@ def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("verb", "finished", "words"),
     [
-        ("scale", True, "What is finished is in {0} (trainmark compare {0}); the same command with --resume goes on."),
-        ("scale", False, "No run was finished; the same command with --resume goes on."),
-        ("parity", True, "Records: {0}; the same command begins again."),
+        ("scale", True, "Finished runs are in {0} (trainmark compare {0}); --resume with the same command continues."),
+        ("scale", False, "No run finished; --resume with the same command continues."),
+        ("parity", True, "Records: {0}; the same command starts over."),
     ],
 )
 def test_it_is_said_what_is_finished_and_how_to_go_on(

@@ -19,4 +19,4 @@ def test_completion(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "--cloud"]) == 2
-    assert "--cloud was removed. Say it yourself: --label instance=g5.xlarge" in capsys.readouterr().err
+    assert "--cloud was removed. Use --label, such as --label instance=g5.xlarge" in capsys.readouterr().err

@@ -60,7 +60,7 @@ def test_ctrl_c_keeps_what_is_finished_and_resume_does_the_rest(command: Command
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert "What is finished is in" in err and "--resume" in err and "Traceback" not in err
+    assert "Finished runs are in" in err and "--resume" in err and "Traceback" not in err
     assert command.outcomes() == ["ok", "interrupted"]
     assert not alive(children)
     first = command.records()[0].id
@@ -128,7 +128,7 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", *FAKE, "--backend", "fake@old", "--python", "old=/no/such/python"], "can't be started"),
         (["run", *FAKE, "--python", "old=/bin/true"], "is not used"),
         (["run", "--python", "nonsense"], "expected LABEL="),
-        (["run", "--published", "--epochs", "3"], "does not go with --published"),
+        (["run", "--published", "--epochs", "3"], "can't be combined with --published"),
         (["run", "--epochs", "3", "--steps", "3"], "exclude each other"),
         (["run", "--data-dir", "/no/such/folder"], "expected a folder, found nothing"),
         (["run", "--epochs", "0"], "--epochs"),

@@ -112,7 +112,7 @@ def test_the_page_table_export_and_show_take_such_records(command: CommandLine, 
     path = str(next(command.out.glob("*.json")))
     code, out, err = command.run("show", path)
     assert code == 0, err
-    assert "what a command does not tell" in out
+    assert "not known of a command" in out
     code, out, err = command.run("explain", path, "--json")
     assert code == 0, err
     assert "start-up" in {each["what"] for each in json.loads(out)["observations"]}
@@ -178,7 +178,7 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
     assert (bad.outcome.status, good.outcome.status) == (status, "ok")
     assert reason in (bad.outcome.reason or "")
     if kind == "ends with an exit code":
-        assert "its last words: last words" in err
+        assert "its last output: last words" in err
         assert "last words" in (bad.outcome.stderr_tail or "")
 
 
@@ -321,7 +321,7 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
     ("arguments", "said"),
     [
         (("--", "x", "{device}"), "unknown placeholder 'device'"),
-        (("--device", "cpu", "--", "x"), "does not say {device}"),
+        (("--device", "cpu", "--", "x"), "does not contain {device}"),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),
         (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),

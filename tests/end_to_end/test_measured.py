@@ -128,7 +128,7 @@ def test_prices_make_money(command: CommandLine) -> None:
 def test_a_price_of_what_will_not_run(command: CommandLine) -> None:
     code, _, err = command.train("--device", "cpu", "--price", "cuda:0=36")
     assert code == 2
-    assert "--price names 'cuda:0'" in err
+    assert "--price is given for 'cuda:0'" in err
 
 
 def test_more_rounds_until_it_is_stable(command: CommandLine) -> None:

@@ -103,7 +103,7 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
     assert 4 <= len(kept) < 12
     code, out, err = command.run(*arguments(command, "--resume"))
     assert code == 0, err
-    assert f"{len(kept)} trials of this sweep had a record already" in err
+    assert f"{len(kept)} trials already recorded" in err
     assert_each_once(records(command))
     assert kept < {record.id for record in records(command)}
     code, out, err = command.run(*arguments(command, "--resume"))

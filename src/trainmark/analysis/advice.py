@@ -1,4 +1,4 @@
-"""What to do about the largest cause, and what that would buy at most."""
+"""What to do about the largest cause, and the most that you can gain."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ from trainmark.analysis.attribution import FAST, LARGER, Attribution, Cause, Dis
 from trainmark.analysis.statistics import Estimate
 
 WORDS: dict[Cause, tuple[str, str]] = {
-    "threads": ("cores that stand idle", "Let it use all cores: leave --threads out."),
+    "threads": ("idle cores", "Use all cores: leave out --threads."),
     "epoch": (
-        "what an epoch does before its first step: shuffling, making iterators",
-        "Let an epoch be longer: several passes over the data, or the data repeated.",
+        "work before the first step of an epoch: shuffling, making iterators",
+        "Make epochs longer: repeat the data, or pass over it several times.",
     ),
     "fetch": (
-        "reading results on the host in every step, which makes it wait for the device",
-        "Keep losses on the device, and read them once an epoch.",
+        "reading results on the host in every step, which waits for the device",
+        "Keep losses on the device, and read them once per epoch.",
     ),
     "input": (
         "making the batches on the host",
-        "Prepare the data set once, keep it in memory as one array, and take batches by index.",
+        "Prepare the data set once, keep it in memory as one array, and index the batches.",
     ),
     "copy": ("copying batches to the device", "Keep the whole data set on the device."),
     "optimizer": (
         "the optimiser's update",
-        "Take the framework's fused or compiled optimiser, which goes over the weights once.",
+        "Use the framework's fused or compiled optimiser, which passes over the weights once.",
     ),
     "memory": (
-        "what moves values and computes little: activations, dropout, normalisation, pooling, the loss",
-        "Compile the network, so that such operations are fused with their neighbours.",
+        "memory-bound operations: activations, dropout, normalisation, pooling, the loss",
+        "Compile the network, which fuses these operations.",
     ),
     "dispatch": (
-        "starting operations, whatever their size",
-        "Compile or capture the step, or take a larger batch: each operation is too small.",
+        "the overhead of launching operations",
+        "The operations are too small: compile or capture the step, or use a larger batch.",
     ),
     "compute": (
-        "the products and convolutions themselves, at the device's measured peak",
-        "Only a faster device or fewer bits (--precision) would help.",
+        "matrix products and convolutions, at the device's measured peak",
+        "Only a faster device or a lower precision (--precision) would help.",
     ),
     "shapes": (
-        "products and convolutions whose shapes keep them below the device's peak",
-        "Take a larger batch or wider layers, with sides that are multiples of 64.",
+        "matrix products and convolutions whose shapes keep them below the device's peak",
+        "Use a larger batch or wider layers, in multiples of 64.",
     ),
-    "evaluation": ("looking at the test set", "Evaluate more rarely."),
-    "compile": ("compilation", "It is paid once: train longer, or keep the framework's compilation cache."),
+    "evaluation": ("evaluation on the test set", "Evaluate less often."),
+    "compile": ("compilation", "It happens once: train longer, or keep the framework's compilation cache."),
 }
-"""What each cause is, and what can be done about it where nothing has been measured that does it."""
+"""What each cause is, and the advice when no remedy has been measured."""
 
 _BY_STYLE: tuple[Cause, ...] = ("epoch", "fetch", "input", "copy", "dispatch", "optimizer", "memory", "shapes")
 _BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "shapes")
 _WORTH = 1.02
-"""A speed-up that is smaller is not promised."""
+"""Smaller speed-ups are not promised."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Advice:
     """One thing to do.
 
     Args:
-        do: for people.
-        promise: how many times faster training becomes at most.
-        cause: what it is against.
-        measured: the promise is of a training that was timed, not of one that is without the cause.
-        style, batch: what to change in trainmark's own terms, where that can be said.
-        fixed: of a larger batch, the share of a step that costs the same however many examples it has.
+        do: the advice, as a sentence.
+        promise: the largest speed-up to expect.
+        cause: the cause that it reduces.
+        measured: whether the promise was timed, rather than computed by removing the cause.
+        style, batch: the change in trainmark's own terms, if there is one.
+        fixed: for a larger batch, the share of a step that does not depend on the number of examples.
     """
 
     do: str
@@ -80,7 +80,7 @@ class Advice:
 
 
 def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tuple[Advice, ...]:
-    """What to do about the largest cause that can be reduced, the best first; what was timed comes first.
+    """Return advice on the largest cause that can be reduced, the best first; timed advice comes first.
 
     Args:
         recipe: path of the script that shows the style ``fast`` of this backend; empty where there is none.
@@ -110,13 +110,13 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
     measured = []
     if cause in _BY_STYLE and FAST in found.variants:
         shown = f" (see {recipe})" if recipe else ""
-        do = f"Train as --style fast does{shown}: keep the prepared data on the device and the loop free of the host."
+        do = f"Train like --style fast{shown}: keep the prepared data on the device, and the host out of the loop."
         measured.append(_timed(do, cause, speedup(found, FAST), style="fast"))
     if cause in _BY_BATCH and LARGER in found.variants:
         size = found.batch * found.larger
-        do = f"Take {size:,} examples a step instead of {found.batch:,}; learning changes with it, so look at accuracy."
+        do = f"Use a batch of {size:,} instead of {found.batch:,}. This changes learning, so check the accuracy."
         ratio = speedup(found, LARGER, found.larger)
-        # A step of n examples takes f + n·e seconds: the ratio of two sizes tells which part f is of the smaller one.
+        # A step of n examples takes f + n·e seconds: the ratio of two sizes gives the share of f in the smaller one.
         fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
         measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
     yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)

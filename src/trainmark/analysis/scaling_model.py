@@ -211,7 +211,7 @@ def fit_link(timings: Mapping[int, Sequence[float]], ranks: int, hops: Hops, sou
 
 def _lost(expected: str, found: str) -> SumsLost:
     return SumsLost(
-        "sums are lost in the noise of what stands before them",
+        "all-reduces are lost in the noise of the work before them",
         expected=expected,
         found=found,
         fix="Try again on a quieter machine, or give --link.",

@@ -1,4 +1,4 @@
-"""What a backend is. Two protocols: a :class:`Backend` says what it can do, a :class:`Trainer` does it.
+"""The interface of a backend: a :class:`Backend` says what it supports, a :class:`Trainer` trains.
 
 Time is read by the worker, only at synchronised edges. So a trainer queues as many steps as it is told and returns
 results that may still be on the device; only ``synchronize`` waits for them, and only ``read`` fetches them.
@@ -25,14 +25,14 @@ Style = Literal["idiomatic", "compiled", "fast"]
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
 SplitName = Literal["train", "test"]
 Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
-"""What a trainer can be made without, where its backend is :class:`~trainmark.backends.parts.Separable`."""
+"""Parts that a trainer can omit if its backend is :class:`~trainmark.backends.parts.Separable`."""
 
 STYLES: tuple[Style, ...] = ("idiomatic", "compiled", "fast")
 """``idiomatic``: the training loop of the framework's tutorials. ``compiled``: the same loop through the framework's
 compiler. ``fast``: the fastest loop that its public API gives. ``examples/recipes`` has each as a short script."""
 
 DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
-"""What is compared when no style is named; compiling takes longer than a short training saves."""
+"""Styles that are compared by default; compiling takes longer than a short training saves."""
 
 PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
 
@@ -50,7 +50,7 @@ class Device:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a backend found itself able to do in this interpreter.
+    """What a backend supports in this interpreter.
 
     Args:
         version: the framework's.
@@ -74,7 +74,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Options:
-    """How a workload is to be run.
+    """How to run a workload.
 
     Args:
         threads: of the CPU; None leaves the framework's own choice.
@@ -121,7 +121,7 @@ def drawn_order(
 
 @dataclass(frozen=True)
 class Steps:
-    """Results of steps, one value a step, on the host.
+    """Results of steps, one value per step, on the host.
 
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
@@ -136,7 +136,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean loss (L2 left out) and accuracy over a whole split, dropout off."""
+    """Mean loss (without L2) and accuracy over a whole split, without dropout."""
 
     loss: float
     accuracy: float
@@ -146,14 +146,14 @@ class Trainer(Protocol):
     """One network on one device, ready to train. Anything it returns from ``train`` may still be on the device."""
 
     def load(self, weights: Weights) -> None:
-        """Take these weights, ``float32`` in canonical layout, and start with a new optimiser at step 0."""
+        """Set these weights, ``float32`` in canonical layout, and start with a new optimiser at step 0."""
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Compile what an epoch like ``plan`` would otherwise compile as it runs, and leave weights and optimiser as
-        they were; False when there is nothing to compile."""
+        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights and optimiser;
+        False if there is nothing to compile."""
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Make ready to take the batches of ``plan``."""
+        """Prepare the batches of ``plan``."""
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
         """Queue the next ``steps`` steps of the epoch, calling ``tick`` after each; returns what :meth:`read` takes."""
@@ -168,34 +168,34 @@ class Trainer(Protocol):
         """Loss and accuracy on a split, with the averaged weights where the workload keeps an average."""
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives for stored images ``[n, height, width, channels]``, dropout off, with the trained
-        weights and never the averaged ones; ``[n, classes]``."""
+        """Outputs of the last layer ``[n, classes]`` for stored images ``[n, height, width, channels]``, no dropout,
+        with the trained weights and never the averaged ones."""
 
     def weights(self) -> Weights:
         """The weights as they are now, ``float32`` in canonical layout."""
 
     def averaged(self) -> Weights:
-        """As :meth:`weights`, of their average; of a workload that keeps none, the weights themselves."""
+        """The averaged weights, like :meth:`weights`; the weights themselves if the workload keeps no average."""
 
     def settings(self) -> dict[str, Any]:
-        """The switches that decide speed or arithmetic, as the framework itself reports them now."""
+        """The settings that affect speed or arithmetic, as the framework reports them now."""
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory the framework held on the device; None when it does not say."""
+        """Peak memory of the framework on the device; None if it does not report it."""
 
 
 class Backend(Protocol):
     """A framework adapter. Constructing it imports the framework."""
 
     def capabilities(self) -> Capabilities:
-        """What it can do here."""
+        """Return what the backend supports here."""
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer with no weights yet; raises :class:`~trainmark.errors.Unsupported`."""
+        """Make a trainer without weights; raises :class:`~trainmark.errors.Unsupported`."""
 
 
 def is_untested(framework: str, found: str, *, oldest: str, newest: str) -> bool:
-    """Whether ``found`` is newer than the newest version that was tested, by as many parts as ``newest`` has.
+    """Whether ``found`` is newer than the newest tested version, compared by as many parts as ``newest`` has.
 
     Raises:
         Unsupported: it is older than ``oldest``.

@@ -1,4 +1,4 @@
-"""A step without one of its parts: what a backend offers to whoever asks where the time goes.
+"""Steps without one of their parts, for ``trainmark explain``.
 
 In the order in which they are taken away, each from what is left of the step:
 
@@ -24,12 +24,12 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @runtime_checkable
 class Separable(Protocol):
-    """A backend whose trainers honour :attr:`Options.without`; a plug-in need not be one."""
+    """A backend whose trainers honour :attr:`Options.without`; optional for plug-ins."""
 
     def parts(self, options: Options) -> frozenset[Part]:
-        """What a trainer of these options does in a step, and can leave out; without a part that it does not have."""
+        """The parts of a step that a trainer with these options has and can omit."""
 
 
 def loss_left(workload: Workload, options: Options) -> Loss | None:
-    """The loss to learn from; None where it was taken away, and the mean of all outputs stands for it."""
+    """The loss to learn from; None if it is omitted and the mean of all outputs replaces it."""
     return None if "loss" in options.without else workload.loss

@@ -1,4 +1,4 @@
-"""The backends by name. None is imported before it is loaded.
+"""The backends by name; none is imported before it is loaded.
 
 Built-in backends are listed here, because trainmark need not be installed in the interpreter that trains. Plug-ins are
 found by the entry point group ``trainmark.backends`` of that interpreter.
@@ -22,7 +22,7 @@ ENTRY_POINT_GROUP = "trainmark.backends"
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a backend is and what it needs.
+    """The module of a backend and its requirements.
 
     Args:
         target: ``module:class``.
@@ -48,7 +48,7 @@ class Entry:
 
     @property
     def needs(self) -> str:
-        """The frameworks, for people."""
+        """The frameworks, as text."""
         return " and ".join(self.frameworks)
 
 
@@ -98,11 +98,11 @@ _BUILT_IN = (
 )
 
 WELL_KNOWN_PLUGINS = {
-    "mxnet": "MXNet is a plug-in with an environment of its own: python3.11 -m venv mxnet-env && "
+    "mxnet": "MXNet is a plug-in with its own environment: python3.11 -m venv mxnet-env && "
     "mxnet-env/bin/pip install ./plugins/trainmark-mxnet (in a clone of trainmark), then "
     "--backend mxnet@mxnet --python mxnet=mxnet-env/bin/python"
 }
-"""How to install a plug-in that is not installed; for users who know its name from the documentation."""
+"""How to install documented plug-ins that are not installed."""
 
 
 def entries() -> dict[str, Entry]:
@@ -128,7 +128,7 @@ def find(name: str) -> Entry:
 
 
 def recipe(backend: str, style: str) -> str:
-    """The script in this repository that shows a style of ``backend``; empty where there is none."""
+    """The recipe in this repository for a style of ``backend``; empty if there is none."""
     entry = entries().get(backend)
     return f"{entry.recipes}_{style}.py" if entry and entry.recipes else ""
 

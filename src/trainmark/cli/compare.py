@@ -1,4 +1,4 @@
-"""``trainmark compare``: records beside each other, with intervals, verdicts and caveats."""
+"""``trainmark compare``: compare records, with intervals, verdicts and caveats."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ EPILOG = """\b
 Examples:
   trainmark compare trainmark-results/                        everything against the first measured
   trainmark compare trainmark-results/ --by device --baseline device=cpu
-  trainmark compare old/ new/ --by python --fail-below 0.95   for CI: exit code 3 when surely slower
-  trainmark compare trainmark-results/ --published            beside what was published
+  trainmark compare old/ new/ --by python --fail-below 0.95   for CI: exit code 3 when slower
+  trainmark compare trainmark-results/ --published            against the published figures
   trainmark compare trainmark-results/ --plot speedup.svg     with intervals, for a paper
   trainmark compare trainmark-results/ --plot epochs.png --chart epochs,times
 """
@@ -44,12 +44,12 @@ def _above_zero(context: click.Context, param: click.Parameter, number: float | 
 
 
 class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argument for it
-    """A choice that says why workloads are none of it."""
+    """A choice that explains why ``workload`` is not one."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "workload":
             raise click.BadParameter(
-                "other workloads do other work, so neither is the faster one; sides of the same workload are compared "
+                "different workloads can't be compared for speed; compare sides of the same workload "
                 f"by {', '.join(map(str, self.choices))}",
                 ctx,
                 param,
@@ -62,11 +62,11 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
 @click.option(
     "--by",
     type=_Along(["device", "backend", "style", "machine", "python"]),
-    help="Compare along this alone, all else being equal.",
+    help="Compare only along this dimension, all else equal.",
 )
 @baseline_option
-@click.option("--published", is_flag=True, help="Put what was published beside it: agrees or differs?")
-@click.option("--reference", is_flag=True, help="Put devices beside it whose pace is known: your model, and others.")
+@click.option("--published", is_flag=True, help="Compare with the published figures: agrees or differs.")
+@click.option("--reference", is_flag=True, help="Add reference devices with known throughput.")
 @click.option(
     "--margin",
     metavar="PERCENT",
@@ -74,7 +74,7 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     callback=_from_zero,
     default=3.0,
     show_default=True,
-    help="Speeds this near count as the same.",
+    help="Speed-ups within this margin of 1 count as the same.",
 )
 @click.option(
     "--format",
@@ -82,13 +82,13 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     type=click.Choice(["table", "markdown", "csv", "json"]),
     default="table",
     show_default=True,
-    help="How it is written.",
+    help="Output format.",
 )
 @click.option(
     "--plot",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw it, too: .svg or .png, for papers and slides.",
+    help="Also draw a chart, as .svg or .png.",
 )
 @click.option(
     "--chart",
@@ -96,14 +96,14 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     multiple=True,
     callback=split_names,
     metavar="NAME,...",
-    help="What --plot draws: speedup (if not given), epochs, times, pace, accuracy, loss, cores, ...",
+    help="Charts for --plot: epochs, times, pace, accuracy, loss, cores, ...  [default: speedup]",
 )
 @click.option(
     "--fail-below",
     metavar="RATIO",
     type=float,
     callback=_above_zero,
-    help="Exit with 3 when a speed-up is surely below this, with 2 when there is none.",
+    help="Exit with 3 when the interval's upper bound is below this, with 2 when there is no speed-up.",
 )
 @json_option
 def command(paths: tuple[Path, ...], **options: Any) -> int:
@@ -124,13 +124,13 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
-            say("nothing was published about these workloads")
+            say("there are no published figures for these workloads")
     if options["reference"]:
         from trainmark.analysis.yardstick import beside
 
         comparison = dataclasses.replace(comparison, references=beside(comparison))
         if not comparison.references:
-            say("no device is known that trained the same steps")
+            say("no reference device has trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), records, comparison)
     _show(comparison, "json" if options["as_json"] else options["form"])
@@ -138,13 +138,13 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
-    """Refuse at once what could not be drawn in the end."""
+    """Refuse early what could not be drawn."""
     from trainmark.errors import UnknownName, UsageError
     from trainmark.report.extras import require_extras
 
     if plot is None:
         if charts:
-            raise UsageError("--chart says what to draw, but not where", fix="Add --plot FILE.svg or FILE.png.")
+            raise UsageError("--chart needs --plot", fix="Add --plot FILE.svg or FILE.png.")
         return
     if plot.suffix not in (".svg", ".png"):
         raise UsageError(f"{plot} can't be drawn", expected="a name that ends in .svg or .png")
@@ -164,7 +164,7 @@ def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], compari
     every = works(records, comparison)
     write_file(path, drawn(path, every, names))
     if empty := [name for name in names if not charts(every, [name])]:
-        say(f"there was nothing to draw for {', '.join(empty)}")
+        say(f"there is nothing to draw for {', '.join(empty)}")
     say(f"wrote {path}")
 
 
@@ -183,10 +183,10 @@ def _show(comparison: Comparison, form: Format) -> None:
 
 
 def _hold_against(comparison: Comparison, ratio: float) -> int:
-    """The exit code of ``--fail-below``; what misses the bar, and what can't be judged, goes to stderr.
+    """The exit code of ``--fail-below``; groups below the bar, or without a verdict, are named on stderr.
 
     Raises:
-        UsageError: nothing could be held against the bar, so that nothing can miss it.
+        UsageError: no group could be judged, so none can miss the bar.
     """
     from trainmark.analysis.bar import fail_below
     from trainmark.errors import UsageError
@@ -197,23 +197,23 @@ def _hold_against(comparison: Comparison, ratio: float) -> int:
     bar = fail_below(comparison, ratio)
     for group in bar.missed:
         if not group.runs:
-            why = "no run came off"
+            why = "no run succeeded"
         elif Caveat.NOT_LEARNING in group.caveats:
             why = "it does not learn"
         else:
             why = f"{written(group.speedup.ratio)}, at most {written(group.speedup.high)}"
         say(f"{_named(group)} misses the bar of {written(ratio)}: {why}")
     for group in bar.unjudged:
-        say(f"{_named(group)} can't be held against the bar of {written(ratio)}: it has no interval")
+        say(f"{_named(group)} can't be judged by the bar of {written(ratio)}: it has no interval")
     if not (bar.cleared or bar.missed):
         too_few = any(group.speedup.ratio is not None for group in bar.unjudged)
         lacking = "interval" if too_few else "speed-up"
-        mend = "train more rounds, --repeats 5" if too_few else "give both folders, or another --by or --baseline"
+        fix = "Add rounds: --repeats 5." if too_few else "Give both folders, or another --by or --baseline."
         raise UsageError(
-            f"nothing was held against the bar of {written(ratio)}",
-            expected="rounds of two sides that trained the same, one of them the reference",
-            found=f"{many(len(comparison.groups), 'group')}, and no {lacking} among them",
-            fix=f"A gate that holds nothing would be green for ever: {mend}.",
+            f"no comparison could be judged by the bar of {written(ratio)}",
+            expected="rounds of two sides of the same workload, one of them the reference",
+            found=f"{many(len(comparison.groups), 'group')} with no {lacking}",
+            fix=fix,
         )
     return MISSED_BAR if bar.missed else OK
 

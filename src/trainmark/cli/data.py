@@ -1,4 +1,4 @@
-"""``trainmark data``: the datasets themselves."""
+"""``trainmark data``: list, fetch, verify and show datasets."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _SOURCES = {
     "named": "from --data-dir",
     "environment": "from TRAINMARK_DATA",
     "cache": "the cache",
-    "download": "the cache, just fetched",
-    "drawn": "the cache, just drawn",
+    "download": "the cache, just downloaded",
+    "drawn": "the cache, just generated",
 }
 
 
 @click.command("data", epilog=EPILOG)
 @click.argument("action", type=click.Choice(("list", "fetch", "verify", "show")))
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
-@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="For show.")
+@click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split to show.")
 @click.option(
-    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="For show: which, from 0."
+    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example to show, starting at 0."
 )
 @data_dir_option
 @json_option
@@ -49,9 +49,8 @@ def command(
 ) -> None:
     """List, fetch, verify or show datasets.
 
-    `list` says what is at hand and where, by the names of files, and asks no mirror; `fetch` brings a dataset into the
-    cache, or draws it, unless it is at hand already; `verify` reads every byte of what is at hand and asks no mirror;
-    `show` draws one example.
+    `list` shows which datasets you have and where, by file names only. `fetch` downloads or generates missing datasets
+    into the cache. `verify` checks every byte of the datasets you have, without downloading. `show` draws one example.
     """
     if action == "show":
         _show(names, split, index, data_dir, as_json=as_json)
@@ -72,7 +71,7 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
     from trainmark.report.terminal_image import draw_image
 
     if len(names) != 1:
-        raise UsageError("one dataset at a time is shown", expected="one NAME", found=", ".join(names) or "none")
+        raise UsageError("show takes one dataset", expected="one NAME", found=", ".join(names) or "none")
     (row,) = _located(names, data_dir, download=True)
     part = getattr(load(row["name"], Path(row["directory"])), split)
     if index >= len(part):
@@ -134,16 +133,16 @@ def _listing(row: dict[str, Any]) -> str:
 
     what = f"{row['name']}: {row['title']} ({_size(row)})"
     if row["problem"] is not None:
-        return f"{what}; it can't be used: {row['problem']}"
+        return f"{what}; unusable: {row['problem']}"
     if row["directory"] is not None:
-        part = "" if row["complete"] else ", but only a part of it"
-        return f"{what}; at hand{part}, in {row['directory']} ({_SOURCES[row['source']]})"
+        part = "" if row["complete"] else ", but only part of it"
+        return f"{what}; available{part}, in {row['directory']} ({_SOURCES[row['source']]})"
     if CATALOG[row["name"]].drawn:
-        return f"{what}; drawn by code when it is needed"
-    return f"{what}; not at hand: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {row['name']}"
+        return f"{what}; generated when needed"
+    return f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {row['name']}"
 
 
 def _sentence(row: dict[str, Any]) -> str:
     size = _size(row)
-    part = "" if row["complete"] else ", but only a part of it"
+    part = "" if row["complete"] else ", but only part of it"
     return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"

@@ -1,4 +1,4 @@
-"""``trainmark doctor``: is this machine fit, and which command mends it?"""
+"""``trainmark doctor``: check this machine, and print a fix for each problem."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ Examples:
   trainmark doctor --quick --json
 
 \b
-PASS: well.  WARN: slow, or doubtful numbers.  FAIL: can't be used, or wrong.  SKIP: could not be looked at here.
+PASS: OK.  WARN: slow, or doubtful numbers.  FAIL: unusable, or wrong results.  SKIP: not checked here.
 Exit codes: 0 no FAIL; 1 at least one; 2 usage.
 """
 
 
 @click.command("doctor", epilog=EPILOG)
-@click.option("--quick", is_flag=True, help="Leave out the frameworks, which take some seconds each to import.")
-@click.option("--all", "show_all", is_flag=True, help="Show all that was skipped, too.")
+@click.option("--quick", is_flag=True, help="Skip the frameworks, which take a few seconds each to import.")
+@click.option("--all", "show_all", is_flag=True, help="Also show skipped checks.")
 @data_dir_option
 @json_option
 def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -> int:
-    """Is this machine fit? What was found, and the command that mends it.
+    """Check this machine, and print a fix for each problem.
 
-    Each framework is asked in a process of its own, all at once, since importing one may crash or hang.
+    Each framework is checked in a separate process, in parallel, since importing one may crash or hang.
     """
     from trainmark.data.locate import locate
     from trainmark.execute.parent.peaks import Keep
     from trainmark.study import doctor
     from trainmark.study.doctor import pace
 
-    with console(to_stderr=True).status("looking at this machine" + ("" if quick else " and its frameworks")):
+    with console(to_stderr=True).status("Checking this machine" + ("" if quick else " and its frameworks")):
         facts = doctor.gather(quick=quick, measure=lambda found: pace.measure(found, Keep(cache_dir() / "limits")))
         checks = list(doctor.diagnose(facts))
         checks += doctor.look_at_data(
@@ -79,5 +79,5 @@ def _show(checks: list[Check], *, show_all: bool) -> None:
     screen.print(table)
     counts = {status: sum(check.status == status for check in checks) for status in _STYLES}
     summary = ", ".join(f"{number} {status}" for status, number in counts.items() if number)
-    hint = "" if show_all or not counts["SKIP"] else " (--all shows what was skipped, and why)"
+    hint = "" if show_all or not counts["SKIP"] else " (--all shows the skipped checks)"
     screen.print(f"\n{summary}{hint}")

@@ -27,53 +27,53 @@ if TYPE_CHECKING:
     from trainmark.study.explain.measure import Subject
 
 Question: TypeAlias = "Callable[[Console, dict[str, Any]], int]"
-"""What is asked, prepared; answered once the progress of its preparation is off the screen."""
+"""A prepared explanation, run once the progress of its preparation is off the screen."""
 
 EPILOG = """\b
 Examples:
-  trainmark explain mnist-mlp128 --backend torch            the tutorial's way, on the best device here
+  trainmark explain mnist-mlp128 --backend torch            the tutorial's loop, on the best device
   trainmark explain mnist-cnn --backend jax --style fast --device cpu
-  trainmark explain trainmark-results/RECORD.json           a run as it was; why it diverged, if it did
-  trainmark explain A.json B.json                           why two runs did not take the same time
+  trainmark explain trainmark-results/RECORD.json           a recorded run; why it diverged, if it did
+  trainmark explain A.json B.json                           why two runs took different times
 
 \b
-The same training is run in short stretches, whole and with one thing after the other taken away, in turns. What that
-saves is that thing's share; what does not fit is called unexplained.
+It trains in short stretches, complete and with one component of the step removed at a time, interleaved. The time
+saved is the share of that component; the rest is called unexplained.
 
 \b
-Exit codes: 0 done; 1 a process failed, or nothing could be told; 2 usage; 130 interrupted.
+Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 interrupted.
 """
 
 
 @click.command("explain", epilog=EPILOG)
 @click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
-@names_option("--backend", "One backend; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a")
-@names_option("--style", "idiomatic, compiled or fast; idiomatic if not given.", "a")
-@names_option("--device", "cpu, cuda:0, ...; an accelerator if there is one.", "a")
-@seed_option("Of the weights.")
+@names_option("--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a")
+@names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
+@names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]", "a")
+@seed_option("Seed of the weights.")
 @click.option(
     "--seconds",
     type=click.FloatRange(1),
     default=100,
     show_default=True,
     metavar="S",
-    help="Of measuring; more makes the intervals narrower.",
+    help="Measurement budget; more narrows the intervals.",
 )
 @conditions_options
 @data_dir_option
 @json_option
 def command(target: str, other: str | None, **options: Any) -> int:
-    """Where does the time of a training step go, and what would be gained? Why did it not learn?
+    """Explain where the time of a training step goes and what you can gain, or why a run did not learn.
 
-    A RECORD is explained as it was run; one that diverged or did not learn is trained again up to where it went wrong.
-    Of two records it is said why they differ.
+    A RECORD is explained with its own options; one that diverged or did not learn is trained again up to the step
+    where it went wrong. Given two records, explains the difference.
     """
     from trainmark.cli.progress import DataProgress
     from trainmark.study import explain
 
     if other is not None:
-        _refuse(_OF_MEASURING, "two records are explained from what they say")
+        _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
     screen = console(to_stderr=True)
@@ -123,7 +123,7 @@ def _existing(name: str) -> Path:
 
 
 def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Question:
-    """What can be asked of a record: why it failed, why it is slow, or what it says itself."""
+    """The explanation that a record allows: why it failed, why it is slow, or what it contains."""
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
     from trainmark.study import again, explain
@@ -170,7 +170,7 @@ def _take_apart(subject: Subject, unlike: tuple[str, ...], screen: Console, opti
     from trainmark.cli.progress import StudyProgress
     from trainmark.study import explain
 
-    length = f"{options['seconds']:g} s of measuring, and what it takes to begin"
+    length = f"{options['seconds']:g} s of measurement, plus start-up"
     title = f"{subject.course.workload.name}, {subject.side.title}: {length}"
     with StudyProgress(screen, title) as progress:
         found = explain.explain(subject, progress.tell, options["seconds"], options["timeout"])
@@ -187,7 +187,7 @@ def _diagnose(subject: failure.Subject, unlike: tuple[str, ...], screen: Console
     from trainmark.report.terminal import draw_all
     from trainmark.study.explain import failure
 
-    with StudyProgress(screen, f"{subject.record.id}: trained again up to where it went wrong") as progress:
+    with StudyProgress(screen, f"{subject.record.id}: training again up to the step where it went wrong") as progress:
         found = failure.diagnose_run(subject, progress.tell, options["timeout"])
     notes = (*found.notes, *unlike)
     if options["as_json"]:
@@ -234,7 +234,7 @@ def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict
     attribution = from_record(record)
     if attribution is None:
         raise ExplanationFailed(
-            f"there is nothing to tell of {record.id}", expected="an epoch that was finished", found=why_not
+            f"there is nothing to tell about {record.id}", expected="at least one finished epoch", found=why_not
         )
     if options["as_json"]:
         print_json(
@@ -257,8 +257,8 @@ def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict
     from trainmark.report.explanation_table import explanation_table
     from trainmark.report.terminal import draw
 
-    screen.print(f"note: {why_not}; so this is what the record alone tells", soft_wrap=True, markup=False)
-    draw(console(), explanation_table(record.id, (), attribution, rest="what was not measured"))
+    screen.print(f"note: {why_not}; this explanation uses the record alone", soft_wrap=True, markup=False)
+    draw(console(), explanation_table(record.id, (), attribution, rest="not measured"))
     return OK
 
 
@@ -306,11 +306,11 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     screen = console()
     conditions = (
         f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
-        f"{many(len(found.found.rounds), 'round')} in turns, in {many(len(found.found.sittings), 'process')}",
+        f"{many(len(found.found.rounds), 'round')} interleaved, in {many(len(found.found.sittings), 'process')}",
         *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
     )
-    busy = (f"{Caveat.BUSY_MACHINE.value}: others used the CPU, so threads waited: trust no small share.",)
-    dropped = tuple(f"{name} could not be had: {reason}." for name, reason in found.found.dropped.items())
+    busy = (f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.",)
+    dropped = tuple(f"{name} is missing: {reason}." for name, reason in found.found.dropped.items())
     draw(
         screen,
         explanation_table(
@@ -324,12 +324,12 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     for sentence in sentences(found.attribution, found.advice):
         screen.print(sentence, soft_wrap=True, markup=False)
     if found.subject.busy:
-        screen.print("The machine was busy: explain again when it is not, before you act on this.", soft_wrap=True)
+        screen.print("The machine was busy. Repeat this when it is idle before you act on it.", soft_wrap=True)
     if found.crossing is not None:
         screen.print(crossing_sentence(found.crossing, side.device), soft_wrap=True, markup=False)
     elif found.no_crossing is not None:
         screen.print(
-            f"At which batch size {side.device} overtakes the CPU could not be found: {found.no_crossing}.",
+            f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.",
             soft_wrap=True,
             markup=False,
         )

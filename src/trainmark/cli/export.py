@@ -1,4 +1,4 @@
-"""``trainmark export``: records in the forms that other tools read."""
+"""``trainmark export``: write records in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Examples:
 
 \b
 Records are read and never changed. TensorBoard needs `pip install 'trainmark[tensorboard]'`,
-MLflow `pip install 'trainmark[mlflow]'`, which talks to a server; for sqlite:///mlflow.db install all of mlflow.
+MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///mlflow.db install the full mlflow.
 """
 
 
 @click.command("export", epilog=EPILOG)
 @click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="What for.")
+@click.option("--to", "form", type=click.Choice(FORMS), required=True, help="Output format.")
 @click.option(
     "-o",
     "--output",
@@ -38,7 +38,7 @@ MLflow `pip install 'trainmark[mlflow]'`, which talks to a server; for sqlite://
 )
 @json_option
 def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> int:
-    """Write records for other tools: a line a run (csv), the comparison (markdown), or every number over time.
+    """Write records for other tools: one line per run (csv), the comparison (markdown), or every number over time.
 
     RECORD is a file or a folder of records.
     """
@@ -71,7 +71,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
         print_json({"to": form, "records": len(records), "written": written})
     else:
         already = len(records) - len(written) if form == "mlflow" else 0
-        there = f"; {already:,} were there already" if already else ""
+        there = f"; {already:,} were already there" if already else ""
         say(f"wrote {len(records) - already:,} records to {output}{there}")
     return OK
 
@@ -85,4 +85,4 @@ def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
         yield
     except kinds as error:
         first_line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OutputError(f"can't write to {output}", found=first_line, fix="Give another place with -o.") from error
+        raise OutputError(f"can't write to {output}", found=first_line, fix="Choose another place with -o.") from error

@@ -1,4 +1,4 @@
-"""``trainmark list``: what there is to choose from."""
+"""``trainmark list``: workloads, backends, devices and datasets."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Examples:
 def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> None:
     """List workloads, backends, devices or datasets; without a subject, all of them.
 
-    Devices are asked of each installed backend in a process of its own; with --python also of the backends there, which
-    are then called NAME@LABEL.
+    Each installed backend reports its devices from a separate process. With --python, the backends of that interpreter
+    are listed as NAME@LABEL.
     """
     interpreters = read_interpreters(pythons)
     rows = {name: _ROWS[name]() for name in ([subject] if subject else SUBJECTS)}

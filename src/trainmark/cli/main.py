@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 
 VERBS = {
-    "doctor": "Is this machine fit? What is wrong, and the command that mends it.",
+    "doctor": "Check this machine, and print a fix for each problem.",
     "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
-    "measure": "Run any command, in any language, in rounds: the same record, comparison and report.",
+    "measure": "Measure any command, in any language, in interleaved rounds.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
-    "explain": "Why is it slow, and what to do: a step's time divided among its causes.",
-    "report": "Write one page with the answer, tables and charts about records.",
+    "explain": "Explain why training is slow or does not learn, and what to do about it.",
+    "report": "Write records as one page with the answer, tables and charts.",
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
-    "parity": "Same weights, same batches: do backends, styles and devices compute the same losses?",
-    "scale": "What do more devices give? Data parallelism and pipelines, predicted and measured.",
-    "sweep": "Train every combination of hyper-parameters side by side, on Ray, and say which is best.",
-    "predict": "What a trained network says of the test set: accuracy, confusions, pictures.",
+    "parity": "Check that backends, styles and devices compute the same losses.",
+    "scale": "Predict and measure data parallelism and pipelines.",
+    "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",
+    "predict": "Predict the test set with trained weights: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
@@ -36,7 +36,7 @@ VERBS = {
 }
 
 REMOVED = {
-    "--cloud": "Say it yourself: --label instance=g5.xlarge",
+    "--cloud": "Use --label, such as --label instance=g5.xlarge",
     "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
     "container": "Build the image in a clone: docker build -f docker/Dockerfile -t trainmark . (docs/containers.md)",
 }
@@ -44,12 +44,12 @@ REMOVED = {
 
 EPILOG = """\b
 Examples:
-  trainmark run                                  the main job: one network on every device here
+  trainmark run                                  the default benchmark: one network on every device
   trainmark run mnist-cnn --device cpu,cuda:0    one workload, two devices
-  trainmark compare trainmark-results/           the table again
+  trainmark compare trainmark-results/           the table of earlier runs
 
 \b
-Exit codes: 0 done; 1 a run failed, doctor or parity says FAIL; 2 usage; 3 a --fail-below bar was missed;
+Exit codes: 0 done; 1 a run failed, or doctor, parity or scale reports FAIL; 2 usage; 3 below the --fail-below bar;
 130 interrupted.
 """
 
@@ -58,7 +58,7 @@ class Verbs(click.Group):
     """The verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """All verbs, in the order people meet them."""
+        """All verbs, in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
@@ -81,7 +81,7 @@ class Verbs(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """The list of verbs without importing any."""
+        """List the verbs without importing any."""
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -103,13 +103,18 @@ def _say_version(context: click.Context, _parameter: click.Parameter, asked: boo
 
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_say_version, help="Which trainmark."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_say_version,
+    help="Show the version and exit.",
 )
 def command() -> None:
     """Is the GPU worth it, does it learn the same thing, and if it is slow, why?
 
     trainmark trains the same network, from the same weights, with several frameworks, on several devices and
-    machines, and says what it measured.
+    machines, and compares time and accuracy.
     """
 
 
@@ -118,7 +123,7 @@ def _removed(name: str) -> UsageError:
 
 
 def main() -> None:
-    """Run the command line and leave with the exit code that DESIGN.md promises."""
+    """Run the command line and exit with its exit code."""
     stand_on_three()
     interrupts.hear()
     code = run(sys.argv[1:])

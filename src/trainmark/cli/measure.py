@@ -1,4 +1,4 @@
-"""``trainmark measure``: any command in rounds, as it is on each device and with whatever else is varied."""
+"""``trainmark measure``: any command in interleaved rounds, on each device and with each varied value."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ Examples:
   trainmark measure -- ./train-in-c 10
 
 \b
-The command is run as it is; what stands in braces is filled in, and every combination is one side of the comparison.
-{seed} is --seed in the first round, one more in the next. {{ and }} are braces.
-With `from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)` it reports its epochs; any
-language can (docs/protocol.md).
+Names in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the first
+round, and grows by one per round. {{ and }} are literal braces.
+With `from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)` a script reports its epochs;
+other languages use a protocol (docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -46,14 +46,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 
 @click.command("measure", epilog=EPILOG, context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@shared.names_option("--device", "What {device} stands for: cpu, cuda:0, ...", "a,b")
-@click.option(
-    "--vary", multiple=True, metavar="NAME=a,b", help="What {NAME} stands for; one word each, without commas."
-)
+@shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
+@click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
 @shared.repeats_option()
 @shared.until_stable_option
-@click.option("--name", metavar="NAME", help="Of the training; the script's if not given.")
-@shared.seed_option("Of the first round.")
+@click.option("--name", metavar="NAME", help="Name of the training.  [default: the script's]")
+@shared.seed_option("Seed of the first round.")
 @shared.price_option
 @shared.label_option
 @shared.timeout_option
@@ -61,10 +59,10 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.out_option()
 @json_option
 def command(words: tuple[str, ...], **options: Any) -> int:
-    """Run any command in interleaved rounds, watch it from outside, keep a record of each run, compare them.
+    """Run any command in interleaved rounds, record each run, and compare them.
 
-    Nothing needs to be changed in the command: its time, exit, cores, GPUs, memory and energy are measured. With three
-    lines in it, its epochs are, too.
+    The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy. With three
+    more lines in a script, its epochs are recorded, too.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
@@ -73,7 +71,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.record.store import Store
 
     if options["until_stable"] is not None and options["resume"]:
-        raise UsageError("--until-stable does not go with --resume", fix="Leave one of them out.")
+        raise UsageError("--until-stable can't be combined with --resume", fix="Leave one of them out.")
     store, screen = Store(options["out"]), console(to_stderr=True)
     measured = commands.Command(options["name"] or commands.name_of(words), words, shared.working_folder())
     settings = Settings(
@@ -132,14 +130,14 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
         if not (name.isidentifier() and sign and all(every)) or name == "device" or name in varied:
             raise UsageError(
                 f"--vary {text!r} can't be read",
-                expected="NAME=a,b with the values that {NAME} stands for, each name once; devices are --device's",
+                expected="NAME=a,b with the values of {NAME}, each name once; give devices with --device",
             )
         varied[name] = every
     return varied
 
 
 def _plan(measured: Command, tasks: list[Task], resumed: int) -> str:
-    """What is going to happen, in a sentence or two."""
+    """The plan, in a sentence or two."""
     from trainmark.cli.run import what_is_kept
     from trainmark.units import many
 

@@ -28,7 +28,7 @@ data_dir_option: Decorator = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Folder with the datasets; before TRAINMARK_DATA, the cache and the mirrors.",
+    help="Folder with the datasets; takes precedence over TRAINMARK_DATA, the cache and the mirrors.",
 )
 dataset_option: Decorator = click.option(
     "--dataset",
@@ -48,7 +48,7 @@ threads_option: Decorator = click.option(
     "--threads",
     type=click.IntRange(1, MOST_THREADS),
     metavar="N",
-    help="CPU threads; the framework's own choice if not given.",
+    help="CPU threads.  [default: the framework's choice]",
 )
 python_option: Decorator = click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
@@ -57,19 +57,17 @@ timeout_option: Decorator = click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
     metavar="S",
-    help="Seconds a process may take; no limit if not given.",
+    help="Seconds a process may take.  [default: no limit]",
 )
-resume_option: Decorator = click.option(
-    "--resume", is_flag=True, help="Do what is missing in --out, and nothing twice."
-)
+resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only what has no record in --out yet.")
 price_option: Decorator = click.option(
-    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="What an hour costs, such as cuda:0=2.49."
+    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
 )
 until_stable_option: Decorator = click.option(
     "--until-stable",
     type=click.FloatRange(0, 100, min_open=True),
     metavar="PERCENT",
-    help="More rounds until every interval is within ±PERCENT; 5 at least, 50 at most.",
+    help="Add rounds until every interval is within ±PERCENT; at least 5, at most 50.",
 )
 
 
@@ -126,7 +124,7 @@ label_option: Decorator = click.option(
     multiple=True,
     callback=_read_labels,
     metavar="KEY=VALUE",
-    help="Keep a label of this machine in every record, such as instance=g5.xlarge; may be repeated.",
+    help="Label of this machine for its records, such as instance=g5.xlarge; may be repeated.",
 )
 
 
@@ -166,7 +164,7 @@ def _split_pair(_context: click.Context, param: click.Parameter, text: str | Non
 
 
 baseline_option: Decorator = click.option(
-    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="What the speed-ups start from."
+    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="Reference of the speed-ups, such as device=cpu."
 )
 
 
@@ -195,7 +193,7 @@ def read_target(text: str | None) -> Target | None:
         raise UsageError(
             f"--until {text!r} can't be read",
             expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as train_loss<=0.05",
-            fix="Quote it: the shell takes > and < for itself.",
+            fix="Quote it: the shell interprets > and <.",
         )
     return target
 
@@ -212,7 +210,7 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
         if not device.strip() or not 0 <= prices[device.strip()] < math.inf:
             raise UsageError(
                 f"--price {text!r} can't be read",
-                expected="DEVICE=PER_HOUR, such as cuda:0=2.49 or cpu=0.10, from 0",
+                expected="DEVICE=PER_HOUR with a price of 0 or more, such as cuda:0=2.49 or cpu=0.10",
                 found=repr(text),
             )
     return prices
@@ -230,7 +228,7 @@ def working_folder() -> Path:
         return Path.cwd()
     except OSError as error:
         raise UsageError(
-            "the folder that this was started in is gone", found=error.strerror or str(error), fix="cd to another."
+            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another."
         ) from error
 
 

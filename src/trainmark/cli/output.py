@@ -1,4 +1,4 @@
-"""Where words and JSON go: with ``--json`` stdout holds JSON only."""
+"""Messages and JSON: with ``--json``, stdout holds only JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from trainmark.record.record import Record
     from trainmark.record.store import Store
 
-json_option: Callable[[Any], Any] = click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON on stdout, and nothing else there."
-)
+json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
 
 def console(*, to_stderr: bool = False) -> Console:
@@ -42,7 +40,7 @@ def console(*, to_stderr: bool = False) -> Console:
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """What can be compared of ``records``; that trials of a sweep are left out is said. Trials alone stay."""
+    """The comparable ``records``: without trials of a sweep, unless there are only trials. Says what it leaves out."""
     from trainmark.analysis.sweep import without_trials
     from trainmark.units import many
 
@@ -55,7 +53,7 @@ def comparable(records: list[Record]) -> list[Record]:
 
 
 def made_before(store: Store) -> list[Record]:
-    """What ``--resume`` goes on from: the records of this machine; that others are left out is said."""
+    """The records of this machine, from which ``--resume`` continues. Says how many others it leaves out."""
     from trainmark.measure.machine import made_here
     from trainmark.units import many
 
@@ -65,12 +63,12 @@ def made_before(store: Store) -> list[Record]:
         (kept if made_here(record.machine) else others).append(record)
     if others:
         names = ", ".join(sorted({record.machine.name for record in others}))
-        say(f"--resume goes on from what this machine did; left out {many(len(others), 'record')} of {names}")
+        say(f"--resume continues only runs of this machine; left out {many(len(others), 'record')} of {names}")
     return kept
 
 
 def say(text: str) -> None:
-    """A sentence for people, on stderr; names in it may be anybody's."""
+    """Print a message on stderr, with control sequences in names made harmless."""
     from trainmark.report.printable import printable
 
     click.echo(f"trainmark: {printable(text)}", err=True)
@@ -86,7 +84,7 @@ def write_file(path: Path, content: bytes) -> None:
     except OSError as error:
         raise OutputError(
             f"can't write {path}",
-            expected="a folder that is there and can be written",
+            expected="an existing, writable folder",
             found=error.strerror or str(error),
             fix="Give another file with -o.",
         ) from error

@@ -26,34 +26,32 @@ Examples:
   trainmark parity mnist-mlp128 --backend torch,torch@old --python old=/opt/old/bin/python
 
 \b
-Every side is trained once as it is and three times from initial weights that are nudged by one unit in the last place;
-three times that movement is the tolerance.
+Every side is trained once unchanged and three times from initial weights changed by one unit in the last place. The
+tolerance is three times the resulting change of the losses.
 
 \b
-Exit codes: 0 every pair agrees; 1 a pair parts, or a run failed; 2 usage; 130 interrupted.
+Exit codes: 0 every pair agrees; 1 a pair differs, or a run failed; 2 usage; 130 interrupted.
 """
 
 
 @click.command("parity", epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @shared.names_option(
-    "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
+    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a,b@LABEL"
 )
-@shared.names_option("--style", "idiomatic, compiled, fast; fast, where the backend has it, if not given.", "a,b")
-@shared.names_option("--device", "cpu, cuda:0, ...; cpu if not given.", "a,b")
-@shared.count_option("--steps", "Steps each side makes.", default=100)
-@shared.seed_option("Of the weights.")
+@shared.names_option("--style", "idiomatic, compiled, fast.  [default: fast if the backend has it]", "a,b")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: cpu]", "a,b")
+@shared.count_option("--steps", "Steps per side.", default=100)
+@shared.seed_option("Seed of the weights.")
 @shared.conditions_options
 @shared.data_dir_option
-@shared.out_option(
-    f"Folder for the records, which stand in its sub-folder {FOLDER}: they are not for comparing speeds."
-)
+@shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}; don't compare their timings.")
 @json_option
 def command(**options: Any) -> int:
-    """Same weights, same batches, no dropout: do the losses agree?
+    """Check that sides with the same weights and batches, without dropout, compute the same losses.
 
-    Every two sides - a backend in a style on a device - are held against each other, step by step. How far they may
-    differ is measured, not chosen.
+    Compares every pair of sides (a backend in a style on a device) step by step. The tolerance is measured, not
+    chosen.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
     from trainmark.record.store import Store
@@ -80,7 +78,7 @@ def _announcement(plan: Plan) -> str:
 
     sides = ", ".join(side.title for side in plan.sides)
     runs = many(len(plan.tasks), "run")
-    return f"{runs}: {plan.course.workload.name} on {sides}, each as it is and with {many(NUDGES, 'nudge')}."
+    return f"{runs}: {plan.course.workload.name} on {sides}, each unchanged and with {many(NUDGES, 'nudge')}."
 
 
 def _show(found: Parity, *, as_json: bool) -> None:

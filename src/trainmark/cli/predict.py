@@ -25,7 +25,7 @@ Examples:
   trainmark run mnist-mlp128 --save-weights --repeats 1
   trainmark predict trainmark-results/RECORD.json
   trainmark predict RECORD.json --index 8          one digit, with its probabilities
-  trainmark predict RECORD.json --grid grid.png    examples, right and wrong
+  trainmark predict RECORD.json --grid grid.png    right and wrong examples
   trainmark predict RECORD.json -o all.csv         all probabilities; also .parquet
 """
 
@@ -37,13 +37,13 @@ Examples:
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="All probabilities: .csv or .parquet.",
+    help="Write all probabilities: .csv or .parquet.",
 )
 @click.option(
     "--grid",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Draw examples, right and wrong: .png or .svg.",
+    help="Draw right and wrong examples: .png or .svg.",
 )
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @python_option
@@ -53,7 +53,7 @@ Examples:
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
     """Predict the test set with the backend and the weights of a record.
 
-    The record must be made with --save-weights.
+    The record must have been made with --save-weights.
     """
     from trainmark.cli.progress import DataProgress, StudyProgress
     from trainmark.data.catalog import find

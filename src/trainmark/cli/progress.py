@@ -1,4 +1,4 @@
-"""What a person sees while data comes and networks train. Everything here is drawn by the parent, on stderr."""
+"""Progress of downloads and training, drawn by the parent process on stderr."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST_WORDS = 200
 
 
 class DataProgress(Watcher):
-    """Downloads, drawing, and the asking of backends."""
+    """Shows downloads, generated datasets and the detection of devices."""
 
     def __init__(self, screen: Console) -> None:
         self._progress = Progress(
@@ -61,7 +61,7 @@ class DataProgress(Watcher):
         self._progress.stop()
 
     def __call__(self, done: int, total: int | None, name: str) -> None:
-        """Bytes have come."""
+        """Bytes have arrived."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(escape(name), total=total, done="")
         text = f"{units.bytes_(done)} of {units.bytes_(total)}" if total else units.bytes_(done)
@@ -70,11 +70,11 @@ class DataProgress(Watcher):
 
     def asking(self, backend: str) -> None:
         """A backend is asked what it can do."""
-        self._begin(f"asking {backend} for its devices")
+        self._begin(f"Detecting devices ({backend})")
 
     def measuring(self, what: str) -> None:
-        """The limits of a device are measured."""
-        self._begin(f"measuring how fast {what} can be")
+        """The peak speed of a device is measured."""
+        self._begin(f"Measuring peak speed ({what})")
 
     def _begin(self, what: str) -> None:
         self._progress.add_task(escape(what), total=None, done="")
@@ -218,13 +218,13 @@ class RunProgress(Observer):
         self._left.task_done(time.monotonic() - self._started)
 
     def _tell_what_is_kept(self) -> None:
-        folder, again = self._folder, "the same command begins again"
+        folder, again = self._folder, "the same command starts over"
         finished = f"Records: {folder}"
         if self._resumes:
-            finished = f"What is finished is in {folder} (trainmark compare {folder})"
-            again = "the same command with --resume goes on"
+            finished = f"Finished runs are in {folder} (trainmark compare {folder})"
+            again = "--resume with the same command continues"
         self._screen.print(
-            f"{finished if self._finished else 'No run was finished'}; {again}.", soft_wrap=True, markup=False
+            f"{finished if self._finished else 'No run finished'}; {again}.", soft_wrap=True, markup=False
         )
 
 
@@ -272,7 +272,7 @@ def _summary(record: Record, turn: str) -> str:
     which = f"{name}{layout}, {turn}"
     if record.outcome.status != "ok":
         last = (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip() if record.process else ""
-        words = f"; its last words: {last[:_LONGEST_WORDS]}" if last else ""
+        words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""
         return f"{which}: {record.outcome.status}, {record.outcome.reason}{words}"
     facts = []
     if record.process is not None:
@@ -289,7 +289,7 @@ def _summary(record: Record, turn: str) -> str:
 
 
 class StudyProgress:
-    """One line for something that is told in shares: what is being done, how far it is, and the time left."""
+    """One line for a study: the current step, how much is done, and the time left."""
 
     def __init__(self, screen: Console, title: str) -> None:
         self._screen, self._title = screen, title
@@ -317,7 +317,7 @@ class StudyProgress:
         self._progress.stop()
 
     def tell(self, what: str, share: float) -> None:
-        """What is being done, and how much of all is done."""
+        """Show the current step and the share that is done."""
         self._doing, self._share = what, share
         self._progress.update(self._bar, description=escape(what), completed=share)
 

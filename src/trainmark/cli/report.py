@@ -1,4 +1,4 @@
-"""``trainmark report``: one page about records, for people."""
+"""``trainmark report``: one page about records."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Examples:
   trainmark report trainmark-results/ --explanation why.json -o report.html
 
 \b
-The page holds everything it needs: it opens offline, also by double-click, and prints.
-It is made from records alone; no framework is needed. What a network sees: trainmark predict RECORD --grid FILE.
+The page is self-contained: it opens offline, also by double-click, and prints. It needs no framework.
+For examples with predictions: trainmark predict RECORD --grid FILE.
 """
 
 
@@ -35,9 +35,9 @@ It is made from records alone; no framework is needed. What a network sees: trai
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
-    help="Where the page is written.",
+    help="File for the page.",
 )
-@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Of the page.")
+@click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Title of the page.")
 @baseline_option
 @click.option(
     "--explanation",
@@ -45,7 +45,7 @@ It is made from records alone; no framework is needed. What a network sees: trai
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="What trainmark explain --json wrote, to be drawn too.",
+    help="Output of trainmark explain --json to include.",
 )
 @json_option
 def command(paths: tuple[Path, ...], **options: Any) -> int:
@@ -70,7 +70,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        say(f"nothing is held against what was published: {error}")
+        say(f"the page has no published figures: {error}")
         published = []
     text = page(
         records,

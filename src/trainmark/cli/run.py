@@ -41,30 +41,30 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.command("run", epilog=EPILOG)
 @click.argument("workloads", nargs=-1, metavar="[WORKLOAD]...", shell_complete=workload_or_file)
 @shared.names_option(
-    "--backend", "Backends; the best installed one if not given. NAME@LABEL runs in --python LABEL.", "a,b@LABEL"
+    "--backend", "Backends; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a,b@LABEL"
 )
 @shared.names_option(
     "--style",
     "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler), fast (the fastest loop "
-    "of its public API); idiomatic and fast if not given. examples/recipes has each as a short script.",
+    "of its public API); examples/recipes has each as a short script.  [default: idiomatic,fast]",
     "a,b",
 )
-@shared.names_option("--device", "cpu, cuda:0, ...; all that the backend sees if not given.", "a,b")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
 @shared.repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
 @shared.until_stable_option
-@shared.count_option("--epochs", "Epochs a run, instead of the workload's own.")
-@shared.count_option("--steps", "Steps a run, instead of epochs.")
+@shared.count_option("--epochs", "Epochs per run, instead of the workload's own.")
+@shared.count_option("--steps", "Steps per run, instead of epochs.")
 @click.option(
     "--until",
     metavar="TARGET",
-    help="Stop after the first epoch with, say, 'test_accuracy>=0.98'; --epochs is then the most.  [default: 100]",
+    help="Stop after the first epoch that reaches, say, 'test_accuracy>=0.98', or after --epochs.  [default: 100]",
 )
-@shared.seed_option("Of the first round.")
+@shared.seed_option("Seed of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
 @click.option(
     "--protocol",
     type=click.Choice(["fresh", "continued"]),
-    help="fresh: new weights each repeat; continued: the last repeat's weights, in one process.",
+    help="fresh: new weights in each repeat; continued: the previous repeat's weights, in one process.",
 )
 @shared.precision_option
 @shared.threads_option
@@ -72,17 +72,17 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "--memory-fraction",
     type=click.FloatRange(0, 1, min_open=True),
     metavar="F",
-    help="Most of the GPU's memory to take, 0 to 1.",
+    help="Largest fraction of the GPU's memory to use, 0 to 1.",
 )
 @shared.python_option
 @shared.dataset_option
-@shared.count_option("--dataset-repeats", "Passes over the dataset an epoch.")
+@shared.count_option("--dataset-repeats", "Passes over the dataset per epoch.")
 @click.option(
     "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
 )
-@click.option("--save-weights", is_flag=True, help="Keep each run's weights beside its record.")
+@click.option("--save-weights", is_flag=True, help="Save each run's weights next to its record.")
 @click.option(
-    "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and pace every so many steps."
+    "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and samples/s every STEPS steps."
 )
 @shared.price_option
 @shared.label_option
@@ -92,7 +92,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.out_option()
 @json_option
 def command(**options: Any) -> int:
-    """Train workloads on backends and devices, keep a record of each run, compare them.
+    """Train workloads on backends and devices, record each run, and compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
     best installed backend, in the styles idiomatic and fast, on every device, in 5 interleaved rounds.
@@ -102,7 +102,7 @@ def command(**options: Any) -> int:
     store = Store(options["out"])
     for other in ("resume", "published"):
         if options["until_stable"] is not None and options[other]:
-            raise UsageError(f"--until-stable does not go with --{other}", fix="Leave one of them out.")
+            raise UsageError(f"--until-stable can't be combined with --{other}", fix="Leave one of them out.")
     records, earlier = train(
         request_of(options),
         store,
@@ -124,17 +124,17 @@ def train(
     until_stable: float | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> tuple[list[Record], list[Record]]:
-    """Carry out ``request``, and show how it goes.
+    """Carry out ``request`` and show progress.
 
     Args:
         store: where the records are kept.
         screen: where the progress is drawn.
-        resume: do only what has no record there.
-        until_stable: percent; more rounds until the intervals are within it.
+        resume: run only what has no record there.
+        until_stable: percent; add rounds until the intervals are within it.
         labels: of this machine, for the records.
 
     Returns:
-        The new records, and with ``resume`` those that were there.
+        The new records and, with ``resume``, the earlier ones.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
     from trainmark.execute.parent import request as requests
@@ -172,18 +172,18 @@ def train(
 
 
 def _require_rounds(prepared: Prepared) -> None:
-    """Repeats that continue each other are no rounds, and more of them would be another training."""
+    """Refuse repeats that continue each other: they are not rounds."""
     for task in prepared.tasks:
         workload = task.first.course.workload
         if workload.schedule.protocol == "continued":
             raise UsageError(
-                f"--until-stable needs rounds, and the repeats of {workload.name} continue each other",
-                fix="--protocol fresh",
+                f"--until-stable needs independent rounds, but the repeats of {workload.name} continue each other",
+                fix="Use --protocol fresh.",
             )
 
 
 def _measure_limits(prepared: Prepared, cache: Path, screen: Console) -> dict[Key, Peaks]:
-    """What the devices can give at most; from an earlier command where nothing changed since."""
+    """The measured peaks of the devices; from an earlier command if nothing has changed since."""
     from trainmark.cli.progress import DataProgress
     from trainmark.execute.parent.here import look_around
     from trainmark.execute.parent.peaks import Keep, find_peaks
@@ -195,7 +195,7 @@ def _measure_limits(prepared: Prepared, cache: Path, screen: Console) -> dict[Ke
 
 
 def _plan(tasks: list[Task], resumed: int) -> str:
-    """What is going to happen, in a sentence or two."""
+    """The plan, in a sentence or two."""
     from trainmark.units import many
 
     sides = list(dict.fromkeys(task.first.side.title for task in tasks))
@@ -204,7 +204,7 @@ def _plan(tasks: list[Task], resumed: int) -> str:
     rounds = max(task.runs[-1].round for task in tasks) + 1
     text = f"{many(runs, 'run')}: {', '.join(workloads)} on {', '.join(sides)}, {many(rounds, 'round')}."
     if len(workloads) > 1:
-        text += " Sides of one workload are compared with each other, never one workload with another."
+        text += " Sides are compared within one workload, never one workload with another."
     return text + what_is_kept(resumed)
 
 
@@ -212,12 +212,12 @@ def what_is_kept(resumed: int) -> str:
     """What ``--resume`` found, and what Ctrl-C leaves; ends the announcement of a plan."""
     from trainmark.units import many
 
-    found = f" {many(resumed, 'run')} of this plan had a record already." if resumed else ""
-    return f"{found} Ctrl-C keeps what is finished, --resume goes on."
+    found = f" {many(resumed, 'run')} already recorded." if resumed else ""
+    return f"{found} Ctrl-C keeps finished runs; --resume continues."
 
 
 def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:
-    """The new records on stdout: all of them as JSON, else compared with those of the same plan that were there."""
+    """Print the new records as JSON, or compare them with the earlier ones of the same plan."""
     if as_json:
         print_json(records)
         return
@@ -234,7 +234,7 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, *, 
     news = (
         f"{many(len(records), 'new record')}, {total:,} in all"
         if records
-        else "Nothing to do: every run has its record"
+        else "Nothing to do: every run already has a record"
     )
     again = f"trainmark compare {shlex.quote(str(store.folder))}"
-    screen.print(f"\n{news}, in {store.folder}. Compare them: {again}", soft_wrap=True, markup=False)
+    screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)

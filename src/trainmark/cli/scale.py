@@ -1,4 +1,4 @@
-"""``trainmark scale``: what do more devices give, and do they still learn the same?"""
+"""``trainmark scale``: how much faster are more devices, and do they still learn the same?"""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ Examples:
                                                                the same on each of two machines
 
 \b
-Every layout is trained in rounds beside one device, and again without averaging gradients. What it will take is
-predicted first, and written down beside the records.
+Every layout is trained in rounds interleaved with one device, and again without averaging gradients. The step time is
+predicted first; the prediction is saved next to the records.
 
 \b
-Exit codes: 0 every layout trained with the losses of one device; 1 losses part, or a run failed; 2 usage;
+Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;
 130 interrupted.
 """
 
@@ -64,14 +64,14 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @click.option(
     "--pipeline", default="1", show_default=True, metavar="N,N", callback=_numbers, help="Stages of each copy."
 )
-@shared.count_option("--microbatches", "Pieces of a pipeline's batch.  [default: 4]")
+@shared.count_option("--microbatches", "Microbatches per batch of a pipeline.  [default: 4]")
 @click.option(
-    "--strong/--weak", default=True, help="The copies share the batch, or each has a whole one.  [default: strong]"
+    "--strong/--weak", default=True, help="The copies share one batch, or each has its own.  [default: strong]"
 )
-@shared.count_option("--batch-size", "Examples of a step on one device.")
-@click.option("--oversubscribe", is_flag=True, help="More ranks than cores are fine.")
-@shared.count_option("--nnodes", "Machines; the same command on each.  [default: 1]")
-@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Where the machines meet: one of them.")
+@shared.count_option("--batch-size", "Examples per step on one device.")
+@click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
+@shared.count_option("--nnodes", "Number of machines; run the same command on each.  [default: 1]")
+@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address: one of the machines.")
 @click.option(
     "--rdzv-timeout",
     type=click.FloatRange(1),
@@ -81,34 +81,34 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     help="Seconds to wait for the other machines.",
 )
 @shared.count_option(
-    "--max-restarts", "Start all ranks again, from the beginning, so often when one fails.", default=0, least=0
+    "--max-restarts", "How often to restart all ranks from the start when one fails.", default=0, least=0
 )
 @click.option(
     "--prediction",
     type=click.Choice(["first", "only", "none"]),
     default="first",
     show_default=True,
-    help="Measure a step and a message and predict before the runs, instead of them, or not at all.",
+    help="Predict the step time before the runs, instead of them, or not at all.",
 )
-@click.option("--link", metavar="US,GBPS", help="Predict for messages of US µs and GBPS GB/s, instead of measuring.")
-@shared.names_option("--backend", "torch or jax; the best installed one if not given.", "NAME")
-@shared.names_option("--style", "idiomatic or fast; fast if not given.", "NAME")
-@shared.names_option("--device", "cpu or cuda:0, where rank k takes cuda:k; a GPU where there is one.", "NAME")
+@click.option("--link", metavar="US,GBPS", help="Latency in µs and bandwidth in GB/s, instead of measuring them.")
+@shared.names_option("--backend", "torch or jax.  [default: the best installed one]", "NAME")
+@shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
+@shared.names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")
 @shared.repeats_option()
-@shared.count_option("--steps", "Steps a run.", default=120, least=2)
-@shared.seed_option("Of the first round.")
+@shared.count_option("--steps", "Steps per run.", default=120, least=2)
+@shared.seed_option("Seed of the first round.")
 @shared.conditions_options
 @shared.label_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
 @shared.resume_option
 @shared.data_dir_option
-@shared.out_option(f"Folder for the records, which stand in its sub-folder {FOLDER}.")
+@shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> int:
-    """What do more devices give? One training on several processes, beside the same on one.
+    """Compare training on several devices with training on one.
 
-    Copies of the network share each batch and average their gradients; a pipeline cuts each copy into stages. Threads
-    of a rank are the same in all layouts.
+    Copies of the network share each batch and average their gradients; a pipeline cuts each copy into stages. Every
+    rank has the same number of threads in all layouts.
     """
     from trainmark.cli.progress import DataProgress, RunProgress
     from trainmark.record.store import Store, safe_name
@@ -130,12 +130,12 @@ def command(**options: Any) -> int:
     store = Store(options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER)
     with store.locked():
         wanted = options["prediction"]
-        prediction, unpredicted = (None, "it was not asked for") if wanted == "none" else _predict(plan, link, screen)
+        prediction, unpredicted = (None, "not requested") if wanted == "none" else _predict(plan, link, screen)
         if prediction is not None:
             path = scale.write_down(prediction, plan, store.folder)
             if not options["as_json"]:
                 _show_prediction(prediction, scale.batch_of(plan))
-            tell(f"The prediction stands in {path}.")
+            tell(f"The prediction is in {path}.")
         if wanted == "only":
             records = []
         else:
@@ -160,7 +160,7 @@ def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction
     from trainmark.study import scale
 
     try:
-        with StudyProgress(screen, "Timing a message and a step, to predict what comes") as progress:
+        with StudyProgress(screen, "Timing a message and a step for the prediction") as progress:
             return scale.predict(plan, progress.tell, link), None
     except ScalingFailed as failed:
         screen.print(f"note: {failed}", soft_wrap=True, markup=False)
@@ -199,7 +199,7 @@ def _require_meant(options: dict[str, Any]) -> None:
         ("--link", options["link"] and options["prediction"] == "none", "a prediction"),
     ):
         if without:
-            raise UsageError(f"{option} has no effect here", expected=f"{needs} beside it")
+            raise UsageError(f"{option} has no effect here", expected=f"{needs} with it")
 
 
 def _read_link(text: str | None) -> Link | None:
@@ -223,7 +223,7 @@ def _announcement(plan: Plan) -> str:
 
     layouts = ", ".join(f"{data}×{stages}" for data, stages in plan.question.layouts)
     threads = plan.settings.threads
-    each = "" if threads is None else f", {many(threads, 'thread')} a rank in all of them"
+    each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"
     return (
         f"{many(len(plan.tasks), 'run')}: {plan.workload.name} on {plan.side.title}, {layouts} (copies × stages){each}."
     )
@@ -244,7 +244,7 @@ def _plot(found: Scaling, path: Path, tell: Callable[[str], None]) -> None:
 
     chart = scaling_chart(found)
     if chart is None:
-        tell("There was nothing to draw.")
+        tell("There is nothing to draw.")
         return
     write_file(path, in_format_of(path, [chart]))
     tell(f"Wrote {path}.")

@@ -71,17 +71,17 @@ def _number_option(flag: str, text: str, *, positive: bool = False) -> shared.De
     "ranges",
     multiple=True,
     metavar="KEY=LOW..HIGH[:log]",
-    help="Draw values at random; :log evenly by size.",
+    help="Draw values at random; with :log on a logarithmic scale.",
 )
 @shared.count_option("--samples", "Draws from --range, for each combination of --grid.  [default: 10]")
 @click.option("--asha", is_flag=True, help="Stop bad trials early, by their test accuracy after each epoch.")
-@shared.count_option("--parallel", "Most trials at a time.  [default: what fits on the cores or GPUs]")
+@shared.count_option("--parallel", "Maximum number of trials at a time.  [default: what fits on the cores or GPUs]")
 @click.option("--address", metavar="RAY", help="A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; else this machine.")
 @_number_option(
-    "--cpus-per-trial", "Cores reserved for a trial.  [default: its threads times its ranks]", positive=True
+    "--cpus-per-trial", "Cores reserved for each trial.  [default: its threads times its ranks]", positive=True
 )
-@_number_option("--gpus-per-trial", "GPUs reserved for a trial; fractions share one.  [default: 1 on a GPU]")
-@shared.count_option("--retries", "More tries for a trial whose worker died.", default=1, least=0)
+@_number_option("--gpus-per-trial", "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]")
+@shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
 @shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")
 @shared.name_option("--style", "A style of the backend.  [default: fast if the backend has it]")
 @shared.name_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]")
@@ -97,7 +97,7 @@ def _number_option(flag: str, text: str, *, positive: bool = False) -> shared.De
 @shared.timeout_option
 @shared.resume_option
 @shared.data_dir_option
-@shared.out_option(f"Folder for the records; they go to its sub-folder {FOLDER}.")
+@shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> int:
     """Train with many hyper-parameters, several trials at a time, and show which are best.
@@ -164,10 +164,10 @@ def _train(planned: Plan, cluster: Cluster, store: Store, screen: Console, optio
     done, cores = planned.trials - len(planned.tasks), len(usable_core_numbers())
     text = f"{many(len(planned.tasks), 'trial')}: {planned.title}, {at_once} at a time, {cluster.resources} each. "
     if done:
-        text += f"{many(done, 'trial')} of this sweep had a record already. "
+        text += f"{many(done, 'trial')} already recorded. "
     if options["address"] is None and at_once * cluster.resources.cpus > cores:
         text += f"That is more than this machine's {many(cores, 'core')}, so trials wait for each other. "
-    text += "Ctrl-C keeps finished trials, --resume goes on"
+    text += "Ctrl-C keeps finished trials; --resume continues"
     with TrialProgress(screen, text, store.folder, planned.trials, done) as progress:
         news = cluster.train(planned, at_once=at_once, retries=options["retries"], asha=options["asha"])
         collect(news, planned, store, progress.recorded, progress.lost)

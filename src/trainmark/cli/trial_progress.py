@@ -31,8 +31,8 @@ class TrialProgress(StudyProgress):
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
         super().__exit__(kind, error, trace)
         if kind is KeyboardInterrupt:
-            kept = f"Finished trials are in {self._folder}" if self._ended else "No trial was finished"
-            self._screen.print(f"{kept}; the same command with --resume goes on.", soft_wrap=True, markup=False)
+            kept = f"Finished trials are in {self._folder}" if self._ended else "No trial finished"
+            self._screen.print(f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False)
 
     def recorded(self, record: Record) -> None:
         """Print a line that stays."""
@@ -43,7 +43,7 @@ class TrialProgress(StudyProgress):
         self.tell(f"{done}/{self._trials} trials", self._ended / (self._trials - self._before))
 
     def lost(self, run: Run, reason: str) -> None:
-        """A trial's worker died."""
+        """Say that a trial's worker died and the trial is retried."""
         self._screen.print(f"note: {run.turn}: {reason}; it is tried again", soft_wrap=True, markup=False)
 
 

@@ -81,7 +81,7 @@ def locate(
         UnknownName: no such dataset.
         UsageError: a named folder does not exist.
         DamagedData: a named folder holds a damaged file, or too few files.
-        DataUnavailable: it is nowhere; the text tells every place that was tried, and why in vain.
+        DataUnavailable: it was not found; the text lists every place that was tried, and why it failed.
     """
     known = catalog.find(name, known_datasets)
     tried: list[str] = []
@@ -95,7 +95,7 @@ def locate(
         return _in_cache(known, directory) or _fill(known, directory, download, progress, tried)
     except OSError as error:
         raise DataUnavailable(
-            f"{name} is not at hand, and the cache {cache} can't be used",
+            f"{name} was not found, and the cache {cache} can't be used",
             found=str(error),
             fix=f"Free space in it or make it writable, or name a folder that holds {name} with --data-dir.",
         ) from error
@@ -134,7 +134,7 @@ def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progre
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
     if not (known.drawn or download):
         raise _unavailable(
-            known, [*tried, f"{directory} (the cache): no sound {known.name} in it", "mirrors: not asked"]
+            known, [*tried, f"{directory} (the cache): no valid {known.name} in it", "mirrors: not asked"]
         )
     with exclusive(directory):
         # Whoever held the lock before may have done the work.
@@ -150,7 +150,7 @@ def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progre
             failures = fetch(known, directory, progress=progress)
         located = _in_cache(known, directory)
     if located is None:
-        raise _unavailable(known, [*tried, f"{directory} (the cache): no sound {known.name} in it", *failures])
+        raise _unavailable(known, [*tried, f"{directory} (the cache): no valid {known.name} in it", *failures])
     return replace(located, source="drawn" if known.drawn else "download")
 
 
@@ -186,12 +186,12 @@ def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
 
 
 def _unavailable(known: KnownDataset, tried: list[str]) -> DataUnavailable:
-    instead = ", or train on digits drawn by code: --dataset synthetic-digits" if known.format == "idx" else ""
+    instead = ", or use synthetic digits: --dataset synthetic-digits" if known.format == "idx" else ""
     return DataUnavailable(
-        f"{known.name} is nowhere to be had",
-        expected="it in a named folder, the cache or a mirror",
-        found=f"nothing sound in {len(tried)} places",
+        f"{known.name} was not found",
+        expected="a copy in a named folder, the cache or a mirror",
+        found=f"no valid copy in {len(tried)} places",
         fix=f"Put {', '.join(file.name for file in known.files)} into a folder DIR and "
         f"add --data-dir DIR or set TRAINMARK_DATA=DIR{instead}.\n"
-        "Tried in vain:" + "".join(f"\n  {place}" for place in tried),
+        "Tried:" + "".join(f"\n  {place}" for place in tried),
     )

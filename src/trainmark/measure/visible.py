@@ -30,7 +30,7 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
         gpu = _named(word, found)
         if gpu is None:
             left = units.many(len(shown), "GPU") if shown else "none"
-            return tuple(shown), f"{word!r} is no GPU of this machine, so CUDA shows {left} before it"
+            return tuple(shown), f"{word!r} is not a GPU of this machine; CUDA shows those before it: {left}"
         shown.append(gpu)
         if word.startswith("MIG-"):
             break

@@ -1,11 +1,11 @@
-"""The closed list of what a reader of a number must be told with it."""
+"""The closed list of caveats that qualify a number."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 BUSY_SHARE = 0.2
-"""Share of all cores' time from which on others make a machine busy."""
+"""Share of all cores' time above which other processes make a machine busy."""
 
 
 class Caveat(str, Enum):
@@ -20,41 +20,41 @@ class Caveat(str, Enum):
         return member
 
     # about one run
-    SUBSTITUTED_DATASET = "substituted-dataset", "synthetic digits stood in for the workload's own dataset"
-    PARTIAL_DATASET = "partial-dataset", "only a part of the dataset was there"
-    BUSY_MACHINE = "busy-machine", "other processes were using the CPU when the run started, or while it trained"
+    SUBSTITUTED_DATASET = "substituted-dataset", "synthetic digits replaced the workload's own dataset"
+    PARTIAL_DATASET = "partial-dataset", "only part of the dataset was available"
+    BUSY_MACHINE = "busy-machine", "other processes were using the CPU when the run started or while it trained"
     STOLEN_TIME = "stolen-time", "the host of this virtual machine gave more than 2 % of the cores' time to others"
-    SHARED_DEVICE = "shared-device", "somebody else was computing on the device when the run started"
-    THROTTLED = "throttled", "the device slowed its clocks down, for heat or a lack of power, while it trained"
+    SHARED_DEVICE = "shared-device", "another process was using the device when the run started"
+    THROTTLED = "throttled", "the device lowered its clocks while it trained, because of heat or a power limit"
     CLOCK_DRIFT = "clock-drift", "the device's clock fell by more than 5 % while it trained"
     SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
-    UNKNOWN_PEAK = "unknown-peak", "the limits of the device could not be measured"
-    ONE_EPOCH = "one-epoch", "a single epoch, so its seconds hold the warm-up"
+    UNKNOWN_PEAK = "unknown-peak", "the peak of the device could not be measured"
+    ONE_EPOCH = "one-epoch", "a single epoch, so its time includes the warm-up"
     SIDE_BY_SIDE = (
         "side-by-side",
-        "other trials of a sweep trained at the same time, so don't compare its timings",
+        "other trials of a sweep trained at the same time; don't compare its timings",
     )
     STOPPED_EARLY = (
         "stopped-early",
         "the sweep's scheduler stopped the trial before its last epoch; sweep without --asha to train it to the end",
     )
     LOGGED_STEPS = "logged-steps", "--log-every synchronised the device in the middle of epochs"
-    CONTINUED = "continued", "repeats carry the weights on in one process, so they are neither fresh nor interleaved"
+    CONTINUED = "continued", "repeats continue each other in one process, so they are neither fresh nor interleaved"
     STARTED_FROM_RECORD = "started-from-record", "the weights came from another record"
-    REPLAYED = "replayed", "earlier repeats were trained again, unrecorded, to resume a continued run"
-    UNTESTED_VERSION = "untested-version", "the framework is newer than any that trainmark was tested with"
-    TARGET_MISSED = "target-missed", "the run ended before it reached what --until asks for"
+    REPLAYED = "replayed", "earlier repeats were trained again, without records, to resume a continued run"
+    UNTESTED_VERSION = "untested-version", "the framework is newer than the versions that trainmark was tested with"
+    TARGET_MISSED = "target-missed", "the run ended before it reached the --until target"
     NOT_LEARNING = (
         "not-learning",
-        "the training loss did not fall or is not finite, accuracy is that of guessing, or no weight changed",
+        "the training loss did not fall or is not finite, the accuracy is at chance level, or no weight changed",
     )
-    NO_EPOCHS = "no-epochs", "the command reported no epochs, so whole processes are compared, start-up and all"
-    ODD_REPORTS = "odd-reports", "some of what the command reported could not be understood, and is left out"
-    LEFT_PROCESSES = "left-processes", "the command left processes behind, which were ended"
-    UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer are what they were before training"
-    OVERSUBSCRIBED = "oversubscribed", "more threads of ranks than cores, so its seconds tell nothing of more hardware"
-    NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is no training of it"
-    RESTARTED = "restarted", "a rank failed, and all were started again from the beginning"
+    NO_EPOCHS = "no-epochs", "the command reported no epochs, so whole processes are compared, including start-up"
+    ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
+    LEFT_PROCESSES = "left-processes", "the command left processes behind, which were stopped"
+    UNMOVED_WEIGHTS = "unmoved-weights", "the weights of a whole layer did not change"
+    OVERSUBSCRIBED = "oversubscribed", "more threads than cores, so the timings don't show the effect of more hardware"
+    NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is not a valid training"
+    RESTARTED = "restarted", "a rank failed, and all ranks were restarted from the beginning"
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"
@@ -63,5 +63,5 @@ class Caveat(str, Enum):
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"
     DIFFERENT_MACHINES = "different-machines", "not the same machine"
     DIFFERENT_VERSIONS = "different-versions", "not the same version of the framework"
-    DIFFERENT_TRAINMARKS = "different-trainmarks", "not the same version of trainmark, which may measure otherwise"
+    DIFFERENT_TRAINMARKS = "different-trainmarks", "not the same version of trainmark, which may measure differently"
     DIFFERENT_WEIGHTS = "different-weights", "not the same initial weights"

@@ -1,4 +1,4 @@
-"""A comparison as tables, one a workload."""
+"""A comparison as tables, one per workload."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear"
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """One table a workload, in the order measured; with ``by``, groups that are compared stand together."""
+    """One table per workload, in the order measured; with ``by``, compared groups are adjacent."""
     works: dict[tuple[str, str, str], list[int]] = {}
     for position, group in enumerate(comparison.groups):
         works.setdefault(group.key.same_work, []).append(position)
@@ -187,63 +187,62 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     groups = [comparison.groups[position] for position in positions]
     which = which_epoch(groups)
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
-    told = "the median over runs; below it lowest and highest (with 6 and more runs: 95 % interval)."
+    told = "median over runs, with the range below it (95 % interval from 6 runs)."
     if any(group.epoch_seconds.median is not None for group in groups):
         lines.append(f"epoch: {which}, {told}")
     if any(group.process_seconds.median is not None for group in groups):
-        lines.append(f"process: the whole command from start to end, {told}")
+        lines.append(f"process: the whole command, {told}")
     if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
             f"speed-up: reference / this{_of_what(groups)}, {_how_matched(groups)}",
-            f"same: within ±{margin} %; unclear: the interval allows both; too few: 3 rounds are needed for a verdict.",
-            f"learns: final accuracy less the reference's, 95 % interval in points; same: within ±{points}.",
+            f"same: within ±{margin} %; unclear: the interval allows both; too few: a verdict needs 3 rounds.",
+            f"learns: final accuracy minus the reference's, 95 % interval in points; same: within ±{points}.",
         ]
     elif comparison.by is not None and len(groups) > 1:
-        lines.append(f"No two of these differ in {comparison.by} alone, so nothing is compared.")
+        lines.append(f"No two groups differ only in {comparison.by}, so nothing is compared.")
     if comparison.by == "machine" and len({bool(group.key.device_name) for group in groups}) > 1:
-        lines.append("CPUs are held against CPUs, accelerators against accelerators; without --by all against one.")
+        lines.append("CPUs are compared with CPUs, accelerators with accelerators; without --by, all with one.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
-        lines.append(f"Groups without a speed-up have none with {'='.join(comparison.baseline)} to start from.")
+        lines.append(f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}.")
     lines += _of_targets(groups)
     if any(group.training_seconds is not None for group in groups):
-        lines.append("training: all epochs, the slower first one too; without evaluation and compilation.")
+        lines.append("training: all epochs, including the first; without evaluation and compilation.")
     lines += _of_peaks(groups)
     lines += _of_costs(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
-        lines.append("A reference does not learn, so there is no verdict on speeds against it.")
+        lines.append("A reference does not learn, so speeds are not compared with it.")
     return tuple(lines)
 
 
 def _of_what(groups: Sequence[GroupResult]) -> str:
-    """What the speed-ups are of, where a reader could doubt it."""
+    """Whether speed-ups are of epochs or processes, if that is not obvious."""
     of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
     if not any(group.process_seconds.median is not None for group in groups):
         return ""
     if of == {"process"}:
         return " of whole processes"
-    return " of steady epochs" + (", of whole processes where one side has none" if "process" in of else "")
+    return " of steady epochs" + (", of whole processes if one side has no epochs" if "process" in of else "")
 
 
 def _how_matched(groups: Sequence[GroupResult]) -> str:
-    """What the interval covers, which is less where the two sides never ran in one round."""
+    """How the two sides are matched, and what the interval covers."""
     if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
-        return "round by round (so not the quotient of the medians), with its 95 % interval."
+        return "paired by round (not the ratio of the medians), with its 95 % interval."
     return (
-        "of the means of their logarithms (so not the quotient of the medians), with Welch's 95 % interval. It holds "
-        "what differs from run to run, and nothing of what differs from day to day or among machines of one kind."
+        "ratio of geometric means (not of the medians), with Welch's 95 % interval; not valid across days or machines."
     )
 
 
-_NOTHING_FINISHED = "A row without figures has no run that was finished; trainmark show RECORD tells why."
+_NOTHING_FINISHED = "A row without figures has no finished run; trainmark show RECORD shows why."
 
 
 def _of_targets(groups: Sequence[GroupResult]) -> list[str]:
     targets = dict.fromkeys(group.reached.target for group in groups if group.reached)
     return [
-        f"to target: training until {target} at the end of an epoch, without compilation and evaluation; the median of "
-        "the runs that got there, and how many did."
+        f"to target: training until {target}, without compilation and evaluation; median of the runs that reached it, "
+        "and their number."
         for target in targets
     ]
 
@@ -257,11 +256,11 @@ def _of_peaks(groups: Sequence[GroupResult]) -> list[str]:
         if known is None:
             continue
         promised = known.datasheet_flops_per_second
-        sheet = f"; its maker promises {units.flops(promised)}/s" if promised else ""
+        sheet = f"; datasheet: {units.flops(promised)}/s" if promised else ""
         place = "".join(f", {of(key)}" for title, of in _PLACES if title in several)
         lines[
-            f"of peak: of the {units.flops(known.peak_flops_per_second)}/s that matrix products of {known.measured_by} "
-            f"reach on {key.device_name or key.device} in {key.precision}{place}, "
+            f"of peak: share of the {units.flops(known.peak_flops_per_second)}/s that matrix products of "
+            f"{known.measured_by} reach on {key.device_name or key.device} in {key.precision}{place}, "
             f"{when_measured(known.measured_at, known.others_share)}{sheet}."
         ] = None
     return list(lines)
@@ -278,7 +277,7 @@ def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
     lines = [f"energy: of one run's training epochs, {source}." for source in _sources(groups)]
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
     if priced:
-        lines.append("cost: of one run's training epochs alone, at the price that was given.")
+        lines.append("cost: of one run's training epochs, at the given price.")
     able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
     if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) > 1:
         best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)

@@ -28,7 +28,7 @@ def _sentence(words: str) -> str:
 
 def _steps(replay: Replay) -> Table:
     return Table(
-        title="The steps that were looked at",
+        title="The inspected steps",
         conditions=(
             "the backend, and the reference from the same weights on the same batch, without dropout or distortions",
         ),

@@ -18,15 +18,15 @@ def explanation_table(
     conditions: tuple[str, ...],
     attribution: Attribution,
     notes: tuple[str, ...] = (),
-    rest: str = "what does not fit",
+    rest: str = "not attributed to any cause",
 ) -> Table:
     """The causes of a step's time, the largest first.
 
     Args:
-        title: what was taken apart.
-        conditions: that hold for all rows.
-        notes: what is said below, before what could not be measured.
-        rest: what the part is that no cause was found of.
+        title: the training that is explained.
+        conditions: conditions of all rows.
+        notes: notes below the table, before the list of what was not measured.
+        rest: description of the unexplained part.
     """
     step = attribution.step_seconds
     rows = [_row(share, step.value) for share in attribution.shares if not share.on_top]
@@ -50,12 +50,12 @@ def explanation_table(
 
 
 def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]:
-    """At most three: the largest cause, what to do, and what that would buy at most."""
+    """At most three: the largest cause, what to do, and the most that you can gain."""
     largest = largest_cause(attribution)
     if largest is None:
         return [
-            "No cause that was found is more than noise and as large as what is unexplained, so there is nothing to "
-            "advise; more --seconds may tell."
+            "No cause is more than noise and larger than the unexplained share, so there is nothing to advise. "
+            "Try more --seconds."
         ]
     said = [f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."]
     if not advice:
@@ -65,18 +65,18 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
         said = [
             f"The largest cause is that the batch is too small: {_percent(best.fixed or 0.0)} of a step costs the same "
-            f"however many examples it has, above all {above_all}."
+            f"for any number of examples, mainly {above_all}."
         ]
     if best.cause != largest.cause:
-        said[0] = f"{said[0][:-1]}; nothing can be advised against that; against {best.cause}:"
+        said[0] += f" You can't reduce it. Next: {best.cause}."
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
     if best.measured:
         return [*said, best.do, f"Measured here, that makes an epoch {best.promise:.2f}×{interval} as fast."]
-    return [*said, best.do, f"If it took no time at all, an epoch would be {best.promise:.2f}×{interval} as fast."]
+    return [*said, best.do, f"At most, that makes an epoch {best.promise:.2f}×{interval} as fast."]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
-    """Whether that is what a reader should be told first: surely, and about as much as the largest cause or more."""
+    """Whether to say this first: it is certain, and about as large as the largest cause or larger."""
     if best.fixed is None or best.low is None or best.low <= 1:
         return False
     return best.fixed >= _ABOUT * largest.share
@@ -89,15 +89,15 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
         return f"{device} overtakes the CPU at batches of about {round(crossing.batch):,} examples."
     if crossing.faster:
         return f"{device} is faster than the CPU at every batch size from {smallest:,} examples."
-    return f"{device} is never faster than the CPU below batches of {largest:,} examples, the largest that was tried."
+    return f"{device} is never faster than the CPU up to batches of {largest:,} examples, the largest tried."
 
 
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
-    """What an interval says that holds 0."""
+    """A note on the causes whose interval holds 0."""
     lost = [each.cause for each in attribution.shares if each.low is not None and each.low < 0]
     if not lost:
         return ()
-    return (f"Too small to be told from noise here: {', '.join(lost)}; more --seconds make the intervals narrower.",)
+    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",)
 
 
 def _row(share: Share, step: float) -> Row:
@@ -113,7 +113,7 @@ def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = F
             Cell(interval),
             Cell(units.seconds(round(share.value * step, 12))),
             Cell(_bar(share.value), tone="dim" if on_top else "plain"),
-            Cell(words + (" (beside the steps, spread over them)" if on_top else ""), tone="dim"),
+            Cell(words + (" (outside the steps, spread over them)" if on_top else ""), tone="dim"),
         ),
         starts_section=on_top or cause == "unexplained",
     )

@@ -11,10 +11,10 @@ def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
     """One line for each observation."""
     return Table(
         title=title,
-        conditions=("seen from outside; what trainmark does not run itself it can't take apart",),
-        columns=(Column("seen"), Column("value", "right"), Column("what it says")),
+        conditions=("measured from outside, so step time can't be broken down",),
+        columns=(Column("observed"), Column("value", "right"), Column("meaning")),
         rows=tuple(Row((Cell(each.what, tone="strong"), Cell(_value(each)), Cell(each.words))) for each in found),
-        notes=() if found else ("Nothing was seen: the command was over too soon, or failed at once.",),
+        notes=() if found else ("No observations: the command ended too soon, or failed at once.",),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which sides compute the same: a table of pairs, and the curves of those that part."""
+"""Which sides compute the same: a table of pairs, and the curves of those that differ."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ def _notes(parity: Parity) -> Iterator[str]:
             yield f"{pair.a} and {pair.b}: {pair.reason}."
     yield from parity.left_out
     yield (
-        f"tolerance: {parity.multiple:g} times how far the same two move when their initial weights are nudged by one "
-        f"unit in the last place ({parity.nudges} nudges each), up to that step; at least {FLOOR_UNITS:g} units in the "
-        "last place of a loss. It grows as training amplifies rounding, and is shown for the step where they part, "
-        "else for that of the largest difference."
+        f"tolerance: {parity.multiple:g} times the change of the losses up to that step when the initial weights "
+        f"change by one unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the "
+        "last place of a loss. It grows as training amplifies rounding. Shown for the step where the sides part, "
+        "otherwise for the largest difference."
     )
     wide = [step for pair in parity.pairs if (step := _first_above(pair, _WIDE)) is not None]
     if wide:
         yield (
-            f"From step {min(wide)} on rounding alone may move these losses by {units.percent(_WIDE, 0)} and more: "
-            "there the early steps decide."
+            f"From step {min(wide)} on, rounding alone may move these losses by {units.percent(_WIDE, 0)} or more, "
+            "so the early steps decide."
         )
 
 

@@ -41,7 +41,7 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
 
 def _values_table(result: PublishedResult, heading: str) -> Table:
     return Table(
-        title=f"{heading}: as published?",
+        title=f"{heading}: compared with the published figures",
         conditions=tuple(filter(None, (result.source, result.note and f"Mind: {result.note}."))),
         columns=(
             Column("figure"),
@@ -83,15 +83,15 @@ def _as_printed(value: float | None) -> str:
 
 def _timings_table(result: PublishedResult, heading: str) -> Table:
     return Table(
-        title=f"{heading}: how long it took",
-        conditions=("Never judged: other hardware, and the published seconds hold what is said beside them.",),
+        title=f"{heading}: time",
+        conditions=("Not judged: the hardware differs, and the published times include what the last column says.",),
         columns=(
             Column("timing"),
             Column("on"),
             Column("published", "right"),
             Column("measured", "right"),
             Column("as fast", "right"),
-            Column("published hardware; what its seconds hold"),
+            Column("published hardware; what its times include"),
         ),
         rows=tuple(Row(_timing_cells(timing), flat_timing(result, timing)) for timing in result.timings),
     )

@@ -96,7 +96,7 @@ def _outcome(record: Record) -> Iterator[str]:
     if outcome.reason:
         yield f"reason: {outcome.reason}"
     if outcome.step is not None:
-        yield f"broke off at step {outcome.step:,}; the loss before it was {units.loss(outcome.loss_before)}"
+        yield f"stopped at step {outcome.step:,}; the loss before it was {units.loss(outcome.loss_before)}"
     if outcome.stderr_tail:
         yield f"the end of its stderr:\n{outcome.stderr_tail.rstrip()}"
 
@@ -112,14 +112,14 @@ def _conditions(record: Record) -> Iterator[str]:
         yield f"in {record.process.directory}"
         if record.process.odd:
             yield f"not understood, {record.process.left_out or 0:,} in all: {'; '.join(record.process.odd)}"
-        yield "what a command does not tell: data, network, precision, threads, versions that it did not report"
+        yield "not known of a command: data, network, precision, threads, versions that it did not report"
     if dataset is not None:
         yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
     if record.model is not None:
         flops = units.flops(record.model.training_flops_per_example)
-        yield f"{units.count(record.model.parameters, 'parameters')}, {flops} training an example"
+        yield f"{units.count(record.model.parameters, 'parameters')}, {flops} per training example"
         yield f"{backend.name} {backend.version or '(version not known)'}, {backend.precision}, {threads}"
-    seed = "seed not told" if record.seed is None else f"seed {record.seed}"
+    seed = "seed not known" if record.seed is None else f"seed {record.seed}"
     weights = "" if record.process else f", {record.protocol} weights"
     yield f"{seed}, repeat {record.repeat}, round {record.round}{weights}"
     if record.group.values is not None:
@@ -164,7 +164,7 @@ def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
     resident = [size for size in samples.tree_resident_bytes or () if size is not None]
     note = f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"
     if tree:
-        yield "CPU", f"{statistics.median(tree):.0f} %", f"median, 100 a core; {note}"
+        yield "CPU", f"{statistics.median(tree):.0f} %", f"median, 100 per core; {note}"
     if resident:
         yield "memory", units.bytes_(max(resident)), "highest resident memory of all its processes"
     for number in range(max((len(line) for line in samples.gpu_percent or ()), default=0)):
@@ -184,11 +184,11 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
         yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
-    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs for each byte a step must move at least"
+    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move at least"
     if known.roofline_seconds is not None and known.gap is not None:
         yield (
             "roofline",
             units.seconds(known.roofline_seconds),
-            "a step that did nothing but what these limits dictate",
+            "a step limited only by these peaks",
         )
-        yield "gap", units.ratio(known.gap), "a step takes so many times as long as that"
+        yield "gap", units.ratio(known.gap), "how many times longer a step takes"

@@ -1,4 +1,4 @@
-"""What more devices gave, beside what was predicted; and what still more would give."""
+"""Measured and predicted scaling to several devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
     "slower": "More devices are slower than one",
     "same": "More devices are as fast as one",
-    "unclear": "Whether more devices are faster than one is unclear here",
+    "unclear": "It is unclear whether more devices are faster than one",
 }
 _ROWS_OF_CURVE = (1, 2, 4, 8, 16, 64, 256, 1024, 4096)
 
@@ -34,11 +34,11 @@ def scale_tables(scaling: Scaling) -> list[Table]:
 
 
 def _layouts(scaling: Scaling) -> Table:
-    threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} a rank in every layout"
+    threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
     growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
     return Table(
-        title=f"{scaling.workload}: what do more devices give?",
+        title=f"{scaling.workload}: scaling to several devices",
         conditions=(
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
             f"{machines}",
@@ -103,18 +103,18 @@ def _notes(scaling: Scaling) -> Iterator[str]:
         if each.reason:
             yield f"{name}: {each.reason}"
     if scaling.unpredicted:
-        yield f"nothing was predicted: {scaling.unpredicted}"
+        yield f"no prediction: {scaling.unpredicted}"
     yield from (f"{notice}." for notice in scaling.notices)
     yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
     yield (
-        "efficiency: examples a second and device, as a share of one device's, round by round (so not the quotient of "
-        "the medians). communication: the share of a step that goes when the copies don't average their gradients, "
-        "waiting for each other included; below nothing is noise."
+        "efficiency: examples/s per device as a share of one device's, paired by round (not the ratio of the medians). "
+        "communication: the share of a step that is saved without averaging gradients, including synchronisation wait; "
+        "negative values are noise."
     )
     if scaling.mode == "strong":
         yield (
-            f"losses: the largest relative difference in {_steps(scaling)}, of what rounding may do up to there, as "
-            "one device shows when its initial weights are nudged by one unit in the last place."
+            f"losses: the largest relative difference in {_steps(scaling)}, and the tolerance: the effect of changing "
+            "the initial weights by one unit in the last place on one device."
         )
 
 
@@ -127,7 +127,7 @@ def _answer(scaling: Scaling) -> Iterator[str]:
     low, high = (None if bound is None else bound * fastest.ranks for bound in (share.low, share.high))
     ratio = Estimate(share.value * fastest.ranks, low, high)
     interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
-    pace = f"{units.ratio(ratio.value)}{interval} of its examples a second"
+    pace = f"{units.ratio(ratio.value)}{interval} of its examples/s"
     answer = _ANSWERS[speed_verdict(ratio, MARGIN)]
     yield f"{answer}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
 
@@ -138,21 +138,19 @@ def _steps(scaling: Scaling) -> str:
 
 def _model(prediction: Prediction) -> Table:
     link, step = prediction.link, prediction.step
-    error = (
-        "" if link.largest_error is None else f"; the fit misses a sum by {units.percent(link.largest_error)} at most"
-    )
+    error = "" if link.largest_error is None else f"; largest error of the fit: {units.percent(link.largest_error)}"
     error += ", so the prediction is rough" if link.is_rough else ""
     measured = ", ".join(f"{size}: {units.seconds(seconds)}" for size, seconds in sorted(step.measured.items()))
     return Table(
-        title="What the prediction is made of",
+        title="Inputs of the prediction",
         conditions=(f"{link.source}, {prediction.created}{error}",),
         columns=(Column("figure"), Column("value", "right"), Column("what it is")),
         rows=(
-            _fact("α", units.seconds(link.alpha_seconds), "a message, however short"),
-            _fact("1/β", f"{link.bytes_per_second / 1e9:.3g} GB/s", "bandwidth behind it"),
-            _fact("hops", link.hops, "how a sum goes round"),
-            _fact("step", units.seconds(step.fixed_seconds), "of no examples, on one device"),
-            _fact("example", units.seconds(step.seconds_per_example), "on top of it"),
+            _fact("α", units.seconds(link.alpha_seconds), "latency of a message"),
+            _fact("1/β", f"{link.bytes_per_second / 1e9:.3g} GB/s", "bandwidth"),
+            _fact("hops", link.hops, "algorithm of an all-reduce"),
+            _fact("step", units.seconds(step.fixed_seconds), "fixed cost on one device"),
+            _fact("example", units.seconds(step.seconds_per_example), "added per example"),
         ),
         notes=(f"Steps measured, by examples: {measured}.",),
     )
@@ -166,8 +164,8 @@ def _curves(prediction: Prediction, batch: int) -> Table:
     strong = {each.data: each for each in prediction.strong.points} if prediction.strong else {}
     weak = {each.data: each for each in prediction.weak.points}
     return Table(
-        title="Predicted: the data shared by more devices",
-        conditions=(f"strong: {units.count(batch)} examples a step in all; weak: as many on each device",),
+        title="Predicted data parallelism",
+        conditions=(f"strong: {units.count(batch)} examples per step in total; weak: as many on each device",),
         columns=(
             Column("devices", "right"),
             Column("strong:\na step", "right"),
@@ -203,9 +201,9 @@ def _where_it_stops(prediction: Prediction) -> Iterator[str]:
         if curve is not None:
             yield (
                 f"{name}: efficiency is {units.percent(PAYS_FROM, 0)} or more up to "
-                f"{units.many(curve.pays_up_to, 'device')}, most examples a second at {units.count(curve.fastest)}."
+                f"{units.many(curve.pays_up_to, 'device')}, highest throughput at {units.count(curve.fastest)}."
             )
-    yield "Nothing overlaps in this model: sums start when all gradients are there. See docs/scaling.md."
+    yield "This model has no overlap: all-reduces start when all gradients are ready. See docs/scaling.md."
 
 
 def _percent(share: Estimate | None) -> str:

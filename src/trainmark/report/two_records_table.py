@@ -20,16 +20,14 @@ def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
 
 def _pace(found: TwoRecords) -> str:
     if found.ratio is None:
-        return "one of them has no finished epoch, so their paces can't be compared"
+        return "one of them has no finished epoch, so their speeds can't be compared"
     faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
     return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)"
 
 
 def _conclusion(found: TwoRecords) -> str:
     if found.noise:
-        return (
-            "Nothing that is known differs, and epochs of one run differ as much: several runs of each would tell more."
-        )
+        return "No known difference, and epochs within one run differ as much; measure several runs of each."
     if found.contrasts:
-        return "Any of these may be why; change one at a time to see which. One run each says nothing about chance."
-    return "Nothing that is known differs; several runs of each would tell whether this is more than noise."
+        return "Any of these may be the cause; change one at a time. One run each does not show the noise."
+    return "No known difference; measure several runs of each to see whether this is more than noise."

@@ -1,4 +1,4 @@
-"""The answer in a sentence a workload: how much faster, how sure, and does it learn the same."""
+"""The answer in one sentence per workload: how much faster, how certain, and whether it learns the same."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence, and what a reader must be told with it."""
+    """One sentence and its caveats."""
 
     text: str
     tone: Tone
@@ -34,7 +34,7 @@ def verdict(work: Work) -> Verdict:
     if not measured:
         failed = sum(side.result.failed for side in work.sides)
         return Verdict(
-            f"No run of {workload} was finished: {units.many(failed, 'run')} failed.", "bad", (Caveat.FAILED_RUNS,)
+            f"No run of {workload} finished: {units.many(failed, 'run')} failed.", "bad", (Caveat.FAILED_RUNS,)
         )
     pair = _best_pair(work)
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
@@ -52,7 +52,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     caveats = (*these.caveats, *those.caveats)
     if Caveat.NOT_LEARNING in caveats:
         lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not _learns(side))
-        text = f"{lazy}: not every run learnt {workload}{how}, so its speed says nothing."
+        text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
     whole = " from start to end" if these.speedup.of == "process" else ""
     speed = _speed(here, there, f"{workload}{how}{whole}", these.speedup)
@@ -90,11 +90,11 @@ def _seconds(group: GroupResult) -> float:
 def _alone(workload: str, measured: Sequence[Side]) -> Verdict:
     side = measured[0]
     accuracy = side.result.test_accuracy
-    learnt = "" if accuracy is None else f", and came to {units.percent(accuracy)} test accuracy"
+    learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
     pace = f"at {units.rate(side.result.samples_per_second, 'examples a second')}"
     if side.result.samples_per_second is None and side.result.process_seconds.median is not None:
         pace = f"in {units.seconds(side.result.process_seconds.median)} from start to end"
-    others = " What else was measured can't be held against it." if len(measured) > 1 else ""
+    others = " The other results can't be compared with it." if len(measured) > 1 else ""
     text = f"{side.label} trained {workload} {pace}{learnt}; there is nothing to compare it with.{others}"
     return Verdict(text, "plain", side.result.caveats)
 
@@ -107,19 +107,19 @@ def _speed(here: str, there: str, what: str, speedup: Speedup) -> str:
     if speedup.verdict in ("faster", "slower"):
         return f"{here} trains {what} {units.ratio(ratio)}{interval} {speedup.verdict} than {there}"
     if speedup.verdict == "same":
-        return f"{here} trains {what} as fast as {there} does, {units.ratio(ratio)}{interval}"
+        return f"{here} trains {what} as fast as {there}, {units.ratio(ratio)}{interval}"
     if interval:
-        return f"Whether {here} trains {what} faster than {there} is not clear, {units.ratio(ratio)}{interval}"
+        return f"No clear difference: {here} trains {what} {units.ratio(ratio)}{interval} as fast as {there}"
     return f"{here} trained {what} {units.ratio(ratio)} as fast as {there}, in too few rounds to be sure"
 
 
 def _learning(learning: Learning) -> str:
     if learning.difference is None:
-        return "; what it learnt was not measured"
+        return "; learning was not measured"
     if learning.verdict == "same":
         return ", and learns the same"
     points = f"{100 * abs(learning.difference):.2f} points of {(learning.quantity or 'accuracy').replace('_', ' ')}"
     where = "above" if learning.difference > 0 else "below"
     if learning.verdict == "differs":
         return f", but ends {points} {where} it"
-    return f"; whether it learns the same is not clear ({points} {where} it)"
+    return f"; no clear difference in learning ({points} {where} it)"

@@ -24,14 +24,14 @@ def request_of(record: Record, asked: Request) -> Request:
     """
     if record.process is not None or record.dataset is None or record.seed is None or record.backend.precision is None:
         raise ForeignRecord(
-            f"{record.id} is of a command, of which only what was seen from outside is known",
+            f"{record.id} is of a command, which trainmark only measured from outside",
             expected="a record of trainmark run",
             found=shlex.join(record.process.argv) if record.process else "none",
         )
     if (record.group.world or 1) > 1:
         raise ForeignRecord(
             f"{record.id} is of a training on {record.group.world} devices",
-            expected="a record of one on its own: what is taken apart is a step of one process",
+            expected="a record of a training in one process",
             found=f"{record.group.kind}, {record.group.world} ranks",
         )
     try:

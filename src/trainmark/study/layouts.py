@@ -45,7 +45,7 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
     if spreads == "devices" and (stages > 1 or side.style != "fast"):
         raise Unsupported(
             f"{side.backend} spreads copies over the devices of one machine only, in the style fast",
-            expected="torch for stages and other styles",
+            expected="the backend torch for stages and other styles",
         )
     if side.style == "compiled":
         raise Unsupported(f"{side.backend} does not scale the style 'compiled'", expected="idiomatic or fast")
@@ -67,23 +67,23 @@ def require_divisible(
     if batch == "full":
         if weak:
             raise UsageError(
-                f"a step of {workload.name} takes the whole dataset, so its batch can't grow",
+                f"a step of {workload.name} uses the whole dataset, so its batch can't grow",
                 fix="Give --batch-size, or leave out --weak.",
             )
         if stages > 1:
-            raise Unsupported("a pipeline needs a batch of known size", fix="Give --batch-size.")
+            raise Unsupported("a pipeline needs a fixed batch size", fix="Give --batch-size.")
         return
     if not weak and batch % data:
         raise UsageError(
             f"a batch of {batch} can't be shared by {data} copies",
             expected=f"a number of copies that divides {batch}",
             found=str(data),
-            fix=f"Take a batch of {-(-batch // data) * data}, or let every copy have a whole one (scale --weak).",
+            fix=f"Use a batch of {-(-batch // data) * data}, or give every copy its own batch (scale --weak).",
         )
     share = batch if weak else batch // data
     if stages > 1 and microbatches is not None and share % microbatches:
         raise UsageError(
-            f"a copy's {share} examples can't be cut into {microbatches} pieces",
+            f"a copy's {share} examples can't be cut into {microbatches} microbatches",
             expected=f"--microbatches that divides {share}",
             found=str(microbatches),
         )

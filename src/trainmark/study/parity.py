@@ -114,7 +114,7 @@ def _require_two(sides: Sequence[Side], refused: Sequence[str]) -> None:
             "parity needs two sides",
             expected="at least two of: backends, styles, devices, interpreters",
             found="; ".join([*(f"{side.title} alone" for side in sides), *refused]),
-            fix="Name one more: --backend torch,numpy or --style idiomatic,fast or --device cpu,cuda:0.",
+            fix="Add one: --backend torch,numpy or --style idiomatic,fast or --device cpu,cuda:0.",
         )
 
 

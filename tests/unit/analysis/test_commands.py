@@ -103,7 +103,7 @@ def test_tables_name_what_is_compared_and_what_is_not_known() -> None:
     assert "None" not in text
     assert "process_seconds_median" in comparison_csv(comparison)
     told = "\n".join(line for table in record_tables(a_command()) for line in table.conditions)
-    assert "what a command does not tell" in told
+    assert "not known of a command" in told
     assert "None" not in told
 
 

@@ -95,7 +95,7 @@ def test_the_promise_of_the_maker_stands_beside_it() -> None:
     found = comparison.groups[0].efficiency
     assert found is not None
     assert found.datasheet_flops_per_second == 67e12
-    assert "its maker promises 67.0 TFLOP/s" in comparison_markdown(comparison)
+    assert "datasheet: 67.0 TFLOP/s" in comparison_markdown(comparison)
 
 
 @pytest.mark.parametrize(

@@ -88,9 +88,9 @@ def test_without_anything_varied_there_is_one_side() -> None:
         (("a", "{device}"), (), {}, "unknown placeholder 'device'"),
         (("a", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
         (("a", "{x}"), (), {}, "--vary x=a,b says"),
-        (("a",), (), {"workers": ("1",)}, "does not say {workers}"),
+        (("a",), (), {"workers": ("1",)}, "does not contain {workers}"),
         (("a", "{workers}", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
-        (("a",), ("cpu",), {}, "does not say {device}"),
+        (("a",), ("cpu",), {}, "does not contain {device}"),
         (("a", "{seed}"), (), {"seed": ("1",)}, "changes with the round"),
     ],
 )

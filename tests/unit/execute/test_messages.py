@@ -156,7 +156,7 @@ def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None
     ("body", "problem"),
     [
         ("while True: line.sendall(b'x' * 65536)", "without an end"),
-        ('while True: line.sendall(b\'{"event": "news"}\\n\' * 4096)', "does not stop talking"),
+        ('while True: line.sendall(b\'{"event": "news"}\\n\' * 4096)', "sends too much"),
         ("line.sendall(b'[' * 200000 + b'\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'\\xff\\xfe\\n'); line.recv(1 << 20)", "broke the protocol"),
         ("line.sendall(b'{\"event\": 3}\\n'); line.recv(1 << 20)", "broke the protocol"),

@@ -66,7 +66,7 @@ def test_a_machine_with_no_address_for_others_can_not_be_the_place() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "text"),
     [
-        (None, "2 machines need a place to meet: expected --rdzv-endpoint HOST:PORT"),
+        (None, "2 machines need a rendezvous address: expected --rdzv-endpoint HOST:PORT"),
         ("nowhere:1", "can't be reached from here.*Name or service not known"),
         ("island:1", "can't be reached from here.*Network is unreachable"),
         ("node1:port", "can't be read"),
@@ -96,7 +96,7 @@ def test_the_first_host_of_a_slurm_list(listed: str, first: str) -> None:
 
 
 def test_slurm_that_names_no_machine_is_an_error() -> None:
-    with pytest.raises(UsageError, match="names no machines"):
+    with pytest.raises(UsageError, match="lists no machines"):
         first_host("")
 
 
@@ -118,5 +118,5 @@ def test_elsewhere_there_is_one_machine(environment: dict[str, str]) -> None:
 
 
 def test_several_tasks_on_a_machine_would_each_start_all_ranks() -> None:
-    with pytest.raises(UsageError, match=r"expected one task a machine, 2, found 8 tasks.*--ntasks-per-node 1"):
+    with pytest.raises(UsageError, match=r"expected one task per machine, 2, found 8 tasks.*--ntasks-per-node 1"):
         from_slurm(STEP | {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NUM_TASKS": "8", "SLURM_STEP_NODELIST": "n[5-6]"})

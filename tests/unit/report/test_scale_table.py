@@ -87,7 +87,7 @@ def text(table: Table) -> str:
 def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> None:
     (table,) = scale_tables(answer(layout(1), layout(2, MODEL.predict(2))))
     shown = text(table)
-    assert "1 thread a rank in every layout" in shown
+    assert "1 thread per rank" in shown
     assert "45.00 % [43, 47] | 51.00 % [48, 55] | PASS, 3.0e-07 of 9.0e-07" in shown
     assert f"{1000 * MODEL.predict(2).step_seconds:.2f} ms (-8 %)" in shown
     assert "dropout and distortions are off." in shown
@@ -105,8 +105,8 @@ def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> No
             "More devices are faster than one: the fastest layout, 2 × 1, has 1.80× [",
         ),
         (Estimate(0.5, 0.495, 0.505), "More devices are as fast as one: the fastest layout, 2 × 1, has 1.00× ["),
-        (Estimate(0.6, 0.4, 0.8), "Whether more devices are faster than one is unclear here: "),
-        (Estimate(0.9, None, None), "Whether more devices are faster than one is unclear here: the fastest layout, 2 "),
+        (Estimate(0.6, 0.4, 0.8), "It is unclear whether more devices are faster than one: "),
+        (Estimate(0.9, None, None), "It is unclear whether more devices are faster than one: the fastest layout, 2 "),
     ],
 )
 def test_whether_it_pays_is_the_first_thing_said(share: Estimate, said: str) -> None:
@@ -145,7 +145,7 @@ def test_the_answer_passes_only_where_every_layout_does() -> None:
 
 def test_a_prediction_says_what_it_is_made_of_and_where_it_stops() -> None:
     model, curves = prediction_tables(PREDICTION, 128)
-    assert "the fit misses a sum by 12.00 % at most" in text(model)
+    assert "largest error of the fit: 12.00 %" in text(model)
     assert "64: 2.30 ms, 128: 3.60 ms" in text(model)
     shown = text(curves)
     strong = PREDICTION.strong

@@ -93,8 +93,8 @@ def test_a_group_of_failures_alone_can_be_drawn_in_every_form() -> None:
 
 def test_a_row_without_figures_says_where_to_look() -> None:
     broken = a_record(status="interrupted", seconds=())
-    assert "has no run that was finished; trainmark show" in drawn(compare([broken]))
-    assert "has no run that was finished" not in drawn(compare([a_record()]))
+    assert "has no finished run; trainmark show" in drawn(compare([broken]))
+    assert "has no finished run" not in drawn(compare([a_record()]))
 
 
 def test_without_a_test_set_the_training_accuracy_is_shown() -> None:
@@ -104,7 +104,7 @@ def test_without_a_test_set_the_training_accuracy_is_shown() -> None:
 
 
 def test_an_unasked_comparison_says_so() -> None:
-    assert "No two of these differ in style alone" in drawn(
+    assert "No two groups differ only in style" in drawn(
         compare(rounds([1.0]) + rounds([1.0], device="cuda:0"), "style")
     )
 

@@ -60,7 +60,7 @@ def test_a_record_is_readable() -> None:
         "4.00 s",
         "15.0k",
         "98.00 %",
-        "partial-dataset: only a part of the dataset was there",
+        "partial-dataset: only part of the dataset was available",
     ):
         assert said in text, said
 

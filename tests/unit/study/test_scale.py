@@ -46,13 +46,13 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
     [
         (Question(data=(4,)), CPU, "4 ranks of 1 thread need 4 cores: expected at most 2.*--oversubscribe"),
         (Question(data=(2,)), CUDA, "2 ranks need 2 devices: expected at most 1 on this machine, found 1 device like"),
-        (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL refuses"),
+        (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL allows"),
         (Question(data=(2,)), dataclasses.replace(CUDA, device="cuda:1"), "2 ranks need 2 devices"),
-        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Take a batch of 129"),
-        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 pieces"),
+        (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Use a batch of 129"),
+        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 microbatches"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
         (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
-        (Question(data=(2,), rendezvous=Rendezvous(nodes=2), restarts=1), CPU, "--max-restarts does not go with"),
+        (Question(data=(2,), rendezvous=Rendezvous(nodes=2), restarts=1), CPU, "--max-restarts can't be combined with"),
     ],
 )
 def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
@@ -62,7 +62,7 @@ def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, 
 
 def test_ranks_on_gpus_begin_with_the_first() -> None:
     second = dataclasses.replace(CUDA, device="cuda:1")
-    with pytest.raises(UsageError, match=r"the ranks can.t begin at cuda:1.*CUDA_VISIBLE_DEVICES"):
+    with pytest.raises(UsageError, match=r"the ranks can.t start at cuda:1.*CUDA_VISIBLE_DEVICES"):
         require_possible(Question(data=(2,)), second, WORKLOAD, devices=4, cores=2, threads=1)
     require_possible(Question(data=(1,)), second, WORKLOAD, devices=4, cores=2, threads=1)
 
@@ -73,7 +73,7 @@ def test_a_network_with_too_few_layers_for_its_stages() -> None:
 
 
 def test_a_whole_dataset_can_not_grow() -> None:
-    with pytest.raises(UsageError, match="takes the whole dataset, so its batch can't grow"):
+    with pytest.raises(UsageError, match="uses the whole dataset, so its batch can't grow"):
         require_possible(Question(weak=True), CPU, FULL, 1, 2, 1)
 
 

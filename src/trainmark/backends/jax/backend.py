@@ -69,7 +69,7 @@ class JaxBackend:
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer of the asked style."""
+        """A trainer of the requested style."""
         self._set_up(options)
         require_support(self.capabilities(), workload, options)
         share = None if options.memory_fraction is None else str(options.memory_fraction)

@@ -33,7 +33,7 @@ def examine() -> Examination:
 
 
 def built_for() -> str | None:
-    """The accelerator of the plug-in that is installed; None where there is none."""
+    """The accelerator of the installed plug-in; None if there is none."""
     for distribution in distributions():
         plugin = _PLUGIN.fullmatch(distribution.metadata["Name"] or "")
         if plugin:

@@ -45,7 +45,7 @@ class JaxLimits:
         return jax.device_put(values, self._device).astype(self._dtype)
 
     def copy(self, size: int) -> Work:
-        """Every value by -1: read once and written once, which XLA does not take out as it would a plain copy."""
+        """Multiply every value by -1: one read and one write, which XLA does not remove as it would a copy."""
         return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
 
 

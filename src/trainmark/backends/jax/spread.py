@@ -27,7 +27,7 @@ AXIS = "data"
 _EACH, _SAME = PartitionSpec(AXIS), PartitionSpec()
 
 _SIDE, _ROWS, _PRODUCTS, _TINY = 1024, 64, 2, 1e-20
-"""What stands for a step, and the factor by which a turn's numbers go into the next: each waits for the other."""
+"""A substitute for a step, with a factor that makes each turn depend on the previous one."""
 
 
 class SpreadTrainer(FastTrainer):

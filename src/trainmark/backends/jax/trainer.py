@@ -62,7 +62,7 @@ class JaxTrainer:
         return _on_host(self._training.weights)
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights where there is none."""
+        """A copy of their average on the host, or of the weights if there is none."""
         return _on_host(self._training.average or self._training.weights)
 
     def synchronize(self) -> None:
@@ -75,7 +75,7 @@ class JaxTrainer:
         return Steps(host[:, LOSS], host[:, L2_LOSS] if self._l2 else None, host[:, HITS].astype(np.int64))
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """Whole split in large batches; with the averaged weights where there is an average."""
+        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
         weights = self._training.average or self._training.weights
         part = getattr(self._data, split)
         sums = np.zeros(2)

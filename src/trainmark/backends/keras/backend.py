@@ -83,7 +83,7 @@ class KerasBackend:
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer of the asked style."""
+        """A trainer of the requested style."""
         require_support(self.capabilities(), workload, options)
         from trainmark.backends.keras.idiomatic import IdiomaticTrainer
 
@@ -140,7 +140,7 @@ class KerasOnJax(KerasBackend):
 
 
 def _choose(engine: str) -> None:
-    """Import Keras with this engine, which stands in the environment as the user's configuration file does not."""
+    """Import Keras with this engine; the environment takes precedence over the user's configuration file."""
     if "keras" not in sys.modules:
         os.environ["KERAS_BACKEND"] = engine
     found: str = importlib.import_module("keras").backend.backend()

@@ -82,7 +82,7 @@ class Learner(keras.Sequential):
 
 
 class Latest(keras.metrics.Metric):
-    """The value of the last batch, which no other metric tells."""
+    """The value of the last batch, which other metrics do not report."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name=name)

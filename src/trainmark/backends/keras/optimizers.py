@@ -17,7 +17,7 @@ from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightA
 
 
 def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
-    """The optimiser of ``spec``, which also keeps the average of the weights where there is one."""
+    """The optimiser of ``spec``, which also keeps the average of the weights if there is one."""
     match spec:
         case SGD():
             # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
@@ -34,7 +34,7 @@ def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Op
 
 
 class KeptGradients(keras.optimizers.Optimizer):
-    """Updates nothing, and keeps the gradients: what nobody reads a compiler would not compute."""
+    """Updates nothing, but keeps the gradients: a compiler would not compute unused ones."""
 
     def __init__(self) -> None:
         super().__init__(1.0)

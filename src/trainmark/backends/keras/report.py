@@ -1,4 +1,4 @@
-"""What ``fit`` tells of each batch, kept."""
+"""Keeps what ``fit`` reports for each batch."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class KerasTrainer:
         return network.read_weights(self._network, self._model)
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights where there is none."""
+        """A copy of their average on the host, or of the weights if there is none."""
         with self._average_in_place():
             return self.weights()
 
@@ -75,7 +75,7 @@ class KerasTrainer:
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """``model.evaluate`` on a whole split, with the averaged weights where there is an average."""
+        """``model.evaluate`` on a whole split, with the averaged weights if there is an average."""
         with self._average_in_place():
             found = self._network.evaluate(
                 self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
@@ -111,7 +111,7 @@ class KerasTrainer:
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:
-        """The average, where there is one, in the place of the weights."""
+        """Use the average, if there is one, instead of the weights."""
         average = optimizers.averages(self._optimizer)
         if not average:
             yield
@@ -125,7 +125,7 @@ class KerasTrainer:
 
     @contextlib.contextmanager
     def _put_back(self) -> Iterator[None]:
-        """Leave everything that a step changes as it was before."""
+        """Restore everything that a step changes."""
         before = [np.array(ops.convert_to_numpy(variable.value)) for variable in self._variables()]
         try:
             yield

@@ -49,7 +49,7 @@ class TorchBackend:
     """PyTorch on CPU, CUDA and Apple's GPU."""
 
     def capabilities(self) -> Capabilities:
-        """Everything, on the devices that PyTorch sees."""
+        """All capabilities, on the devices that PyTorch sees."""
         untested = is_untested("PyTorch", torch.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"torch": torch.__version__}
         if torch.version.cuda:
@@ -57,7 +57,7 @@ class TorchBackend:
         return Capabilities("torch", torch.__version__, STYLES, _devices(), KINDS, packages, untested, "processes")
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer of the asked style."""
+        """A trainer of the requested style."""
         require_support(self.capabilities(), workload, options)
         return _kind(options)(workload, model, data, options)
 
@@ -73,7 +73,7 @@ class TorchBackend:
         return launch(asked)
 
     def reduction(self, options: Options, arrays: int) -> Reduction:
-        """Sums over the ranks by gloo or NCCL."""
+        """All-reduces over the ranks by gloo or NCCL."""
         from trainmark.backends.torch.parallel.reduction import TorchReduction
 
         del arrays  # DDP packs them into messages of its own
@@ -93,7 +93,7 @@ class TorchBackend:
 
 
 def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Trainer]:
-    """The trainer of a style and layout; what not every run needs is imported where it is used."""
+    """The trainer of a style and layout; optional modules are imported on use."""
     layout = options.layout
     if layout is None or layout.ranks == 1:
         match options.style:

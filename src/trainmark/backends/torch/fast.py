@@ -26,12 +26,12 @@ from trainmark.workload.optimizers import learning_rate_at
 from trainmark.workload.spec import Workload
 
 GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
-"""``0`` in the environment trains without CUDA graphs, to see what they give."""
+"""Set to ``0``, trains without CUDA graphs, to measure their effect."""
 _WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state exist
 
 
 class Place:
-    """An epoch on the device: the order of its examples, the results of its steps, and how far it has come.
+    """An epoch on the device: the order of its examples, the results of its steps, and the current step.
 
     Captured steps read and write these very buffers, so they stay where they are for as long as the graphs live.
     """
@@ -47,7 +47,7 @@ class Place:
         return len(plan.sizes) <= len(self.rows) and sum(plan.sizes) <= len(self.order)
 
     def go_to_start(self) -> None:
-        """Back to the first step."""
+        """Return to the first step."""
         self.example.zero_()
         self.step.zero_()
 
@@ -80,14 +80,14 @@ class FastTrainer(TorchTrainer):
         self._steps_of_epoch = self._examples_of_epoch = self._step = 0
 
     def load(self, weights: Weights) -> None:
-        """Weights and a zeroed optimiser, in place, so that captured steps stay valid."""
+        """Set the weights and reset the optimiser in place, so that captured steps stay valid."""
         super().load(weights)
         optimizers.reset(self._optimizer)
         self._updates.zero_()
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Capture a graph for each batch size of the plan; False where nothing is captured."""
+        """Capture a graph for each batch size of the plan; False if nothing is captured."""
         if not self._captures:
             return False
         self.begin_epoch(plan)
@@ -167,7 +167,7 @@ class FastTrainer(TorchTrainer):
             self._updates.add_(1)
 
     def _capture(self, sizes: Iterable[int]) -> None:
-        """A graph of one step for each batch size; training stands afterwards where it stood before.
+        """Capture a graph of one step for each batch size; the state of the training does not change.
 
         Warming up trains for real, so everything that a step changes is put aside and put back.
         """
@@ -215,7 +215,7 @@ class FastTrainer(TorchTrainer):
             yield from (value for value in state.values() if isinstance(value, Tensor))
 
     def _follow_staircase(self) -> None:
-        """The learning rate of this step; captured steps hold theirs, so they are captured again."""
+        """Set the learning rate of this step; captured steps contain theirs, so they are captured again."""
         if self._workload.optimizer.staircase is None:
             return
         rate = learning_rate_at(self._workload.optimizer, self._step)

@@ -49,7 +49,7 @@ class IdiomaticTrainer(TorchTrainer):
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Make the loaders that will give these batches."""
+        """Make the loaders of these batches."""
         batches = self._whole_batches() if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
         self._batches = self._held(batches) if {"input", "copy"} & self._without else batches
 
@@ -72,12 +72,12 @@ class IdiomaticTrainer(TorchTrainer):
         return x.to(self._device), y.to(self._device)
 
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The first batch, over and over; already on the device where nothing is to be copied."""
+        """Repeat the first batch; already on the device if copies are omitted."""
         x, y = next(batches)
         yield from itertools.repeat(self._on_device(x, y) if "copy" in self._without else (x, y))
 
     def _loaders(self, plan: EpochPlan) -> Iterator[Iterable[Batch]]:
-        """One loader a pass over the dataset: with its own shuffle, or in the order that was given."""
+        """One loader per pass over the dataset: with its own shuffle, or in the given order."""
         size, last = plan.sizes[0], self._workload.batches.last
         if plan.order is None:
             while True:

@@ -1,4 +1,4 @@
-"""The most of a number that is taken for meant. Beyond it some library's own arithmetic would end, or the memory."""
+"""The largest accepted numbers. Larger ones would overflow a library or the memory."""
 
 from __future__ import annotations
 

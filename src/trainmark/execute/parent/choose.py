@@ -1,4 +1,4 @@
-"""Which backends, styles and devices are meant, given what was asked and what is there."""
+"""Choose backends, styles and devices from the options and the available ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         name, _, label = written.partition("@")
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
-            named = f"Say which interpreter it is: --python {label}=/path/to/bin/python"
+            named = f"Give its interpreter: --python {label}=/path/to/bin/python"
             raise UnknownName("interpreter label", label, by_label, otherwise=named)
         if interpreter == THIS:
             _require_installed(name)
@@ -44,7 +44,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         if all(chosen != interpreter for _, chosen in choices):
             raise UsageError(
                 f"the interpreter {interpreter.label!r} is not used",
-                fix=f"Say which backend runs in it: --backend {choices[0][0]}@{interpreter.label}",
+                fix=f"Name a backend for it: --backend {choices[0][0]}@{interpreter.label}",
             )
     return choices
 
@@ -91,7 +91,7 @@ def choose_sides(
     precision: Precision,
     memory_fraction: float | None = None,
 ) -> tuple[list[Side], list[str]]:
-    """The sides that can run ``workload``, and a sentence for each combination that was asked for and can't.
+    """The sides that can run ``workload``, and a sentence for each requested combination that can't.
 
     Args:
         seen: what the chosen backends said.
@@ -126,7 +126,7 @@ def choose_sides(
 def _require_each(
     asked: Sequence[str], found: set[str], refusals: Sequence[TrainmarkError], kind: type[TrainmarkError]
 ) -> None:
-    """What was asked for by name and nobody can do is an error, not a sentence in passing."""
+    """Raise an error for a named choice that no backend supports."""
     for name in asked:
         if name not in found:
             raise next(

@@ -28,18 +28,18 @@ DEVICE, SEED = "device", "seed"
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: what the placeholders stand for, the seed's apart, which changes with the round."""
+    """One side of a comparison: the values of the placeholders, except the seed, which changes with the round."""
 
     values: Mapping[str, str]
 
     @property
     def device(self) -> str | None:
-        """As the command is told; None where it is told none."""
+        """The device as the command gets it; None if it gets none."""
         return self.values.get(DEVICE)
 
     @property
     def style(self) -> str:
-        """What is varied beside the device, such as ``workers=4``."""
+        """The varied values besides the device, such as ``workers=4``."""
         others = [f"{name}={value}" for name, value in self.values.items() if name != DEVICE]
         return " ".join(others) or NOTHING_VARIED
 
@@ -65,12 +65,12 @@ class Command:
 
     @property
     def placeholders(self) -> frozenset[str]:
-        """Names that stand in braces."""
+        """Names in braces."""
         return frozenset(found[1] for word in self.template for found in _PLACEHOLDER.finditer(word) if found[1])
 
     @property
     def fingerprint(self) -> str:
-        """Equal for commands that may be compared: the same words, whatever the placeholders stand for."""
+        """Equal for comparable commands: the same words, with any values of the placeholders."""
         return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
@@ -105,7 +105,7 @@ class Run:
 
     @property
     def seed(self) -> int | None:
-        """That the command is told; None where it is told none."""
+        """The seed that the command gets; None if it gets none."""
         return self.settings.seed + self.round if SEED in self.of.placeholders else None
 
     @property
@@ -127,7 +127,7 @@ class Run:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        """Equal for two runs that measure the same thing; used by ``--resume``."""
         words, directory = tuple(self.words), str(self.of.directory)
         return (self.of.fingerprint, words, directory, self.program_sha256, platform.node(), self.round)
 
@@ -187,19 +187,19 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
     """
     every = {**({DEVICE: devices} if devices else {}), **varied}
     if SEED in varied:
-        raise UsageError("{seed} changes with the round", fix="--seed N gives that of the first round.")
+        raise UsageError("{seed} changes with the round", fix="Use --seed N for the first round.")
     for name in sorted(command.placeholders - every.keys() - {SEED}):
         how = "--device a,b" if name == DEVICE else f"--vary {name}=a,b"
         raise UnknownName(
             "placeholder",
             name,
             [*every, SEED],
-            otherwise=f"{how} says what it stands for; {{{{{name}}}}} is the word itself.",
+            otherwise=f"Give its values with {how}; {{{{{name}}}}} is the literal text.",
         )
     for name in every:
         if name not in command.placeholders:
             raise UsageError(
-                f"the command does not say {{{name}}}",
+                f"the command does not contain {{{name}}}",
                 expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
@@ -218,7 +218,7 @@ def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: S
 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
-    """Those that no record tells the end of, in the group of the runs that they complete."""
+    """The tasks without a finished record, in the group of the runs that they complete."""
     tasks, records = list(tasks), list(records)
     planned = {task.run.identity for task in tasks}
     earlier = [record for record in records if identity_of(record) in planned]

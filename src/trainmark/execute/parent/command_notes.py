@@ -50,7 +50,7 @@ class CommandNotes(RecordBuilder):
 
     @property
     def gpu(self) -> int | None:
-        """The driver's number of the GPU that the command was told to use."""
+        """The driver's number of the GPU that the command should use."""
         device = self.run.side.device
         return None if device is None else self.here.gpu("cuda:0" if device == "cuda" else device)
 
@@ -72,7 +72,7 @@ class CommandNotes(RecordBuilder):
         raise NotImplementedError
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """The record of what was heard."""
+        """The record of the reports so far."""
         run, settings, exited = self.run, self.run.settings, self._exited
         device, gpu = run.side.device, self.gpu
         kind: Literal["cpu", "accelerator"] | None = (
@@ -173,7 +173,7 @@ class CommandNotes(RecordBuilder):
         }
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether its loss fell, as far as it tells; who reports fewer than two has told nothing against it."""
+        """Whether the reported loss fell; True for fewer than two reports."""
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
         if outcome.status == "diverged":
             return False

@@ -1,4 +1,4 @@
-"""The machine as it is just before a process starts."""
+"""The state of the machine just before a process starts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Here:
     trainmark: str | None = None
 
     def gpu(self, device: str) -> int | None:
-        """The driver's number of a device, None for a CPU or where it can't be told."""
+        """The driver's number of a device; None for a CPU or if unknown."""
         return number_of(device, self.driver)
 
     @property
@@ -33,7 +33,7 @@ class Here:
         return (self.machine.load_before or 0.0) > BUSY_SHARE
 
     def is_shared(self, gpu: int | None) -> bool:
-        """Whether somebody computes on that GPU."""
+        """Whether another process uses that GPU."""
         return any(each.processes for each in self.driver.gpus if each.index == gpu)
 
     def power_limit(self, gpu: int | None) -> float | None:

@@ -109,7 +109,7 @@ class Notes(RecordBuilder):
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
     def begin_again(self) -> None:
-        """Forget what was heard: the training starts once more from its beginning."""
+        """Drop the messages so far: the training restarts from the beginning."""
         self.epochs, self.steps_done = [], 0
         self._ready, self._finished, self._compile_seconds = Ready(), Finished(), None
         self._losses, self._l2_losses, self._log = [], None, []
@@ -120,7 +120,7 @@ class Notes(RecordBuilder):
         return [self.record(outcome, samples)]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
-        """The record of what was heard.
+        """The record of the messages so far.
 
         Args:
             outcome: how the run ended.

@@ -1,4 +1,4 @@
-"""The measured limits of each device that will train: taken once, then kept for this machine and these versions."""
+"""The measured peaks of each device: measured once, then cached for this machine and these versions."""
 
 from __future__ import annotations
 

@@ -206,7 +206,7 @@ class Run:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for two runs that would measure the same thing; what ``--resume`` goes by."""
+        """Equal for two runs that measure the same thing; used by ``--resume``."""
         workload, side, settings = self.course.workload, self.side, self.settings
         return (
             workload.step_fingerprint,
@@ -281,7 +281,7 @@ class Task:
 
     @property
     def save_weights(self) -> bool:
-        """Whether the weights are kept beside the records."""
+        """Whether the weights are saved next to the records."""
         return self.first.settings.save_weights
 
     def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | Launch:
@@ -322,7 +322,7 @@ def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) 
 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
-    """The tasks that still have something to do, given what is recorded already."""
+    """The tasks with runs that have no record yet."""
     recorded = {identity_of(record): record.outcome.status for record in records}
     for task in tasks:
         ends = [recorded.get(run.identity) for run in task.runs]

@@ -1,4 +1,4 @@
-"""What each interpreter can do: asked in a child process, since importing a framework may be slow, or crash."""
+"""Probe what each interpreter supports in a child process, since importing a framework may be slow or crash."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class RecordBuilder:
 
     @property
     def gpu(self) -> int | None:
-        """The driver's number of the GPU that it trains on; None for a CPU, or where it can't be told."""
+        """The driver's number of the GPU that it trains on; None for a CPU or if unknown."""
         raise NotImplementedError
 
     def weights_file(self, folder: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Where the machines of one training meet: from what was typed, or from Slurm's environment."""
+"""Where the machines of one training meet, from the options or Slurm's environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.backends.layout import Rendezvous
 from trainmark.errors import UsageError
 
 DEFAULT_PORT = 29400
-"""As ``torchrun`` has it."""
+"""As in ``torchrun``."""
 _FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
 
 
@@ -38,7 +38,7 @@ class Network:
 
     @property
     def outward(self) -> str:
-        """An own address that others may reach; raises OSError where there is none.
+        """An own address that others can reach; raises OSError if there is none.
 
         Many a machine knows its own name as 127.0.1.1, which is of no use to others.
         """
@@ -49,7 +49,7 @@ class Network:
 
 
 def here() -> Network:
-    """This machine's network as it is now."""
+    """This machine's current network."""
     import psutil
 
     found = {
@@ -75,8 +75,8 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: Network) -> 
         return Rendezvous(seconds=seconds)
     if not endpoint:
         raise UsageError(
-            f"{nodes} machines need a place to meet",
-            expected="--rdzv-endpoint HOST:PORT, the same on every machine, HOST being one of them",
+            f"{nodes} machines need a rendezvous address",
+            expected="--rdzv-endpoint HOST:PORT, the same on every machine, where HOST is one of them",
         )
     host, port = _split(endpoint)
     try:
@@ -106,8 +106,8 @@ def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
     tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or nodes)
     if tasks > nodes:
         raise UsageError(
-            "this Slurm step has several tasks on a machine, and each would start all ranks there",
-            expected=f"one task a machine, {nodes}",
+            "this Slurm step has several tasks per machine, and each would start all ranks there",
+            expected=f"one task per machine, {nodes}",
             found=f"{tasks} tasks",
             fix=f"srun --nodes {nodes} --ntasks-per-node 1 trainmark scale ...",
         )
@@ -122,7 +122,7 @@ def first_host(listed: str) -> str:
     """The first of a Slurm host list such as ``node[03-05,9],login``."""
     found = re.match(r"([^,\[]*)(?:\[([^\]-]*?)(?:[-,][^\]]*)?\]([^,\[]*))?", listed)
     if found is None or not found[0]:
-        raise UsageError("Slurm names no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
+        raise UsageError("Slurm lists no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))
     return "".join(part or "" for part in found.groups())
 
 

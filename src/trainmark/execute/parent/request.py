@@ -1,4 +1,4 @@
-"""From what a person asked for to tasks that can be run. Everything that can be refused is refused here."""
+"""Turn options into tasks. All checks that can fail before a run are made here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Watcher:
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for; the fields are the options of ``trainmark run``.
+    """A request; the fields are the options of ``trainmark run``.
 
     Args:
         specification: a workload that has no name here any more; it stands in place of ``workloads``.
@@ -195,7 +195,7 @@ def _require_consistent(request: Request) -> None:
             ("--until", request.until),
         ):
             if value is not None:
-                raise UsageError(f"{option} does not go with --published", fix="A published protocol is run as it was.")
+                raise UsageError(f"{option} can't be combined with --published", fix="Its settings are fixed.")
     if request.epochs is not None and request.steps is not None:
         raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
 
@@ -205,7 +205,7 @@ def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
     for device in prices:
         if device not in devices:
             raise UsageError(
-                f"--price names {device!r}, where nothing will run",
+                f"--price is given for {device!r}, but no run uses it",
                 expected=f"one of {', '.join(devices)}",
                 found=device,
             )
@@ -217,7 +217,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
         workload = dataclasses.replace(workload, dataset=request.dataset)
     require_fit(workload)
     if request.published and workload.published is None:
-        raise UsageError(f"nothing was published about {workload.name!r}", fix="Run it without --published.")
+        raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")
     changes: dict[str, object] = {}
     if request.epochs is not None:
         changes |= {"epochs": request.epochs, "steps": None, "steps_per_epoch": None}
@@ -228,8 +228,8 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     if request.until is not None:
         if (request.protocol or workload.schedule.protocol) == "continued":
             raise UsageError(
-                f"--until does not go with the repeats of {workload.name}, which continue each other",
-                fix="--protocol fresh",
+                f"--until can't be combined with the repeats of {workload.name}, which continue each other",
+                fix="Use --protocol fresh.",
             )
         changes |= {"until": request.until, "evaluate": "every-epoch"}
         if request.epochs is None and request.steps is None:
@@ -247,11 +247,11 @@ def locate_one(request: Request, workload: Workload, watcher: Watcher | None = N
 def locate_all(
     request: Request, workloads: list[Workload], watcher: Watcher | None = None
 ) -> tuple[dict[str, Located], list[str]]:
-    """Every dataset that is needed, by name, and what stands in, in words; synthetic digits may stand in only when
-    nothing was named.
+    """Every needed dataset, by name, and a notice of a replacement; synthetic digits replace a dataset only if the
+    user named nothing.
 
     Raises:
-        DataError: a dataset that is nowhere to be had, or damaged.
+        DataError: a dataset that is not found, or damaged.
     """
     located: dict[str, Located] = {}
 
@@ -274,8 +274,8 @@ def locate_all(
                 raise
             located[workload.dataset] = find(STAND_IN)
             name = workload.dataset
-            remedy = f"to have it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
-            return located, [f"{name} is not at hand: {STAND_IN}, drawn by code, stand in for it ({remedy})"]
+            remedy = f"to use it: --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {name}"
+            return located, [f"{name} was not found; using generated {STAND_IN} instead ({remedy})"]
     return located, []
 
 
@@ -285,7 +285,7 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
     if not regular.is_file(request.weights_from):
         raise UsageError(
             f"no record at {request.weights_from}",
-            expected="that of a run with --save-weights",
+            expected="the record of a run with --save-weights",
             found=regular.found_at(request.weights_from),
         )
     record = store.read(request.weights_from)

@@ -39,7 +39,7 @@ from trainmark.record.store import Store
 
 
 class RunStopped(Exception):
-    """Raised by an observer to end the run at hand: what it has done so far is its result.
+    """Raised by an observer to end the current run: its result is what it has done so far.
 
     Args:
         reason: for the record.
@@ -56,7 +56,7 @@ _Job = TypeVar("_Job", Task, CommandTask)
 
 
 class Observer:
-    """Watches runs; override what is of interest. Called in the parent, between the child's messages, so nothing here
+    """Watches runs; override the methods you need. Called in the parent, between the child's messages, so nothing here
     touches the child's clock."""
 
     def task_started(self, task: Job) -> None:
@@ -224,7 +224,7 @@ class _Conversation:
             self._write(outcome)
 
     def _write(self, outcome: Outcome) -> None:
-        """Record the run at hand, unless its record exists, and go on to the next."""
+        """Record the current run, unless its record exists, and continue with the next."""
         notes = self._current
         samples = self._sampler.take(self._origin)
         with undisturbed():

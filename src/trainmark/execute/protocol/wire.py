@@ -61,7 +61,7 @@ class Channel:
             return None
         self._heard += len(arrived)
         if self._heard > _MOST_BYTES:
-            raise ProtocolError("the measured process does not stop talking", found=f"more than {_MOST_BYTES:,} bytes")
+            raise ProtocolError("the measured process sends too much", found=f"more than {_MOST_BYTES:,} bytes")
         self._pending += arrived
         if b"\n" not in arrived:
             if len(self._pending) > _MOST_LINE_BYTES:
@@ -124,7 +124,7 @@ def _parsed(line: bytes) -> Message:
     if not isinstance(message, dict) or not isinstance(message.get("event"), str):
         raise ProtocolError(
             "the measured process broke the protocol",
-            expected="one JSON object with the key 'event' a line",
+            expected="one JSON object with the key 'event' per line",
             found=repr(line[:80]),
         )
     return message

@@ -204,7 +204,7 @@ def _steps_in(
 def _made(
     backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
 ) -> tuple[Variant, float | None]:
-    """A variant of so many steps a stretch, and how long the compilation of that took."""
+    """A variant with this many steps per stretch, and its compile time in seconds."""
     model = lay_out(workload)
     trainer = backend.trainer(workload, model, data, options)
     weights = initial_weights(model, options.seed)
@@ -219,7 +219,7 @@ def _made(
 
 
 def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
-    """One epoch of so many steps, in an order as a run has it."""
+    """One epoch of this many steps, with the order of a run."""
     one_pass = len(workload.batches.sizes(examples))
     schedule = dataclasses.replace(
         workload.schedule, epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=-(-steps // one_pass)

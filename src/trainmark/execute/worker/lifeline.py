@@ -1,4 +1,4 @@
-"""The measured process must not outlive the parent that asked for it, however that one ends."""
+"""The measured process must not outlive its parent, however the parent ends."""
 
 from __future__ import annotations
 

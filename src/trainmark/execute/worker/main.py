@@ -1,4 +1,4 @@
-"""The measured process: does what one request says, and tells what happened.
+"""The measured process: carries out one request and reports on it.
 
 Imports the standard library, NumPy and one framework, nothing else. Time is read here and only at synchronised edges;
 between two readings runs the backend's code alone.
@@ -169,7 +169,7 @@ class Course:
         return epoch_sizes(self.workload.schedule, self.workload.batches, self.examples)
 
     def plans(self) -> Iterator[EpochPlan]:
-        """The epochs, each drawn when it is asked for."""
+        """The epochs, each drawn on demand."""
         workload = self.workload
         return epoch_plans(workload.schedule, workload.batches, self.examples, self.seed, inject=self.inject_order)
 
@@ -231,7 +231,7 @@ def _unchanged(before: Weights, after: Weights) -> list[str]:
 
 
 def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, float]:
-    """The running training metrics of an epoch, weighted by batch size; nothing where exact ones are asked for."""
+    """The running training metrics of an epoch, weighted by batch size; empty if exact ones are requested."""
     if workload.metrics.train != "running":
         return {}
     sizes = np.array(plan.sizes)
@@ -388,7 +388,7 @@ def _reason(error: Exception) -> str:
 
 
 def _host_peak_bytes() -> int:
-    """Highest resident memory. Linux tells it of this program alone; elsewhere it may hold the parent's before exec."""
+    """Peak resident memory. On Linux it is that of this program; elsewhere it may include the parent's before exec."""
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.is_file() else None
     if found:

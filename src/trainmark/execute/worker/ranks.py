@@ -103,7 +103,7 @@ class _Relay:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Answer whoever calls; on leaving, all that was said has been passed on."""
+        """Answer connections; on exit, all messages have been passed on."""
         with socket.socket(socket.AF_UNIX) as door:
             door.bind(str(self.address))
             door.listen()
@@ -117,7 +117,7 @@ class _Relay:
             reader.join(_FAREWELL_SECONDS)
 
     def let_go(self) -> None:
-        """Say what was held back: all ranks came to their end."""
+        """Send the messages that were held back: all ranks have ended."""
         for message in self._held:
             self._say(message)
 
@@ -148,7 +148,7 @@ class _Relay:
                 self._worry(place)
 
     def _worry(self, place: Message) -> None:
-        """A rank fell: if the engine does nothing about it, somebody must."""
+        """Handle a failed rank in case the engine does not."""
         if self._overdue is None and place["attempt"] == self._attempt:
             self._overdue = threading.Timer(self._patience, self._give_up, args=(place["rank"],))
             self._overdue.daemon = True
@@ -160,9 +160,9 @@ class _Relay:
             self._overdue = None
 
     def _give_up(self, rank: int) -> None:
-        """The engine hangs, so the parent is told to end this process."""
+        """Tell the parent to end this process, because the engine hangs."""
         with self._speaking:
-            reason = f"rank {rank}: {self.reasons.get(rank, 'died without a word')}"
+            reason = f"rank {rank}: {self.reasons.get(rank, 'died without output')}"
             self._say(Failed(reason, rank))
             self._say(Done())
 
@@ -194,11 +194,11 @@ class _Relay:
 
 
 def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:
-    """What became of the rank that fell first, with its last words."""
+    """How the first failed rank ended, with its last output."""
     if fall.exit_code >= 0:
         return f"rank {rank}: {reasons.get(rank, f'ended with exit code {fall.exit_code}')}"
     words = _last_words(fall)
-    tail = f"; its last words: {words}" if words else ", without a word"
+    tail = f"; its last output: {words}" if words else ", without output"
     return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
 
 

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
-"""Lines, after which nobody listens any more: whoever floods the pipe must not keep a core busy with that."""
+"""Number of lines after which reading stops, so that a flood does not keep a core busy."""
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
@@ -64,7 +64,7 @@ class Reports:
                 yield epoch
 
     def _understood(self, message: dict[str, Any], origin: float, clock: float) -> EpochEnded | Evaluated | None:
-        """The epoch that a line tells of; edges are kept, and what makes no sense is counted."""
+        """The epoch of a line; keeps its times and counts invalid values."""
         at = _number(message.get("t"))
         if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
             self._leave_out(f"t {_shown(message.get('t'))} of {_shown(message.get('event'))}")

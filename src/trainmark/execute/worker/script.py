@@ -100,7 +100,7 @@ class _Waiter:
 
 
 def _arrived(descriptor: int) -> bytes:
-    """What lies in the pipe, as much as it holds at once; nothing where it is empty."""
+    """Read what is in the pipe; empty if nothing is."""
     with contextlib.suppress(BlockingIOError):
         return os.read(descriptor, 1 << 16)
     return b""

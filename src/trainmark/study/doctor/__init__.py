@@ -1,7 +1,7 @@
-"""``trainmark doctor``: is this machine fit, and if not, which command mends it?
+"""``trainmark doctor``: check this machine, and print a fix for each problem.
 
-Facts are gathered once, by readers that are passed in; every check is a function of facts. So each runs on recorded
-ones too.
+Readers that are passed in gather the facts once; every check is a function of facts, so it also runs on recorded
+ones.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
 
 
 def look_at_pace(facts: Facts) -> Iterator[Check]:
-    """Every device beside others of its model."""
+    """Every device compared with others of its model."""
     yield from pace.against(facts.paces, yardstick.measured())
 
 

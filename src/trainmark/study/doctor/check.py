@@ -1,4 +1,4 @@
-"""What a check says."""
+"""The result of a check."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ class Check:
 
     Args:
         id: stable, so that scripts can name it; a dot separates what it is about.
-        status: FAIL keeps a device from being used or makes numbers wrong, WARN makes them slow or doubtful, SKIP could
-            not be looked at here.
-        found: what was found, for people.
-        fix: what to do, best the exact command; empty where nothing is to be done.
+        status: FAIL makes a device unusable or its numbers wrong, WARN makes them slow or doubtful, SKIP: not checked.
+        found: what was found, as text.
+        fix: what to do, preferably the exact command; empty if nothing needs to be done.
     """
 
     id: str
@@ -27,12 +26,12 @@ class Check:
 
 
 def passed(id_: str, found: str) -> Check:
-    """All is well."""
+    """The check passed."""
     return Check(id_, "PASS", found)
 
 
 def skipped(id_: str, why: str, fix: str = "") -> Check:
-    """It could not be looked at, or has no meaning here."""
+    """The check is not possible or has no meaning here."""
     return Check(id_, "SKIP", why, fix)
 
 

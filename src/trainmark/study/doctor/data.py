@@ -1,4 +1,4 @@
-"""Checks of the datasets, and of the room for them."""
+"""Checks of the datasets and of the free disk space."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NEEDED_BYTES = 2**30
 
 
 def dataset(name: str, locate: Callable[[str], Located]) -> Check:
-    """Whether a dataset is at hand, every byte of it checked.
+    """Whether a dataset is available, with every byte checked.
 
     Args:
         name: of the catalogue.
@@ -30,10 +30,10 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Check:
     except DamagedData as error:
         return failed(id_, str(error).splitlines()[0], error.fix or f"trainmark data fetch {name}")
     except DataError:
-        return warned(id_, "not at hand, so it is fetched when it is first needed", f"trainmark data fetch {name}")
+        return warned(id_, "not found; it will be downloaded when needed", f"trainmark data fetch {name}")
     size = f"{found.train_examples:,} training and {found.test_examples:,} test examples in {found.directory}"
     if not found.complete:
-        return warned(id_, f"only a part of it is at hand: {size}", f"trainmark data fetch {name}")
+        return warned(id_, f"only part of it is available: {size}", f"trainmark data fetch {name}")
     return passed(id_, f"verified: {size}")
 
 
@@ -47,8 +47,8 @@ def disk(free_bytes: Sequence[tuple[Path, int | None]]) -> list[Check]:
     short = [(place, free) for place, free in free_bytes if free is not None and free < NEEDED_BYTES]
     if short:
         listed = ", ".join(f"{units.bytes_(free)} at {place}" for place, free in short)
-        return [warned(id_, f"little room: {listed}", f"Free some: df -h {short[0][0]}")]
+        return [warned(id_, f"low disk space: {listed}", f"Free some: df -h {short[0][0]}")]
     known = [(place, free) for place, free in free_bytes if free is not None]
     if not known:
-        return [skipped(id_, "what is free is not told")]
+        return [skipped(id_, "free space is not reported")]
     return [passed(id_, ", ".join(f"{units.bytes_(free)} free at {place}" for place, free in known))]

@@ -1,4 +1,4 @@
-"""Checks of each framework, from what it showed of itself in a process of its own."""
+"""Checks of each framework, from its examination in a separate process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TO_BE_COMPILED = re.compile(r"compute_(\d+)(\d)")
 _MISSING_LIBRARY = re.compile(
     r"lib[\w-]+\.so[.\d]*(?=: cannot open shared object)|(?<=Could not load library )lib[\w.-]+"
 )
-_AFRESH = "Reinstall it, in a fresh environment: {}"
-_AGAIN = "See what it says by itself; then, in a fresh environment: {}"
+_AFRESH = "Reinstall it in a fresh environment: {}"
+_AGAIN = "Import it by hand to see its error; then, in a fresh environment: {}"
 _NEWER_DRIVER = "Install a newer driver: sudo ubuntu-drivers install (elsewhere your distribution's package)"
 _JETSON = ((7, 2), (8, 7))  # these run no code of their generation but their own
 
 
 def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
-    """All that is asked of every framework, and whether they agree."""
+    """All checks of every framework, and whether they agree."""
     for framework in frameworks:
         yield imports(framework)
         if not framework.installed:
@@ -36,7 +36,7 @@ def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterato
             yield sees_gpu(framework, framework.examination, host, driver)
             yield architecture(framework, framework.examination, host, driver)
         else:
-            why = "it did not get so far" if framework.problem else "a plug-in that can't be asked"
+            why = "not reached" if framework.problem else "a plug-in without this check"
             yield from (skipped(f"{framework.name}.{what}", why) for what in ("cuda-driver", "gpu", "architecture"))
         yield libraries(framework, host)
         for product in framework.products:
@@ -45,28 +45,26 @@ def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterato
 
 
 def imports(framework: Framework) -> Check:
-    """Whether it can be imported and asked."""
+    """Whether it can be imported and examined."""
     id_ = f"{framework.name}.import"
     if not framework.installed:
         return skipped(id_, "not installed", framework.install)
     if framework.devices is None:
         version = f" {framework.version}" if framework.version else ""
-        found = f"{framework.name}{version} failed: {framework.problem or 'it said nothing'}"
+        found = f"{framework.name}{version} failed: {framework.problem or 'no output'}"
         return failed(id_, found, _AGAIN.format(framework.install))
-    return passed(
-        id_, f"{framework.name} {framework.version} (importing and trying it: {units.seconds(framework.seconds)})"
-    )
+    return passed(id_, f"{framework.name} {framework.version} (import and test: {units.seconds(framework.seconds)})")
 
 
 def cuda(framework: Framework, examination: Examination, driver: Driver) -> Check:
     """Whether the driver is new enough for the CUDA that it was built with."""
     id_, built = f"{framework.name}.cuda-driver", _cuda_of(examination)
     if built is None:
-        return skipped(id_, f"built for {examination.built_for or 'the CPU alone'}")
+        return skipped(id_, f"built for {examination.built_for or 'the CPU only'}")
     if driver.cuda is None:
-        return skipped(id_, f"built for {examination.built_for}; there is no driver to hold that against")
+        return skipped(id_, f"built for {examination.built_for}; there is no driver to compare with")
     serves = f"{driver.cuda[0]}.{driver.cuda[1]}"
-    found = f"built for {examination.built_for}; driver {driver.version} serves CUDA up to {serves}"
+    found = f"built for {examination.built_for}; driver {driver.version} supports CUDA up to {serves}"
     if built[0] > driver.cuda[0]:
         return failed(id_, found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
     return passed(id_, found)  # machine code of a newer minor version runs on a driver of the same major one
@@ -77,33 +75,33 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
     id_, seen = f"{framework.name}.gpu", framework.gpus
     expected = gpu_checks.shown(host, driver)
     if not expected and not seen:
-        return skipped(id_, "there is no GPU to see, or all are hidden")
+        return skipped(id_, "no GPU, or all are hidden")
     if framework.devices is None:
-        return skipped(id_, "it did not get so far")
+        return skipped(id_, "not reached")
     if len(seen) >= len(expected):
         return passed(id_, f"sees {', '.join(seen)}")
     lacking = f"sees {len(seen)} of {units.many(len(expected), 'GPU')}"
     if examination.built_for is None:
         fix = _for_driver(framework.install_gpu, driver)
-        return failed(id_, f"{lacking}: this {framework.name} was built for the CPU alone", fix)
+        return failed(id_, f"{lacking}: this {framework.name} was built for the CPU only", fix)
     if examination.hidden_by is not None:
         return warned(id_, f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
     if not seen and any(gpu.mig for gpu in expected):
         return failed(
             id_,
-            f"{lacking}: they are divided (MIG), and perhaps no part was made",
-            "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or undivided: sudo nvidia-smi -mig 0",
+            f"{lacking}: they are divided (MIG), and perhaps no part exists",
+            "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0",
         )
     reason = f": {examination.blind}" if examination.blind else ""
     return failed(id_, f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
 
 
 def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
-    """Whether its GPU code fits the GPUs, or must be compiled at first use, or is not there at all."""
+    """Whether its GPU code fits the GPUs, must be compiled at first use, or is missing."""
     id_, names = f"{framework.name}.architecture", examination.architectures
     gpus = [gpu for gpu in gpu_checks.shown(host, driver) if gpu.compute_capability is not None]
     if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
-        return skipped(id_, "for which GPUs it was compiled is not told, or there is none")
+        return skipped(id_, "no GPU, or its architectures are not reported")
     built = f"{framework.name} was compiled for {', '.join(names)}"
     slow = None
     for gpu in gpus:
@@ -116,25 +114,25 @@ def architecture(framework: Framework, examination: Examination, host: Host, dri
             return failed(
                 id_,
                 f"{needs}, but {built}: 'no kernel image is available for execution on the device'",
-                f"For a GPU newer than that: {_for_driver(framework.install_gpu, driver)}; for an older one: a build "
-                "for an older CUDA, from the framework's own page of earlier versions",
+                f"For a newer GPU: {_for_driver(framework.install_gpu, driver)}; for an older GPU: a build "
+                "for an older CUDA, from the framework's page of previous versions",
             )
         cuda_built = _cuda_of(examination)
         if cuda_built and driver.cuda and cuda_built > driver.cuda:
             return failed(
                 id_,
-                f"{needs}, but {built}; the driver compiles the rest, and is older than {examination.built_for}",
+                f"{needs}, but {built}; the driver must compile the rest, but is older than {examination.built_for}",
                 _NEWER_DRIVER,
             )
         slow = f"{needs}, but {built}: its code is compiled at first use, which takes minutes once"
     if slow:
-        fix = f"A newer build may have it: {_for_driver(framework.install_gpu, driver)}; and keep ~/.nv/ComputeCache"
+        fix = f"A newer build may include it: {_for_driver(framework.install_gpu, driver)}; and keep ~/.nv/ComputeCache"
         return warned(id_, slow, fix)
     return passed(id_, f"{built}, which fits")
 
 
 def libraries(framework: Framework, host: Host) -> Check:
-    """Whether NVIDIA's libraries are there, and once."""
+    """Whether NVIDIA's libraries are present and loaded once."""
     id_ = f"{framework.name}.libraries"
     blind = framework.examination.blind if framework.examination else None
     said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
@@ -148,25 +146,23 @@ def libraries(framework: Framework, host: Host) -> Check:
         listed = "; ".join(f"{name}: {', '.join(files)}" for name, files in twice.items())
         steered = "LD_LIBRARY_PATH" in host.environment
         fix = (
-            "unset LD_LIBRARY_PATH, so that it takes the ones it came with"
-            if steered
-            else _AFRESH.format(framework.install)
+            "unset LD_LIBRARY_PATH, so that it uses its own libraries" if steered else _AFRESH.format(framework.install)
         )
-        return warned(id_, f"loaded from two places at once: {listed}", fix)
+        return warned(id_, f"loaded from two places: {listed}", fix)
     if not framework.libraries:
-        return skipped(id_, "it loaded none of NVIDIA's libraries")
-    return passed(id_, f"{', '.join(framework.libraries)}: each once")
+        return skipped(id_, "it loaded no NVIDIA libraries")
+    return passed(id_, f"{', '.join(framework.libraries)}: each loaded once")
 
 
 def agree(frameworks: Sequence[Framework]) -> Check:
-    """Whether all see the same number of GPUs, among those that could see any."""
+    """Whether all frameworks built for GPUs see the same number of them."""
     id_ = "frameworks.agree"
     seen = {each.name: len(each.gpus) for each in frameworks if each.examination and each.examination.built_for}
     if len(seen) < 2 or not any(seen.values()):
-        return skipped(id_, "fewer than two frameworks that were built for GPUs, or none sees one")
+        return skipped(id_, "fewer than two frameworks are built for GPUs, or none sees a GPU")
     if len(set(seen.values())) > 1:
         listed = ", ".join(f"{name} {number}" for name, number in seen.items())
-        fix = "See what the checks above say of the one with fewer"
+        fix = "See the checks above of the one with fewer"
         return warned(id_, f"they see different numbers of GPUs: {listed}", fix)
     return passed(id_, f"each sees {units.many(next(iter(seen.values())), 'GPU')}")
 
@@ -205,7 +201,7 @@ def _product(framework: Framework, product: Product) -> Check:
     id_ = f"{framework.name}.product.{product.device}"
     if product.values is None:
         fix = f"See {framework.name}.architecture and {framework.name}.libraries"
-        return failed(id_, f"a small product failed: {product.problem}", fix)
+        return failed(id_, f"a small matrix product failed: {product.problem}", fix)
     written = " ".join(f"{value:g}" for value in product.values)
     took = f" in {units.seconds(product.seconds)}" if product.seconds is not None else ""
     if product.values != EXPECTED:

@@ -20,7 +20,7 @@ _PASS_IN = {
 
 
 def driver(host: Host, found: Driver) -> Check:
-    """Whether NVIDIA's driver is there and answers."""
+    """Whether NVIDIA's driver is installed and answers."""
     id_ = "gpu.driver"
     if found.problem is None and found.gpus:
         return _answering(id_, host, found)
@@ -33,11 +33,11 @@ def driver(host: Host, found: Driver) -> Check:
         )
     if "mismatch" in problem.lower():
         running = host.nvidia_module or "another version"
-        return failed(id_, f"{problem}: the kernel still runs {running}, not what is installed", "sudo reboot")
+        return failed(id_, f"{problem}: the kernel still runs {running}, not the installed version", "sudo reboot")
     if host.container:
         return failed(
             id_,
-            f"a GPU is on this machine, but its driver is not passed into the container ({host.container}): {problem}",
+            f"this machine has a GPU, but its driver is not passed into the container ({host.container}): {problem}",
             _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
     if host.nvidia_smi:
@@ -45,27 +45,27 @@ def driver(host: Host, found: Driver) -> Check:
             id_,
             f"nvidia-smi is at {host.nvidia_smi}, but NVML does not answer: {problem}",
             "Run nvidia-smi: if it fails too, sudo modprobe nvidia; "
-            "else put the folder of libnvidia-ml.so.1 into LD_LIBRARY_PATH",
+            "otherwise add the folder of libnvidia-ml.so.1 to LD_LIBRARY_PATH",
         )
     return failed(id_, f"an NVIDIA GPU is on the bus, but no driver answers: {problem}", _INSTALL_DRIVER)
 
 
 def other_makers(host: Host) -> Iterator[Check]:
-    """GPUs of others, of which only what a framework tells can be told."""
+    """GPUs of other makers, about which only frameworks report."""
     others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker != "NVIDIA" and number}
     if others:
         listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-        yield skipped("gpu.other-makers", f"{listed}: no driver but NVIDIA's is asked, and no watts or clocks sampled")
+        yield skipped("gpu.other-makers", f"{listed}: checked by frameworks only; no power or clocks are sampled")
 
 
 def lost(found: Driver) -> Iterator[Check]:
-    """GPUs that are there, and don't answer."""
+    """GPUs that don't answer."""
     for gpu in found.gpus:
         if gpu.problem is None:
             continue
         id_ = f"gpu.answers.{gpu.index}"
         if "permission" in gpu.problem.lower():
-            yield skipped(id_, f"GPU {gpu.index} belongs to somebody else: {gpu.problem}")
+            yield skipped(id_, f"GPU {gpu.index} is not accessible: {gpu.problem}")
         else:
             fix = f"sudo nvidia-smi -i {gpu.index} -r, or reboot; if it comes back: dmesg | grep -i xid"
             yield failed(id_, f"GPU {gpu.index} does not answer: {gpu.problem}", fix)
@@ -78,18 +78,18 @@ def visible(host: Host, found: Driver) -> Check:
     if passed_in in ("void", "none", "") and host.container and not found.gpus and _has_gpu(host):
         return failed(
             id_,
-            f"NVIDIA_VISIBLE_DEVICES={passed_in!r}, so the container runtime passes no GPU in",
+            f"NVIDIA_VISIBLE_DEVICES={passed_in!r}, so the container runtime passes no GPU",
             _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
     if not found.gpus:
-        return skipped(id_, "there is no GPU that could be hidden")
+        return skipped(id_, "no GPU to hide")
     if value is None:
         return passed(id_, f"{VISIBLE} is not set, so every GPU is visible")
     shown, problem = shown_by(value, found)
     if problem is None:
         return passed(id_, f"{VISIBLE}={value!r}: {units.many(len(shown), 'GPU')}")
     say = warned if shown or value.strip() in HIDE_ALL else failed
-    return say(id_, f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or name GPUs as in: nvidia-smi -L")
+    return say(id_, f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or use the names of: nvidia-smi -L")
 
 
 def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
@@ -100,7 +100,7 @@ def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
 
 
 def each(host: Host, found: Driver) -> Iterator[Check]:
-    """All that is asked of every GPU; the id ends in its number."""
+    """All checks of every GPU; the id ends in its number."""
     answering = [gpu for gpu in found.gpus if gpu.problem is None]
     for gpu in answering:
         results = [check(gpu) for check in (*_PER_GPU, *((_peers,) if len(answering) > 1 else ()))]
@@ -112,13 +112,13 @@ def _answering(id_: str, host: Host, found: Driver) -> Check:
     if found.cuda is None:
         return failed(
             id_,
-            f"driver {found.version} answers, but its CUDA library (libcuda.so.1) is not there",
-            "In a container: -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; else reinstall the driver"
+            f"driver {found.version} answers, but its CUDA library (libcuda.so.1) is missing",
+            "In a container: -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; otherwise reinstall the driver"
             if host.container
             else "Reinstall the driver with its compute libraries (libnvidia-compute or cuda-drivers)",
         )
     cuda = f"{found.cuda[0]}.{found.cuda[1]}"
-    return passed(id_, f"driver {found.version}, serves CUDA up to {cuda}, {units.many(len(found.gpus), 'GPU')}")
+    return passed(id_, f"driver {found.version}, supports CUDA up to {cuda}, {units.many(len(found.gpus), 'GPU')}")
 
 
 def _under_wsl(id_: str, host: Host, problem: str) -> Check:
@@ -132,7 +132,7 @@ def _under_wsl(id_: str, host: Host, problem: str) -> Check:
 
 
 def _has_gpu(host: Host) -> bool:
-    """Whether anything but NVML says that there is an NVIDIA GPU; a command or a package alone does not."""
+    """Whether the bus or a device file shows an NVIDIA GPU; a command or a package does not count."""
     return bool((host.gpus_on_bus or {}).get("NVIDIA")) or bool(host.nvidia_device_files)
 
 
@@ -142,14 +142,14 @@ def _foreign(host: Host, gpu: Gpu) -> Check:
         return skipped(id_, "others' processes are not visible" + (" in a container" if host.container else ""))
     if gpu.processes:
         listed = ", ".join(map(str, gpu.processes))
-        return warned(id_, f"others compute on it, by process id: {listed}", "Wait, or end what runs: nvidia-smi")
-    return passed(id_, "nobody computes on it")
+        return warned(id_, f"other processes compute on it: {listed}", "Wait, or stop them: nvidia-smi")
+    return passed(id_, "no other process computes on it")
 
 
 def _link(gpu: Gpu) -> Check:
     id_ = "gpu.pci-link"
     if gpu.pci_width is None:
-        return skipped(id_, "the width of its PCI link is not told")
+        return skipped(id_, "its PCI link width is not reported")
     now, most = gpu.pci_width
     generation = f", generation {gpu.pci_generation[0]} of {gpu.pci_generation[1]}" if gpu.pci_generation else ""
     if 0 < now < most:
@@ -164,7 +164,7 @@ def _link(gpu: Gpu) -> Check:
 def _persistence(gpu: Gpu) -> Check:
     id_ = "gpu.persistence"
     if gpu.persistence is None:
-        return skipped(id_, "its persistence mode is not told")
+        return skipped(id_, "its persistence mode is not reported")
     if not gpu.persistence:
         return warned(id_, "off: the first use of the GPU takes seconds longer", "sudo nvidia-smi -pm 1")
     return passed(id_, "on")
@@ -173,7 +173,7 @@ def _persistence(gpu: Gpu) -> Check:
 def _power_cap(gpu: Gpu) -> Check:
     id_, limit, default = "gpu.power-cap", gpu.power_limit_watts, gpu.power_default_watts
     if limit is None or default is None:
-        return skipped(id_, "its power limit is not told")
+        return skipped(id_, "its power limit is not reported")
     if limit < default:
         return warned(
             id_,
@@ -186,25 +186,25 @@ def _power_cap(gpu: Gpu) -> Check:
 def _throttling(gpu: Gpu) -> Check:
     id_ = "gpu.throttling"
     if gpu.throttle_reasons is None:
-        return skipped(id_, "whether it is held back is not told")
+        return skipped(id_, "throttling is not reported")
     if gpu.throttle_reasons:
         hot = f" at {gpu.temperature_celsius} °C" if gpu.temperature_celsius is not None else ""
         return warned(
             id_,
-            f"its clocks are held back{hot}: {', '.join(gpu.throttle_reasons)}",
-            "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER; then see to its cooling, its power limit or its supply",
+            f"its clocks are throttled{hot}: {', '.join(gpu.throttle_reasons)}",
+            "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER; then check its cooling, power limit and supply",
         )
-    return passed(id_, "not held back")
+    return passed(id_, "not throttled")
 
 
 def _ecc(gpu: Gpu) -> Check:
     id_ = "gpu.ecc"
     if gpu.ecc_errors is None:
-        return skipped(id_, "it has no error correction, or does not tell")
+        return skipped(id_, "no error correction, or not reported")
     if gpu.ecc_errors:
         return failed(
             id_,
-            f"{units.many(gpu.ecc_errors, 'memory error')} that could not be corrected",
+            f"{units.many(gpu.ecc_errors, 'memory error')} not corrected",
             f"sudo nvidia-smi -i {gpu.index} -r; if they come back, have the card replaced",
         )
     return passed(id_, "no uncorrected memory error")
@@ -213,11 +213,11 @@ def _ecc(gpu: Gpu) -> Check:
 def _mig(gpu: Gpu) -> Check:
     id_ = "gpu.mig"
     if gpu.mig is None:
-        return skipped(id_, "it can't be divided")
+        return skipped(id_, "it does not support MIG")
     if gpu.mig:
         return warned(
             id_,
-            "it is divided (MIG): a framework sees one part, and utilisation is not told for parts",
+            "it is divided (MIG): a framework sees one part, and parts do not report utilisation",
             f"CUDA_VISIBLE_DEVICES=MIG-... of nvidia-smi -L, or undivided: sudo nvidia-smi -i {gpu.index} -mig 0",
         )
     return passed(id_, "not divided")
@@ -226,12 +226,12 @@ def _mig(gpu: Gpu) -> Check:
 def _peers(gpu: Gpu) -> Check:
     id_ = "gpu.peer-access"
     if gpu.peers is None:
-        return skipped(id_, "whether it reaches other GPUs is not told")
+        return skipped(id_, "peer access is not reported")
     if not gpu.peers:
         return warned(
             id_,
-            "it can't read other GPUs' memory directly, so exchanges go through the host",
-            "nvidia-smi topo -p2p r tells why; in a virtual machine, or with ACS on, it often is the platform",
+            "it can't read other GPUs' memory directly, so transfers go through the host",
+            "nvidia-smi topo -p2p r shows why; often the platform, in a virtual machine or with ACS on",
         )
     return passed(id_, f"reaches {', '.join(map(str, gpu.peers))}")
 

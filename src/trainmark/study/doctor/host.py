@@ -1,4 +1,4 @@
-"""Checks of the machine apart from its GPUs."""
+"""Checks of the machine, without its GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LITTLE_MEMORY = 2 * GIB
 
 
 def clock(host: Host) -> Check:
-    """Whether the clock that runs are timed by is fine enough, and only goes forward."""
+    """Whether the clock is fine enough for timing and never goes back."""
     id_, resolution = "host.clock", host.clock_resolution_seconds
     if resolution is None:
         return skipped(id_, "the clock was not read")
@@ -28,14 +28,14 @@ def clock(host: Host) -> Check:
     if resolution > _COARSE_CLOCK_SECONDS:
         return warned(
             id_,
-            f"the clock moves in steps of {resolution * 1e3:.3g} ms",
+            f"the clock has steps of {resolution * 1e3:.3g} ms",
             "Choose another clock source: /sys/devices/system/clocksource/clocksource0/current_clocksource",
         )
     return passed(id_, f"steps of {resolution * 1e9:.0f} ns or less")
 
 
 def cpu_quota(host: Host) -> Check:
-    """Whether the control group gives the cores that are visible: frameworks start a thread for each of those."""
+    """Whether the control group allows all visible cores: frameworks start a thread for each."""
     id_, quota, cores = "host.cpu-quota", host.cpu_quota, host.usable_cores
     if quota is None or cores is None:
         return passed(id_, f"no quota, {units.many(cores, 'core')}" if cores else "no quota")
@@ -50,7 +50,7 @@ def cpu_quota(host: Host) -> Check:
 
 
 def governor(host: Host) -> Check:
-    """Whether the CPU's frequency is held up."""
+    """Whether the CPU keeps its frequency high."""
     id_ = "host.cpu-governor"
     if not host.governors:
         return skipped(id_, "the frequency governor is not visible (a virtual machine, or not Linux)")
@@ -58,7 +58,7 @@ def governor(host: Host) -> Check:
         return passed(id_, "performance")
     return warned(
         id_,
-        f"{', '.join(host.governors)}: cores speed up only after a while",
+        f"{', '.join(host.governors)}: cores speed up with a delay",
         "sudo cpupower frequency-set -g performance",
     )
 
@@ -74,12 +74,12 @@ def load(busy: float | None) -> Check:
         return skipped(id_, "the load was not read")
     found = f"{busy:.0%} of the machine's cores in use"
     if busy > BUSY_SHARE:
-        return warned(id_, found, "Wait, or end what runs: top")
+        return warned(id_, found, "Wait, or stop other programs: top")
     return passed(id_, found)
 
 
 def memory(host: Host) -> Check:
-    """Whether there is memory, and nothing lies in swap."""
+    """Whether enough memory is free and swap is little used."""
     id_ = "host.memory"
     if host.memory_available_bytes is None:
         return skipped(id_, "the memory was not read")
@@ -87,9 +87,9 @@ def memory(host: Host) -> Check:
     swap = f"{units.bytes_(used)} of {units.bytes_(total)} swap in use"
     found = f"{units.bytes_(host.memory_available_bytes)} available, {swap}"
     if host.memory_available_bytes < _LITTLE_MEMORY:
-        return warned(id_, found, "End what needs the memory: ps aux --sort=-rss | head")
+        return warned(id_, found, "Stop programs that use much memory: ps aux --sort=-rss | head")
     if sys.platform == "linux" and total and used > total / 2:  # elsewhere swap grows as it is used
-        return warned(id_, found, "sudo swapoff -a && sudo swapon -a, once there is memory for what lies there")
+        return warned(id_, found, "sudo swapoff -a && sudo swapon -a, once there is enough free memory")
     return passed(id_, found)
 
 
@@ -97,23 +97,23 @@ def memlock(host: Host, driver: Driver) -> Check:
     """Whether enough memory can be locked for copies between GPUs and machines."""
     id_ = "host.memlock"
     if len(driver.gpus) < 2 and not host.infiniband:
-        return skipped(id_, "there are neither several GPUs nor InfiniBand, which would need locked memory")
+        return skipped(id_, "not needed: neither several GPUs nor InfiniBand")
     return _limit(
         id_,
         host.limits.memlock_bytes,
         _SMALL_MEMLOCK,
-        "may be locked, little for copies between GPUs and machines",
-        "ulimit -l unlimited (in Slurm before you submit: limits are passed on), or docker run --ulimit memlock=-1",
+        "may be locked, too little for copies between GPUs and machines",
+        "ulimit -l unlimited (in Slurm before you submit: jobs inherit limits), or docker run --ulimit memlock=-1",
     )
 
 
 def stack(host: Host) -> Check:
-    """Whether threads get a stack that compilers can work on."""
+    """Whether the stack of a thread is large enough for compilers."""
     return _limit(
         "host.stack",
         host.limits.stack_bytes,
         _SMALL_STACK,
-        "of stack a thread, little for compilers",
+        "of stack per thread, too little for compilers",
         "ulimit -s 65536, or docker run --ulimit stack=67108864",
     )
 
@@ -126,7 +126,7 @@ def shared_memory(host: Host) -> Check:
     if size < _SMALL_SHARED:
         return warned(
             id_,
-            f"/dev/shm has {units.bytes_(size)}, too little for loaders with several processes",
+            f"/dev/shm has {units.bytes_(size)}, too little for multi-process data loaders",
             "docker run --ipc=host, or --shm-size=8g",
         )
     return passed(id_, units.bytes_(size))
@@ -136,7 +136,7 @@ def energy(host: Host) -> Check:
     """Whether the CPU's energy can be read."""
     id_, problem = "host.energy", host.energy_problem
     if problem is None:
-        return passed(id_, "the packages' counters can be read (RAPL)")
+        return passed(id_, "RAPL counters are readable")
     fix = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" if "permission" in problem else ""
     return skipped(id_, problem, fix)
 
@@ -150,30 +150,30 @@ def wsl(host: Host) -> Check:
         return warned(
             id_,
             f"a Linux driver is installed inside WSL ({', '.join(host.wsl_drivers)}), which can't drive Windows' GPU "
-            "and may be taken for the one in /usr/lib/wsl/lib",
+            "and may be loaded instead of the one in /usr/lib/wsl/lib",
             "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl --shutdown",
         )
     if host.wsl_gpu:
         return passed(id_, "a GPU is passed through (/dev/dxg)")
     return warned(
         id_,
-        "under WSL without /dev/dxg, so no GPU can be seen",
+        "WSL has no /dev/dxg, so no GPU is visible",
         "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
     )
 
 
 def rosetta(host: Host) -> Check:
-    """On Apple machines, whether this Python was made for their processors."""
+    """On a Mac, whether this Python is built for its processor."""
     id_ = "host.rosetta"
     if host.translated is None:
         return skipped(id_, "not macOS")
     if host.translated:
         return failed(
             id_,
-            "this Python was made for Intel's processors, so Rosetta translates it: slow, and without the GPU",
-            "Make the environment anew with an arm64 Python: file $(which python3) says arm64",
+            "this Python is built for Intel, so Rosetta translates it: slow, and without the GPU",
+            "Recreate the environment with an arm64 Python: file $(which python3) says arm64",
         )
-    return passed(id_, "this Python was made for this processor")
+    return passed(id_, "this Python is built for this processor")
 
 
 def _limit(id_: str, limit: float | None, least: int, what: str, fix: str) -> Check:

@@ -1,4 +1,4 @@
-"""Whether each device is as fast as others of its model, by its measured limits."""
+"""Whether each device is as fast as others of its model, by its measured peak."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def against(paces: Iterable[Pace], known: Sequence[Yardstick]) -> Iterator[Check
 def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     id_, reached = f"pace.{pace.device}", pace.peaks.matmul_flops_per_second
     if reached is None:
-        return skipped(id_, "its limit was not measured")
+        return skipped(id_, "its peak was not measured")
     peaks = pace.peaks
     when = when_measured(peaks.created, peaks.others_share)
     rate = f"{units.flops(reached)}/s in float32 products of {pace.backend}, {when}"
@@ -82,7 +82,7 @@ def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     of_same = same.matmul_flops_per_second.get("fp32") if same else None
     if same is None or of_same is None:
         others = "; ".join(
-            f"{each.device} would do {units.flops(each.matmul_flops_per_second['fp32'])}/s"
+            f"{each.device} reaches {units.flops(each.matmul_flops_per_second['fp32'])}/s"
             for each in known
             if "fp32" in each.matmul_flops_per_second
         )
@@ -91,6 +91,6 @@ def _against(pace: Pace, known: Sequence[Yardstick]) -> Check:
     found = f"{rate}: {share:.0%} of the reference of the same model ({same.source})"
     if share < SLOW_SHARE:
         busy = (peaks.others_share or 0.0) > BUSY_SHARE
-        fix = "The machine was busy: wait, and try again" if busy else "See host.load, host.cpu-quota, gpu.throttling"
+        fix = "The machine was busy: repeat when idle" if busy else "See host.load, host.cpu-quota, gpu.throttling"
         return warned(id_, found, fix)
     return passed(id_, found)

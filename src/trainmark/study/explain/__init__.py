@@ -99,9 +99,9 @@ def require_steady(step: Estimate) -> None:
     """Raise :class:`~trainmark.errors.ExplanationFailed` where noise could make the seconds of a step negative."""
     if step.value <= 0 or (step.low is not None and step.low <= 0):
         raise ExplanationFailed(
-            "the rounds differ by more than a step takes, so its time can't be divided",
+            "the rounds differ by more than a whole step, so its time can't be attributed",
             found=f"a step of {units.seconds(step.value)} [{units.seconds(step.low)}, {units.seconds(step.high)}]",
-            fix="More --seconds, on a machine that does nothing else.",
+            fix="Use more --seconds on an idle machine.",
         )
 
 
@@ -115,7 +115,7 @@ def _overtaking(
         return None, str(failed)
     cpu, device = swept.get("cpu", {}), swept.get(subject.side.device, {})
     if not cpu.keys() & device.keys():
-        return None, "no batch size could be timed on both"
+        return None, "no batch size was timed on both devices"
     return crossing(cpu, device), None
 
 
@@ -123,7 +123,7 @@ def _the_one(sides: list[Side], request: Request) -> Side:
     """The side that was meant; an accelerator before the CPU, since of that one people ask."""
     for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
         if len(asked) > 1:
-            raise UsageError("one side at a time is explained", expected=f"one {option}", found=", ".join(asked))
+            raise UsageError("explain takes one side at a time", expected=f"one {option}", found=", ".join(asked))
     best = [side for side in sides if side.device != "cpu"] or sides
     style = "idiomatic" if any(side.style == "idiomatic" for side in best) else "fast"
     return next(side for side in best if request.styles or side.style == style)

@@ -168,7 +168,7 @@ def _threads_ratio(subject: Subject, tell: Tell, seconds: float, timeout: float 
             logs.append(math.log(took[subject.cores] / took[subject.threads]))
         order.reverse()
     if not logs:
-        raise ExplanationFailed("what the other cores would give was over too soon to be timed", fix="More --seconds.")
+        raise ExplanationFailed("the multi-core variant finished too quickly to time", fix="Use more --seconds.")
     return paired_difference(logs).exponential()
 
 
@@ -209,7 +209,7 @@ def _hold(subject: Subject, request: Dissect, tell: Tell, timeout: float | None)
     threads = request.variants[0].options.threads
     ending = converse(side.interpreter.path, lambda _: request, hear=hear, threads=threads, timeout=timeout)
     if ending.status != "done":
-        raise ExplanationFailed(f"{side.title} can't be taken apart", found=ending.reason or "no answer")
+        raise ExplanationFailed(f"{side.title} can't be explained", found=ending.reason or "no answer")
     return heard
 
 

@@ -117,7 +117,7 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     question, side, settings = plan.question, plan.side, plan.settings
     if link is None and side.device != "cpu" and plan.devices * question.rendezvous.nodes < 2:
         raise ScalingFailed(
-            "one device has nobody to talk to", fix="--link US,GBPS predicts for a network that you know."
+            "there is only one device, so no network to measure", fix="Describe the network with --link US,GBPS."
         )
     stages = {stages for _, stages in question.layouts}
     layers = lay_out(plan.workload)
@@ -289,10 +289,10 @@ def _plain(workload: Workload, question: Question) -> Workload:
 def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> list[str]:
     found = []
     if workload.deterministic() != workload:
-        found.append("dropout and distortions are off, so that losses can be held against each other")
+        found.append("dropout and distortions are off, so that losses can be compared")
     if side.device == "cpu" and question.most_ranks * (settings.threads or 1) > cores:
         found.append(
-            f"{question.most_ranks} ranks share {cores} cores, so the larger layouts tell nothing of more hardware"
+            f"{question.most_ranks} ranks share {cores} cores, so larger layouts don't show the effect of more hardware"
         )
     return found
 

@@ -63,7 +63,7 @@ def measure_link(
         heard = _ask(side.interpreter.path, request, threads, timeout)
         timed = next((answer for answer in heard if isinstance(answer, CollectivesTimed)), None)
         if timed is None:
-            raise ScalingFailed(f"{side.backend} did not time its sums", found="no answer")
+            raise ScalingFailed(f"{side.backend} did not time its all-reduce", found="no answer")
         by_size = {each.bytes: list(each.seconds) for each in timed.timings}
         return fit_link(by_size, ranks, hops, f"measured over {ranks} devices")
 

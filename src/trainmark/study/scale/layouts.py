@@ -75,9 +75,9 @@ def require_possible(
     nodes = question.rendezvous.nodes
     if nodes > 1 and question.restarts:
         raise UsageError(
-            "--max-restarts does not go with several machines",
-            expected="one machine: the engines of several count their attempts apart",
-            fix="--resume does again what failed.",
+            "--max-restarts can't be combined with several machines",
+            expected="one machine, since each machine counts its own attempts",
+            fix="Use --resume to repeat failed runs.",
         )
     for data, stages in question.layouts:
         ranks = data * stages
@@ -96,20 +96,20 @@ def require_possible(
                 f"{many(needed, 'rank')} need {many(needed, 'device')}",
                 expected=f"at most {devices} on this machine",
                 found=f"{many(devices, 'device')} like {side.device}",
-                fix="One device does not take two ranks: NCCL refuses it. --device cpu --oversubscribe shows the rest.",
+                fix="NCCL allows one rank per device. Use --device cpu --oversubscribe for more ranks.",
             )
         if needed > 1 and not side.device.endswith(":0"):
             raise UsageError(
-                f"the ranks can't begin at {side.device}",
-                expected="cuda:0: rank k of a machine takes cuda:k",
-                fix="CUDA_VISIBLE_DEVICES chooses GPUs, and counts them from 0.",
+                f"the ranks can't start at {side.device}",
+                expected="cuda:0, since rank k of a machine uses cuda:k",
+                fix="Choose GPUs with CUDA_VISIBLE_DEVICES, which numbers them from 0.",
             )
     elif needed * threads > cores and not question.oversubscribe:
         raise UsageError(
             f"{many(needed, 'rank')} of {many(threads, 'thread')} need {many(needed * threads, 'core')}",
-            expected=f"at most {cores}, which is what may be used here",
+            expected=f"at most {cores}, the usable cores of this machine",
             found=str(needed * threads),
-            fix="--oversubscribe runs them all the same; its figures tell nothing of more cores.",
+            fix="--oversubscribe runs them anyway, but its timings don't show the effect of more cores.",
         )
 
 

@@ -1,4 +1,4 @@
-"""From grid and ranges to trials: ordinary runs, each with its values, and what is left of them with --resume."""
+"""Turn grid and ranges into trials: ordinary runs with their values; --resume keeps the missing ones."""
 
 from __future__ import annotations
 
@@ -86,16 +86,16 @@ def read(
     """
     values, spans = read_grid(grid), read_ranges(ranges)
     if not values and not spans:
-        raise UsageError("there is nothing to vary", fix=f"Such as --grid learning_rate=0.1,0.01 or {_RANGE}")
+        raise UsageError("there is nothing to vary", fix=f"Add --grid learning_rate=0.1,0.01 or {_RANGE}, for example")
     if samples and not spans:
-        raise UsageError("--samples has no range to draw from", fix=f"Such as {_RANGE}")
+        raise UsageError("--samples has no range to draw from", fix=f"Add {_RANGE}, for example")
     workload = requests.scheduled(catalog.find(request.workloads[0]), request)
     workload = workload.with_schedule(protocol="fresh", **({"evaluate": "every-epoch"} if asha else {}))
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # whether it still fits its data
     if asha and all(point.workload.schedule.epochs == 1 for point in made):
-        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1", fix="--epochs 9")
+        raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1")
     return made
 
 
@@ -180,8 +180,8 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
     if kind == "cuda" and gpus and index.isdecimal() and int(index) >= max(gpus, 1):
         raise UsageError(
             f"a trial does not see {device}",
-            expected="cuda:0: Ray gives each trial GPUs of its own, counted from 0",
-            fix="--device cuda:0; or --gpus-per-trial 0 if all trials should share that GPU.",
+            expected="cuda:0, since Ray gives each trial its own GPUs, numbered from 0",
+            fix="Use --device cuda:0, or --gpus-per-trial 0 if all trials should share that GPU.",
         )
 
 
@@ -218,6 +218,6 @@ def _as_here(record: Record, side: Side) -> Record:
 
 
 def _reports(record: Record) -> tuple[Report, ...]:
-    """What a finished trial tells the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
+    """The reports of a finished trial to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
     epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
     return tuple({"epoch": epoch.index + 1, "test_accuracy": epoch.test_accuracy} for epoch in epochs)

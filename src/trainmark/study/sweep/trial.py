@@ -42,7 +42,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Died:
-    """The process that trained a trial has died; ``retried`` tells whether the trial gets another try."""
+    """The process that trained a trial has died; ``retried`` says whether the trial is retried."""
 
     trial: int
     reason: str

@@ -292,7 +292,7 @@ class _Deaths(tune.Callback):
         self._tell(trial, retried=True)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
-        """It was its last try."""
+        """The last try has failed."""
         self._tell(trial, retried=False)
 
     def _tell(self, trial: Any, *, retried: bool) -> None:

@@ -35,7 +35,7 @@ def test_slower_than_its_model(busy: bool, fix: str) -> None:
 def test_of_a_model_that_is_not_known_the_others_are_told(unlike: dict[str, str | int]) -> None:
     (check,) = against([pace(1e11, **unlike)], [XEON, H200])  # type: ignore[arg-type]
     assert check.status == "PASS"
-    assert "NVIDIA H200 would do 50.0 TFLOP/s" in check.found
+    assert "NVIDIA H200 reaches 50.0 TFLOP/s" in check.found
 
 
 def test_a_limit_that_was_not_measured() -> None:
