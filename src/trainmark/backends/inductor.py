@@ -15,6 +15,8 @@ def require_compiler(device: str) -> None:
     if device == "cpu":
         name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         needed, found = f"the C++ compiler {name!r} on PATH", shutil.which(name) is not None
+    elif device == "mps":
+        return  # macOS brings Metal's
     else:
         needed, found = "the package triton", importlib.util.find_spec("triton") is not None
     if not found:

@@ -30,7 +30,6 @@ class Entry:
         install: the commands that install it.
         install_gpu: the command that installs its build for NVIDIA GPUs, if that is a different one.
         plugin: the distribution of a plug-in; empty for a built-in backend.
-        recipes: how the scripts that show its styles begin, without ``_STYLE.py``; empty where there are none.
     """
 
     name: str
@@ -39,7 +38,6 @@ class Entry:
     install: str
     install_gpu: str = ""
     plugin: str = ""
-    recipes: str = ""
 
     @property
     def installed(self) -> bool:
@@ -62,7 +60,6 @@ _BUILT_IN = (
         ("torch",),
         "pip install torch",
         install_gpu="pip install --force-reinstall torch",
-        recipes="examples/recipes/torch",
     ),
     Entry(
         "jax",
@@ -70,7 +67,6 @@ _BUILT_IN = (
         ("jax",),
         "pip install jax",
         install_gpu="pip install 'jax[cuda13]'",
-        recipes="examples/recipes/jax",
     ),
     Entry(
         "keras",
@@ -78,21 +74,18 @@ _BUILT_IN = (
         ("keras", "tensorflow"),
         f"{_KERAS} tensorflow",
         install_gpu="pip install 'tensorflow[and-cuda]'",
-        recipes="examples/recipes/keras",
     ),
     Entry(
         "keras:torch",
         "trainmark.backends.keras.backend:KerasOnTorch",
         ("keras", "torch"),
         f"{_KERAS} torch",
-        recipes="examples/recipes/keras_torch",
     ),
     Entry(
         "keras:jax",
         "trainmark.backends.keras.backend:KerasOnJax",
         ("keras", "jax"),
         f"{_KERAS} jax",
-        recipes="examples/recipes/keras_jax",
     ),
     Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
 )
@@ -127,10 +120,10 @@ def find(name: str) -> Entry:
     return known[name]
 
 
-def recipe(backend: str, style: str) -> str:
-    """The recipe in this repository for a style of ``backend``; empty if there is none."""
-    entry = entries().get(backend)
-    return f"{entry.recipes}_{style}.py" if entry and entry.recipes else ""
+def recipe(backend: str) -> str:
+    """The script in this repository that shows ``fast`` of ``backend``; empty where there is none."""
+    written = backend in {entry.name for entry in _BUILT_IN} - {"numpy"}
+    return f"examples/recipes/{backend.replace(':', '_')}_fast.py" if written else ""
 
 
 def load(name: str) -> Backend:

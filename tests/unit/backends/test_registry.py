@@ -122,5 +122,5 @@ def test_listing_every_backend_imports_no_framework() -> None:
 def test_recipes_that_are_named_are_there() -> None:
     root = Path(__file__).parents[3]
     for backend in ("torch", "jax", "keras", "keras:torch", "keras:jax"):
-        assert (root / registry.recipe(backend, "fast")).is_file(), backend
-    assert registry.recipe("numpy", "idiomatic") == registry.recipe("elsewhere", "fast") == ""
+        assert (root / registry.recipe(backend)).is_file(), backend
+    assert registry.recipe("numpy") == registry.recipe("elsewhere") == ""

@@ -21,7 +21,9 @@ class CompiledTrainer(IdiomaticTrainer):
         require_compiler(options.device)
         super().__init__(workload, model, data, options)
         # After 8 networks of one process, PyTorch trains on without compiling; with fullgraph that is an error.
-        torch._dynamo.config.recompile_limit = torch._dynamo.config.accumulated_recompile_limit
+        config = torch._dynamo.config
+        limit = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"  # up to PyTorch 2.6
+        setattr(config, limit, getattr(config, f"accumulated_{limit}"))
         self._forward = torch.compile(self._network, fullgraph=True)
 
     def compile(self, plan: EpochPlan) -> bool:

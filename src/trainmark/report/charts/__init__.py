@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from trainmark.report.charts import learning, speedup, time
 from trainmark.report.charts.chart import Chart, Work
@@ -15,10 +16,10 @@ OF_A_WORK: Mapping[str, Callable[[Work], Chart | None]] = {
     "epochs": time.epochs,
     "times": time.times,
     "pace": time.pace,
-    "accuracy": learning.accuracy_by_epoch,
-    "accuracy-by-seconds": learning.accuracy_by_seconds,
-    "loss": learning.loss_by_epoch,
-    "loss-by-seconds": learning.loss_by_seconds,
+    "accuracy": partial(learning.curve, quantity="accuracy", over="epoch"),
+    "accuracy-by-seconds": partial(learning.curve, quantity="accuracy", over="seconds"),
+    "loss": partial(learning.curve, quantity="loss", over="epoch"),
+    "loss-by-seconds": partial(learning.curve, quantity="loss", over="seconds"),
     "time-to-accuracy": learning.time_to_accuracy,
 }
 """Those of which a workload has one each, in the order in which a page shows them."""

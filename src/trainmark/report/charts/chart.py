@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -121,3 +121,32 @@ def said(parts: Iterable[str]) -> str:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def bars(
+    work: Work,
+    name: str,
+    title: str,
+    axis: str,
+    amounts: Mapping[str, float | None],
+    words: Callable[[float | None], str],
+    note: str,
+) -> Chart:
+    """A bar per side, as far as its amount is known, with the amount in ``words`` at its end."""
+    import altair as alt
+
+    rows: Rows = [
+        {"side": side, "amount": amount, "words": words(amount)} for side, amount in amounts.items() if amount
+    ]
+    base = alt.Chart(data(rows)).encode(
+        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s")), alt.Y("side:N", title=None, sort=work.labels)
+    )
+    drawn = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
+    figures = base.mark_text(align="left", dx=5).encode(text="words:N")
+    return Chart(
+        name=name,
+        title=title,
+        text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
+        drawing=alt.layer(drawn, figures).properties(width="container", height=30 * len(rows)),
+        note=note,
+    )

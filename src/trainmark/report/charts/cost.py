@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.report.charts.chart import Chart, Rows, Work, colour, data, is_known, said
+from trainmark.report.charts.chart import Chart, Work, bars, is_known
 
 
 def costs(work: Work) -> Iterator[Chart]:
@@ -15,7 +15,7 @@ def costs(work: Work) -> Iterator[Chart]:
     if any(is_known(each) for each in energy.values()):
         sources = {side.result.cost.source for side in work.sides if side.result.cost.source}
         title = "Energy for a million training examples"
-        yield _bars(
+        yield bars(
             work,
             "energy",
             title,
@@ -27,36 +27,8 @@ def costs(work: Work) -> Iterator[Chart]:
     if any(is_known(each) for each in money.values()):
         title = "Cost of a million training examples"
         note = "Of training epochs alone, at the price that was given."
-        yield _bars(work, "money", title, "in what the price was given in", money, _money, note)
+        yield bars(work, "money", title, "in what the price was given in", money, _money, note)
 
 
 def _money(amount: float | None) -> str:
     return units.MISSING if amount is None else units.significant(amount)
-
-
-def _bars(
-    work: Work,
-    name: str,
-    title: str,
-    axis: str,
-    amounts: Mapping[str, float | None],
-    words: Callable[[float | None], str],
-    note: str,
-) -> Chart:
-    import altair as alt
-
-    rows: Rows = [
-        {"side": side, "amount": amount, "words": words(amount)} for side, amount in amounts.items() if amount
-    ]
-    base = alt.Chart(data(rows)).encode(
-        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s")), alt.Y("side:N", title=None, sort=work.labels)
-    )
-    bars = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
-    figures = base.mark_text(align="left", dx=5).encode(text="words:N")
-    return Chart(
-        name=name,
-        title=title,
-        text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
-        drawing=alt.layer(bars, figures).properties(width="container", height=30 * len(rows)),
-        note=note,
-    )

@@ -12,27 +12,8 @@ from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Work, colour, dat
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
 
-def loss_by_epoch(work: Work) -> Chart | None:
-    """Loss after each epoch."""
-    return _curve(work, "loss", "epoch")
-
-
-def loss_by_seconds(work: Work) -> Chart | None:
-    """Loss against the seconds trained."""
-    return _curve(work, "loss", "seconds")
-
-
-def accuracy_by_epoch(work: Work) -> Chart | None:
-    """Accuracy after each epoch."""
-    return _curve(work, "accuracy", "epoch")
-
-
-def accuracy_by_seconds(work: Work) -> Chart | None:
-    """Accuracy against the seconds trained."""
-    return _curve(work, "accuracy", "seconds")
-
-
-def _curve(work: Work, quantity: str, over: str) -> Chart | None:
+def curve(work: Work, quantity: str, over: str) -> Chart | None:
+    """``loss`` or ``accuracy`` over each ``epoch``, or over the ``seconds`` of training."""
     import altair as alt
 
     rows: Rows = [

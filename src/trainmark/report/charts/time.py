@@ -10,6 +10,7 @@ from trainmark.report.charts.chart import (
     Chart,
     Rows,
     Work,
+    bars,
     colour,
     data,
     epoch_axis,
@@ -123,30 +124,9 @@ def times(work: Work) -> Chart | None:
 
 
 def pace(work: Work) -> Chart | None:
-    """Examples a second in a steady epoch."""
-    import altair as alt
-
-    rows: Rows = [
-        {
-            "side": side.label,
-            "pace": side.result.samples_per_second,
-            "words": units.rate(side.result.samples_per_second, ""),
-        }
-        for side in work.sides
-        if is_known(side.result.samples_per_second)
-    ]
-    if not rows:
+    """Examples per second in a steady epoch."""
+    paces = {side.label: side.result.samples_per_second for side in work.sides}
+    if not any(is_known(each) for each in paces.values()):
         return None
-    base = alt.Chart(data(rows)).encode(
-        alt.X("pace:Q", title="training examples per second", axis=alt.Axis(format="~s")),
-        alt.Y("side:N", title=None, sort=work.labels),
-    )
-    bars = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
-    figures = base.mark_text(align="left", dx=5).encode(text="words:N")
-    return Chart(
-        name="pace",
-        title="Training examples per second",
-        text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
-        drawing=alt.layer(bars, figures).properties(width="container", height=30 * len(rows)),
-        note=f"Of {work.epoch}, the median over runs.",
-    )
+    title, note = "Training examples per second", f"Of {work.epoch}, the median over runs."
+    return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)

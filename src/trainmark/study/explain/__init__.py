@@ -91,7 +91,7 @@ def explain(
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
     overtaking, why_not = _overtaking(subject, tell, seconds, timeout) if subject.accelerator else (None, None)
-    recipe = registry.recipe(subject.side.backend, "fast")
+    recipe = registry.recipe(subject.side.backend)
     return Explanation(subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not)
 
 

@@ -29,17 +29,22 @@ def collect(
     Raises:
         RecordNotKept: the folder is not writable any more.
     """
-    tasks = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
+    left = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
     for each in news:
         match each:
             case Recorded():
                 records = [codec.decode(text, "a trial's record") for text in each.records]
+                del left[each.trial]
             case Died(retried=True):
-                lost(tasks[each.trial].first, each.reason)
+                lost(left[each.trial].first, each.reason)
                 continue
             case Died():
-                records = failed(tasks[each.trial], planned.seen, each.reason)
+                records = failed(left.pop(each.trial), planned.seen, each.reason)
             case _:
                 assert_never(each)
         store.write_all(records)
         recorded(records[-1])  # the last of several is that of the whole trial
+    for task in left.values():
+        records = failed(task, planned.seen, "Ray Tune ended without its result")
+        store.write_all(records)
+        recorded(records[-1])

@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import structs
 
 from trainmark.analysis.sweep import is_trial
+from trainmark.data.catalog import find
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import choose, plan
@@ -26,6 +27,8 @@ from trainmark.study.sweep.trial import Report
 from trainmark.workload import catalog
 from trainmark.workload.grid import Point, drawn, points, read_grid, read_ranges
 from trainmark.workload.reduce import with_batch
+from trainmark.workload.schedule import epoch_sizes
+from trainmark.workload.spec import Workload
 
 DEFAULT_SAMPLES = 10
 _RANGE = "--range learning_rate=0.001..0.1:log"
@@ -59,7 +62,8 @@ class Plan:
     @property
     def epochs(self) -> int:
         """Most epochs of a trial."""
-        return max(task.first.course.workload.schedule.epochs for task in self.tasks)
+        courses = [task.first.course for task in self.tasks]
+        return max(_epochs(course.workload, course.dataset.train_examples) for course in courses)
 
     @property
     def title(self) -> str:
@@ -94,7 +98,8 @@ def read(
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
         requests.scheduled(point.workload, Request())  # whether it still fits its data
-    if asha and all(point.workload.schedule.epochs == 1 for point in made):
+    examples = find(workload.dataset).examples("train")
+    if asha and all(_epochs(point.workload, examples) == 1 for point in made):
         raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1")
     return made
 
@@ -154,6 +159,11 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     left = {task.first.identity for task in tasks}
     finished = {record.group.trial or 0: _reports(record) for key, record in mine.items() if key in wanted - left}
     return dataclasses.replace(planned, tasks=tasks, group_id=groups[-1], finished=finished)
+
+
+def _epochs(workload: Workload, examples: int) -> int:
+    """How many a trial has, also where its steps were given."""
+    return len(epoch_sizes(workload.schedule, workload.batches, examples))
 
 
 def _changed(task: Task, *, group_id: str | None = None, **trial: Any) -> Task:
