@@ -6,6 +6,7 @@ import io
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -108,7 +109,7 @@ class AJob:
 
 def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
     screen = a_log()
-    with RunProgress(screen, [AJob(), AJob()]) as progress:  # type: ignore[list-item]
+    with RunProgress(screen, [AJob(), AJob()], Path()) as progress:  # type: ignore[list-item]
         progress.task_started(AJob())  # type: ignore[arg-type]
         progress.run_started(ARun(), replayed=False)
         clock.now += 2

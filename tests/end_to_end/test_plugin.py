@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib.metadata
 import json
 import os
 import shutil
@@ -38,7 +38,9 @@ class Installed:
 def plugin(tmp_path_factory: pytest.TempPathFactory, cache_home: Path) -> Installed:
     """Built by the setuptools of this interpreter, without a network."""
     for needed in ("pip", "setuptools"):
-        if importlib.util.find_spec(needed) is None:
+        try:
+            importlib.metadata.version(needed)
+        except importlib.metadata.PackageNotFoundError:
             pytest.skip(f"{needed} is not installed")
     folder = tmp_path_factory.mktemp("plugin")
     source, target = folder / "source", folder / "installed"

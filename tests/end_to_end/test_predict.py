@@ -149,17 +149,3 @@ def test_what_can_not_be_done_is_said(
     code, _, err = command.run("predict", *(str(record) if each == "RECORD" else each for each in arguments))
     assert code == 2
     assert said in err
-
-
-def test_a_report_shows_what_the_network_sees(command: CommandLine, record: Path, tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert", reason="trainmark[report] is not installed")
-    page = tmp_path / "page.html"
-    code, _, err = command.run("report", str(command.out), "-o", str(page))
-    assert code == 0, err
-    html = page.read_text()
-    assert "What the network sees" in html
-    assert html.count("<image ") == 16
-    assert html.count("<title>test example ") == 16
-    record.with_suffix(".safetensors").write_bytes(b"broken")
-    assert command.run("report", str(command.out), "-o", str(page))[0] == 0
-    assert "Could not predict the test set" in page.read_text()

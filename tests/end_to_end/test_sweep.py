@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.conftest import PLUGINS
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.caveats import Caveat
@@ -174,7 +175,7 @@ def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[tuple[str,
         port, client_port = one.getsockname()[1], two.getsockname()[1]
     environment = os.environ | {"RAY_AUTH_MODE": "disabled", "XDG_CACHE_HOME": str(cache_home)}
     environment |= {"TRAINMARK_FAKE": '{"step_seconds": 0.01}', "RAY_TMPDIR": "/tmp"}
-    environment.pop("PYTHONPATH", None)
+    environment["PYTHONPATH"] = PLUGINS  # as if the fake were installed there
     head = subprocess.Popen(
         [
             str(Path(sys.executable).with_name("ray")), "start", "--head", "--block", "--port", str(port),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from trainmark.analysis.diagnosis import DO, Replay, diagnose
-from trainmark.record.inspection import StepInspection, Tensor
+from trainmark.record.inspection import OddExample, StepInspection, Tensor
 
 KERNELS = ("dense1.kernel", "dense2.kernel")
 
@@ -108,7 +108,7 @@ def test_an_image_that_is_not_finite_for_the_reference_too() -> None:
 
 
 def test_an_image_that_only_the_backend_spoils() -> None:
-    alone = ({"example": 4711, "loss": math.nan, "reference": 2.31},)
+    alone = (OddExample(4711, math.nan, 2.31),)
     found = diagnose(replay(opened(2, loss=math.nan, alone=alone), failed_at=2))
     assert (found.cause, found.where) == ("nan-in-data", "input")
     assert "4711" in found.evidence[0]

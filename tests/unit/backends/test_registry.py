@@ -50,7 +50,7 @@ def test_the_best_backend_comes_first_and_numpy_is_always_there() -> None:
 
 
 def test_a_plug_in_of_the_group_is_found_last_and_others_are_not(plugins: Path) -> None:
-    names = list(registry.entries())
+    names = [name for name in registry.entries() if name != "fake"]  # which is a plug-in itself
     assert names[-2:] == ["toy", "broken"]
     assert "stranger" not in names
     assert registry.find("toy") == registry.Entry(

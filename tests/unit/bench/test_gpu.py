@@ -18,6 +18,7 @@ import pytest
 import tomllib
 from gpu_page import Page, peak_tables
 
+from tests.conftest import PLUGINS
 from tests.unit.bench.conftest import BENCH
 from trainmark.data.locate import Located
 
@@ -42,7 +43,7 @@ def cifar10() -> gpu.Section:
 def environment(cache_home: Path, **fake: object) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("TRAINMARK_DATA", "PYTHONPATH")}
     more = {"TRAINMARK_FAKE": json.dumps({"step_seconds": 1e-4} | fake), "XDG_CACHE_HOME": str(cache_home)}
-    return kept | more | {"PYTHONPATH": str(gpu.ROOT / "src")}
+    return kept | more | {"PYTHONPATH": os.pathsep.join([str(gpu.ROOT / "src"), PLUGINS])}
 
 
 def measured(session: gpu.Session, *names: str, seconds: float = DEADLINE_SECONDS) -> Page:

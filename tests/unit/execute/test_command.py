@@ -87,7 +87,7 @@ def test_without_anything_varied_there_is_one_side() -> None:
     [
         (("a", "{device}"), (), {}, "unknown placeholder 'device'"),
         (("a", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
-        (("a", "{x}"), (), {}, "--vary x=a,b says"),
+        (("a", "{x}"), (), {}, "Give its values with --vary x=a,b"),
         (("a",), (), {"workers": ("1",)}, "does not contain {workers}"),
         (("a", "{workers}", "{wrokers}"), (), {"workers": ("1",)}, "Did you mean workers"),
         (("a",), ("cpu",), {}, "does not contain {device}"),
