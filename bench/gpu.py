@@ -230,7 +230,8 @@ def graphs(session: Session, seconds: float) -> list[str]:
     if not backends or not session.device.startswith("cuda"):
         return [f"left out: needs a CUDA device and {' or '.join(WITH_GRAPHS)}"]
     off = session.folder / "python-without-cuda-graphs"
-    off.write_text(f'#!/bin/sh\nTRAINMARK_CUDA_GRAPHS=0 exec {shlex.quote(sys.executable)} "$@"\n')
+    path = shlex.quote(session.environment.get("PYTHONPATH", ""))  # another interpreter is not given it by itself
+    off.write_text(f'#!/bin/sh\nPYTHONPATH={path} TRAINMARK_CUDA_GRAPHS=0 exec {shlex.quote(sys.executable)} "$@"\n')
     off.chmod(0o755)
     return session.train(
         "graphs", Course(("mnist-mlp512", "mnist-mlp128"), MNIST.length), "--style", "fast",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from msgspec import structs
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
+from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.request import Request
 from trainmark.record.record import Epoch, Outcome, Record
-from trainmark.study.sweep.plan import Plan, require_own_gpu, without_done
+from trainmark.study.sweep.plan import Plan, read, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed
 
 
@@ -84,3 +88,21 @@ def test_a_trial_sees_the_gpus_that_it_was_given() -> None:
     for device, gpus in (("cuda:1", 1.0), ("cuda:1", 0.5), ("cuda:2", 2.0)):
         with pytest.raises(UsageError, match=f"does not see {device}"):
             require_own_gpu(device, gpus)
+
+
+def test_epochs_are_counted_also_where_steps_were_given(drawn: Located) -> None:
+    planned = a_plan(drawn, "seed=1", epochs=3)
+    assert planned.epochs == 3
+    run = planned.tasks[0].first
+    longer = dataclasses.replace(run.course, workload=run.course.workload.with_schedule(steps=20))  # 3 an epoch
+    task = Task((dataclasses.replace(run, course=longer),))
+    assert dataclasses.replace(planned, tasks=(task,)).epochs == 7
+
+
+def test_asha_needs_two_epochs_however_they_are_asked_for() -> None:
+    def asked(steps: int) -> Request:
+        return Request(workloads=("mnist-mlp128",), steps=steps)
+
+    assert read(asked(1_300), ["seed=1"], [], None, asha=True)
+    with pytest.raises(UsageError, match="2 epochs or more"):
+        read(asked(600), ["seed=1"], [], None, asha=True)
