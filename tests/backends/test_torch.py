@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,3 +137,21 @@ def test_fast_flushes_denormals_by_the_public_call(workload: str, style: str, fl
     made.train(1, lambda: found.append(bool((tiny * 0.5 == 0).item())))
     assert found == [flushes]
     assert (tiny * 0.5 != 0).item()
+
+
+FLUSHED = """
+import numpy as np, torch
+from tests.backends.test_torch import numbered, trainer
+from trainmark.backends.base import EpochPlan
+from trainmark.workload import catalog
+made = trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "fast")
+small = torch.full((1 << 20,), 1e-30)  # so large that all threads of PyTorch take a part
+found = []
+made.begin_epoch(EpochPlan((230,), np.arange(230), whole=True))
+made.train(1, lambda: found.append(int((small * 1e-10 == 0).sum())))
+assert found == [1 << 20], found
+"""
+
+
+def test_in_a_process_of_its_own_fast_flushes_denormals_in_every_thread() -> None:
+    subprocess.run([sys.executable, "-c", FLUSHED], check=True, cwd=Path(__file__).parents[2])

@@ -56,15 +56,19 @@ class FastTrainer(TorchTrainer):
     """Data, results and the place in the epoch stay on the device."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, model, data, options)
-        alone = options.layout is None  # other ranks have to be waited for, which a captured step can't
-        wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0" and options.precision != "fp16"  # nor a gradient scaler
-        self._captures = alone and wanted and self._device.type == "cuda"
-        self._format = _memory_format(model, options)
         # Second moments of weights that have stopped learning become denormal numbers, with which a CPU is many times
         # slower; XLA and TensorFlow flush them too. A loss in two stages is about probabilities that become this small.
         two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
         self._flushes = options.device == "cpu" and options.precision == "fp32" and not two_stages
+        with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start in here, and keep it
+            super().__init__(workload, model, data, options)
+            self._make(workload, model, data, options)
+
+    def _make(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+        alone = options.layout is None  # other ranks have to be waited for, which a captured step can't
+        wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0" and options.precision != "fp16"  # nor a gradient scaler
+        self._captures = alone and wanted and self._device.type == "cuda"
+        self._format = _memory_format(model, options)
         self._network.to(memory_format=self._format)
         images = torch.tensor(data.train.images, device=self._device)
         distorted = workload.input.distortions is not None

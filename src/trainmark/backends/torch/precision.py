@@ -24,7 +24,7 @@ def set_arithmetic(precision: Precision) -> None:
 
 @contextlib.contextmanager
 def denormals_flushed(wanted: bool) -> Iterator[None]:
-    """Treat numbers below the normal range as zero, where ``wanted``; the switch is the whole thread's."""
+    """Treat numbers below the normal range as zero, where ``wanted``: in this thread, and in those that it starts."""
     torch.set_flush_denormal(wanted)
     try:
         yield

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal
 
 import trainmark
 from trainmark.execute.parent.check import read
@@ -99,7 +99,7 @@ def converse(
         counted = position(shared)
         born(process.pid)
         deadline = None if timeout is None else origin + timeout
-        ending = _listen(process, channel, type(asked).__name__, hear, lambda: look(counted()), deadline)
+        ending = _listen(process, channel, _Heard(type(asked).__name__, hear), lambda: look(counted()), deadline)
         killed = ending.status == "died" and process.returncode == -signal.SIGKILL
         if killed and (oom_kills() or 0) > (kills or 0):
             return dataclasses.replace(ending, reason=OUT_OF_MEMORY)
@@ -123,27 +123,50 @@ def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
         process.stdout.close()
 
 
+@dataclass
+class _Heard:
+    """What has come of a process so far: its answers, passed on, and the end of what it printed."""
+
+    asked: str
+    hear: Callable[[Answer], None]
+    tail: bytes = b""
+    reason: str | None = None
+    done_at: float | None = None
+
+    def answers(self, channel: Channel) -> bool:
+        """Take in what has arrived; False when the process has hung up."""
+        messages = channel.receive()
+        for message in messages or ():
+            answer = read(self.asked, message)
+            if isinstance(answer, Done):
+                self.done_at = time.perf_counter()
+            elif isinstance(answer, (Failed, Diverged)):
+                self.reason = answer.reason
+            if answer is not None:
+                self.hear(answer)
+        return messages is not None
+
+    def prints(self, stream: IO[bytes]) -> bool:
+        """Take in what it printed; False at its end."""
+        printed = os.read(stream.fileno(), 1 << 16)
+        self.tail = (self.tail + printed)[-TAIL_BYTES:]
+        return bool(printed)
+
+
 def _listen(
-    process: subprocess.Popen[bytes],
-    channel: Channel,
-    asked: str,
-    hear: Callable[[Answer], None],
-    look: Callable[[], None],
-    deadline: float | None,
+    process: subprocess.Popen[bytes], channel: Channel, heard: _Heard, look: Callable[[], None], deadline: float | None
 ) -> Ending:
     assert process.stdout is not None
-    tail, reason = b"", None
     with selectors.DefaultSelector() as selector:
         selector.register(channel, selectors.EVENT_READ)
         selector.register(process.stdout, selectors.EVENT_READ)
-        done_at: float | None = None
         gone_at: float | None = None
         look_at = 0.0
         while selector.get_map():
             now = time.perf_counter()
             if deadline is not None and now > deadline:
-                return Ending("timeout", "took longer than --timeout allows", _text(tail))
-            if done_at is not None and now > done_at + _GRACE_SECONDS:
+                return Ending("timeout", "took longer than --timeout allows", _text(heard.tail))
+            if heard.done_at is not None and now > heard.done_at + _GRACE_SECONDS:
                 break  # it has said all, and hangs on its way out
             if gone_at is None and process.poll() is not None:
                 gone_at = now
@@ -156,32 +179,15 @@ def _listen(
             if gone_at is not None and (not ready or now > gone_at + _GRACE_SECONDS):
                 break
             for key, _ in ready:
-                if key.fileobj is channel:
-                    messages = channel.receive()
-                    if messages is None:
-                        selector.unregister(channel)
-                        continue
-                    for message in messages:
-                        answer = read(asked, message)
-                        if answer is None:
-                            continue
-                        if isinstance(answer, Done):
-                            done_at = time.perf_counter()
-                        elif isinstance(answer, (Failed, Diverged)):
-                            reason = answer.reason
-                        hear(answer)
-                else:
-                    printed = os.read(process.stdout.fileno(), 1 << 16)
-                    if not printed:
-                        selector.unregister(process.stdout)
-                    tail = (tail + printed)[-TAIL_BYTES:]
-    if done_at is not None:
-        return Ending("done" if reason is None else "died", reason, _text(tail))
+                if not (heard.answers(channel) if key.fileobj is channel else heard.prints(process.stdout)):
+                    selector.unregister(key.fileobj)
+    if heard.done_at is not None:
+        return Ending("done" if heard.reason is None else "died", heard.reason, _text(heard.tail))
     try:
         code = process.wait(_GRACE_SECONDS)
     except subprocess.TimeoutExpired:
         code = None
-    return Ending("died", reason or _cause(code), _text(tail))
+    return Ending("died", heard.reason or _cause(code), _text(heard.tail))
 
 
 def _cause(code: int | None) -> str:
