@@ -17,22 +17,6 @@ WIDTH = 640
 _PNG_SCALE = 2.0
 
 
-def svg(every: Sequence[Chart], width: int = WIDTH) -> str:
-    """Below each other, for papers and slides: titles, real colours, so many pixels wide."""
-    import vl_convert
-
-    text: str = vl_convert.vegalite_to_svg(_spec(every, width))
-    return text
-
-
-def png(every: Sequence[Chart], width: int = WIDTH) -> bytes:
-    """The same in pixels, two for each."""
-    import vl_convert
-
-    pixels: bytes = vl_convert.vegalite_to_png(_spec(every, width), scale=_PNG_SCALE)
-    return pixels
-
-
 def drawn(path: Path, works: Sequence[Work], names: Sequence[str]) -> bytes:
     """The charts that are called so, as the end of ``path`` says: ``.svg`` or ``.png``.
 
@@ -53,8 +37,13 @@ def require_drawable(path: Path) -> None:
 
 
 def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
-    """The charts below each other, as the end of ``path`` says."""
-    return svg(every).encode() if path.suffix == ".svg" else png(every)
+    """The charts below each other, with titles and real colours, as the end of ``path`` says; two pixels for each."""
+    import vl_convert
+
+    spec = _spec(every, WIDTH)
+    if path.suffix == ".svg":
+        return str(vl_convert.vegalite_to_svg(spec)).encode()
+    return bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
 
 
 def chosen(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from trainmark.analysis.results import Comparison
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.csv_text import to_csv
-from trainmark.report.differences_table import differences_table
+from trainmark.report.machines_table import differences_table
 from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
 from trainmark.report.table import Table

@@ -48,7 +48,7 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
             expected="the backend torch for stages and other styles",
         )
     if side.style == "compiled":
-        raise Unsupported(f"{side.backend} does not scale the style 'compiled'", expected="idiomatic or fast")
+        raise Unsupported(f"{side.backend} does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
     if stages > 1 and side.precision in ("bf16", "fp16"):
         raise Unsupported(
             f"{side.backend} does not cut a network into stages in {side.precision}", expected="fp32, tf32 or fp64"

@@ -33,7 +33,7 @@ def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
     assert tasks[0].run.words == ["python", "train.py", "--device=cpu", "--workers", "0", "--seed", "5"]
     assert tasks[-1].run.words[-1] == "6"
     assert [task.run.seed for task in tasks] == [5] * 4 + [6] * 4
-    assert len({task.run.identity for task in tasks}) == 8
+    assert len({task.run.key for task in tasks}) == 8
 
 
 def test_what_is_missing_completes_the_group_that_there_is() -> None:
@@ -60,10 +60,10 @@ def test_an_edited_script_is_something_else(tmp_path: Path) -> None:
     script.write_text("1")
     measured = Command("train.py", ("python", "train.py"), tmp_path)
     (task,) = in_rounds(measured, sides(measured, (), {}), 1, Settings(), tmp_path)
-    before = task.run.identity
-    assert task.run.identity == before
+    before = task.run.key
+    assert task.run.key == before
     script.write_text("2")
-    assert task.run.identity != before
+    assert task.run.key != before
     script.unlink()
     assert task.run.program_sha256 is None
 

@@ -130,7 +130,7 @@ def test_every_run_meets_under_a_name_of_its_own() -> None:
 
 def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
     runs = planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))
-    assert len({task.first.identity for task in runs}) == len(runs)
+    assert len({task.first.key for task in runs}) == len(runs)
 
 
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:

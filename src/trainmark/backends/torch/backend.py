@@ -108,7 +108,7 @@ def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Tra
             case _:
                 assert_never(options.style)
     if options.style == "compiled":
-        raise Unsupported("torch does not scale the style 'compiled'", expected="idiomatic or fast")
+        raise Unsupported("torch does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
     if layout.pipeline == 1:
         from trainmark.backends.torch.parallel.spread import SpreadFast, SpreadIdiomatic
 

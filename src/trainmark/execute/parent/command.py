@@ -12,14 +12,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.run_key import RunKey, group_to_complete
 from trainmark.execute.protocol.requests import RunScript
-from trainmark.record.record import NOTHING_VARIED, Process, Record
+from trainmark.record.record import NOTHING_VARIED, Record
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
@@ -126,10 +126,10 @@ class Run:
             return None
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """Equal for two runs that measure the same thing; used by ``--resume``."""
-        words, directory = tuple(self.words), str(self.of.directory)
-        return (self.of.fingerprint, words, directory, self.program_sha256, platform.node(), self.round)
+    def key(self) -> RunKey:
+        """What it measures; used by ``--resume``."""
+        command = (tuple(self.words), str(self.of.directory), self.program_sha256)
+        return RunKey(step=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
 
 
 @dataclass(frozen=True)
@@ -220,21 +220,12 @@ def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: S
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
     """The tasks without a finished record, in the group of the runs that they complete."""
     tasks, records = list(tasks), list(records)
-    planned = {task.run.identity for task in tasks}
-    earlier = [record for record in records if identity_of(record) in planned]
-    done = {identity_of(record) for record in earlier if record.outcome.status == "ok"}
-    left = [task for task in tasks if task.run.identity not in done]
-    if not earlier:
+    done = {RunKey.of(record) for record in records if record.outcome.status == "ok"}
+    left = [task for task in tasks if task.run.key not in done]
+    group = group_to_complete({task.run.key for task in tasks}, records)
+    if group is None:
         return left
-    group = earlier[-1].group.id
     return [dataclasses.replace(task, run=dataclasses.replace(task.run, group_id=group)) for task in left]
-
-
-def identity_of(record: Record) -> tuple[Any, ...]:
-    """:attr:`Run.identity` of the run that left ``record``."""
-    process = record.process or Process([], "")
-    command = (tuple(process.argv), process.directory, process.program_sha256)
-    return (record.workload.step_fingerprint, *command, record.machine.name, record.round)
 
 
 def name_of(words: Sequence[str]) -> str:

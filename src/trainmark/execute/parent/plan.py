@@ -8,17 +8,17 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from trainmark.backends.base import Options, Precision, Style
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_within
 from trainmark.execute.parent.probe import Interpreter
+from trainmark.execute.parent.run_key import RunKey
 from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
 from trainmark.execute.protocol.wire import to_message
-from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record, Spread
+from trainmark.record.record import Record
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.spec import Workload
@@ -105,12 +105,6 @@ class Spreading:
         """For people."""
         apart = "" if self.layout.reduces else ", without averaging"
         return f"{self.layout.title}{apart}"
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Equal for two that would measure the same thing."""
-        layout = self.layout
-        return (layout.data, layout.pipeline, layout.microbatches, layout.reduces, self.weak, self.rendezvous.nodes)
 
 
 @dataclass(frozen=True)
@@ -205,29 +199,39 @@ class Run:
         return self.settings.seed + (self.repeat if fresh else 0)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """Equal for two runs that measure the same thing; used by ``--resume``."""
-        workload, side, settings = self.course.workload, self.side, self.settings
-        return (
-            workload.step_fingerprint,
-            workload.schedule_fingerprint,
-            self.course.dataset.sha256,
-            side.backend,
-            side.version,
-            side.interpreter.label,
-            str(side.interpreter.path),
-            platform.node(),
-            side.style,
-            side.device,
-            side.precision,
-            self.seed,
-            self.repeat,
-            settings.threads,
-            settings.memory_fraction,
-            settings.log_every is not None,
-            settings.weights_from[1] if settings.weights_from else None,
-            self.nudge,
-            self.spread.identity if self.spread else None,
+    def key(self) -> RunKey:
+        """What it measures; used by ``--resume``."""
+        workload, side, settings, spread = self.course.workload, self.side, self.settings, self.spread
+        layout = spread.layout if spread else None
+        return RunKey(
+            step=workload.step_fingerprint,
+            machine=platform.node(),
+            repeat=self.repeat,
+            schedule=workload.schedule_fingerprint,
+            data=self.course.dataset.sha256,
+            backend=side.backend,
+            version=side.version,
+            label=side.interpreter.label,
+            executable=str(side.interpreter.path),
+            style=side.style,
+            device=side.device,
+            precision=side.precision,
+            seed=self.seed,
+            threads=settings.threads,
+            memory_fraction=settings.memory_fraction,
+            logged=settings.log_every is not None,
+            weights_from=settings.weights_from[1] if settings.weights_from else None,
+            nudge=self.nudge,
+            spread=(
+                layout.data,
+                layout.pipeline,
+                layout.microbatches,
+                layout.reduces,
+                spread.weak,
+                spread.rendezvous.nodes,
+            )
+            if spread and layout
+            else None,
         )
 
 
@@ -323,41 +327,9 @@ def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) 
 
 def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
     """The tasks with runs that have no record yet."""
-    recorded = {identity_of(record): record.outcome.status for record in records}
+    recorded = {RunKey.of(record): record.outcome.status for record in records}
     for task in tasks:
-        ends = [recorded.get(run.identity) for run in task.runs]
+        ends = [recorded.get(run.key) for run in task.runs]
         done = frozenset(index for index, end in enumerate(ends) if end == "ok")
         if len(done) < len(task.runs) and "diverged" not in ends:  # a training that diverged has no more repeats
             yield dataclasses.replace(task, done=done)
-
-
-def identity_of(record: Record) -> tuple[Any, ...]:
-    """:attr:`Run.identity` of the run that left ``record``."""
-    return (
-        record.workload.step_fingerprint,
-        record.workload.schedule_fingerprint,
-        record.dataset.sha256 if record.dataset else None,
-        record.backend.name,
-        record.backend.version,
-        record.python.label,
-        record.python.executable,
-        record.machine.name,
-        record.backend.style,
-        record.device.id,
-        record.backend.precision,
-        record.seed,
-        record.repeat,
-        record.threads,
-        record.memory_fraction,
-        Caveat.LOGGED_STEPS in record.caveats,
-        record.weights_from,
-        record.group.trial if record.group.kind != "sweep" else None,
-        _spread_identity(record.group.spread),
-    )
-
-
-def _spread_identity(spread: Spread | None) -> tuple[Any, ...] | None:
-    """:attr:`Spreading.identity`, as it was recorded."""
-    if spread is None:
-        return None
-    return (spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes)

@@ -17,6 +17,7 @@ from trainmark.execute.parent import choose, plan
 from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
 from trainmark.execute.parent.plan import Course, Settings, Side, Task
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
+from trainmark.execute.parent.run_key import group_to_complete
 from trainmark.record import store, weights
 from trainmark.record.record import Record
 from trainmark.workload import catalog
@@ -173,11 +174,10 @@ def without_done(prepared: Prepared, records: Iterable[Record]) -> Prepared:
     """What is left of a plan when ``records`` exist already, in the group of the runs that it completes."""
     records = list(records)
     tasks = list(plan.remaining(prepared.tasks, records))
-    planned = {run.identity for task in prepared.tasks for run in task.runs}
-    groups = [record.group.id for record in records if plan.identity_of(record) in planned]
-    if groups:
+    group = group_to_complete({run.key for task in prepared.tasks for run in task.runs}, records)
+    if group is not None:
         tasks = [
-            dataclasses.replace(task, runs=tuple(dataclasses.replace(run, group_id=groups[-1]) for run in task.runs))
+            dataclasses.replace(task, runs=tuple(dataclasses.replace(run, group_id=group) for run in task.runs))
             for task in tasks
         ]
     return dataclasses.replace(prepared, tasks=tasks)

@@ -20,12 +20,12 @@ from trainmark.analysis.scale import Curve, Prediction, Scaling
 from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
 from trainmark.analysis.summary import MEASURED
 from trainmark.errors import ScalingFailed, Unsupported, UsageError
-from trainmark.execute.parent import plan as plans
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Course, Settings, Side, Task
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
 from trainmark.execute.parent.request import Prepared, Request, Watcher
+from trainmark.execute.parent.run_key import RunKey
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
@@ -179,7 +179,7 @@ def measure(
         labels: of this machine, for the records.
     """
     left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
-    known = _newest(earlier, {task.first.identity for task in plan.tasks})
+    known = _newest(earlier, {task.first.key for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
     found: list[Record] = []
     for some in together:
@@ -189,12 +189,12 @@ def measure(
     return known + found
 
 
-def _newest(records: Sequence[Record], planned: set[tuple[object, ...]]) -> list[Record]:
+def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
     """Of what came to its end of the plan, each run once, and of each rank: that of the last command."""
     found = {
-        (plans.identity_of(record), record.group.rank): record
+        (RunKey.of(record), record.group.rank): record
         for record in records
-        if record.outcome.status in MEASURED and plans.identity_of(record) in planned
+        if record.outcome.status in MEASURED and RunKey.of(record) in planned
     }
     return list(found.values())
 

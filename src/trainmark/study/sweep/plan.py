@@ -21,6 +21,7 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Task, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
 from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.run_key import RunKey, group_to_complete
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
 from trainmark.study.sweep.trial import Report
@@ -145,20 +146,20 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     Which machine trained a trial doesn't matter. A trial keeps its number; new trials get free ones.
     """
     sweeps = [_as_here(record, planned.side) for record in records if is_trial(record) and record.group.rank is None]
-    wanted = {task.first.identity for task in planned.tasks}
-    groups = [record.group.id for record in sweeps if plan.identity_of(record) in wanted]
-    if not groups:
+    wanted = {task.first.key for task in planned.tasks}
+    group = group_to_complete(wanted, sweeps)
+    if group is None:
         return planned
-    mine = {plan.identity_of(record): record for record in sweeps if record.group.id == groups[-1]}
-    numbers = {identity: record.group.trial for identity, record in mine.items()}
+    mine = {RunKey.of(record): record for record in sweeps if record.group.id == group}
+    numbers = {key: record.group.trial for key, record in mine.items()}
     free = (number for number in itertools.count(1) if number not in numbers.values())
     tasks = tuple(
-        _changed(task, group_id=groups[-1], number=numbers.get(task.first.identity) or next(free))
+        _changed(task, group_id=group, number=numbers.get(task.first.key) or next(free))
         for task in plan.remaining(planned.tasks, mine.values())
     )
-    left = {task.first.identity for task in tasks}
+    left = {task.first.key for task in tasks}
     finished = {record.group.trial or 0: _reports(record) for key, record in mine.items() if key in wanted - left}
-    return dataclasses.replace(planned, tasks=tasks, group_id=groups[-1], finished=finished)
+    return dataclasses.replace(planned, tasks=tasks, group_id=group, finished=finished)
 
 
 def _epochs(workload: Workload, examples: int) -> int:

@@ -17,7 +17,6 @@ from trainmark.backends.torch import network
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.parallel.spread import Spread
-from trainmark.backends.torch.trainer import HITS, L2_LOSS, LOSS
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.spec import Workload
@@ -31,6 +30,7 @@ class Pipelined(Spread):
         super().__init__(workload, model, data, options)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
+        self._counts_hits &= self._is_last
         self._schedules: dict[int, ScheduleGPipe] = {}
 
     def weights(self) -> Weights:
@@ -59,18 +59,8 @@ class Pipelined(Spread):
     def _own(self) -> dict[str, Any]:
         return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
-    def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
-        """As alone; but loss and hits are known to the last stage only, and each knows its own L2 loss."""
-        loss, l2_loss, outputs = self._differentiate(x, y)
-        if "optimizer" not in self._without:
-            self._optimizer.step()
-        row[LOSS] = loss.detach()
-        if l2_loss is not None:
-            row[L2_LOSS] = l2_loss.detach()
-        if self._counts_hits and self._is_last:
-            row[HITS] = (outputs.argmax(dim=1) == y).sum()
-
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """As alone; but the loss is known to the last stage only, and each knows its own L2 loss."""
         losses: list[Tensor] = []
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
