@@ -1,0 +1,86 @@
+"""Which sides are meant, given what was asked and what the backends said."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from trainmark.backends.base import STYLES, Capabilities, Device
+from trainmark.errors import AbsentDevice, NotInstalled, UnknownName, Unsupported, UsageError
+from trainmark.execute.parent.choose import choose_backends, choose_sides, require_answers, require_known_styles
+from trainmark.execute.parent.probe import THIS, Interpreter, Seen
+from trainmark.workload import catalog
+
+WORKLOAD = catalog.find("mnist-mlp128")
+KINDS = frozenset({"dense", "relu", "flatten", "softmax-cross-entropy", "sgd"})
+DEVICES = (Device("cpu", "CPU", "cpu"), Device("cuda:0", "GPU", "accelerator"))
+CAN = Capabilities("able", "1", STYLES, DEVICES, KINDS)
+OTHER = Interpreter("old", Path("/opt/old/bin/python"))
+
+
+def sides(can: Capabilities, *, styles: tuple[str, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
+    found, _ = choose_sides(WORKLOAD, [Seen(can.name, THIS, can)], styles, devices, "fp32")
+    return [f"{side.style} {side.device}" for side in found]
+
+
+def test_without_names_the_two_default_styles_on_every_device() -> None:
+    assert sides(CAN) == ["idiomatic cpu", "fast cpu", "idiomatic cuda:0", "fast cuda:0"]
+
+
+def test_of_a_backend_with_one_style_that_one() -> None:
+    assert sides(dataclasses.replace(CAN, styles=("idiomatic",)), devices=("cpu",)) == ["idiomatic cpu"]
+
+
+def test_what_one_device_lacks_is_said_and_the_others_train() -> None:
+    can = dataclasses.replace(CAN, devices=(DEVICES[0], dataclasses.replace(DEVICES[1], precisions=("bf16",))))
+    found, refused = choose_sides(WORKLOAD, [Seen("able", THIS, can)], ("fast",), (), "fp32")
+    assert [side.device for side in found] == ["cpu"]
+    assert len(refused) == 1 and "cuda:0" in refused[0]
+
+
+@pytest.mark.parametrize(
+    ("styles", "devices", "error"),
+    [(("fast",), ("cuda:9",), AbsentDevice), (("fast",), ("cpu", "cuda:9"), AbsentDevice)],
+)
+def test_a_device_that_nobody_has_is_an_error(
+    styles: tuple[str, ...], devices: tuple[str, ...], error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="cuda:9"):
+        sides(CAN, styles=styles, devices=devices)
+
+
+def test_a_kind_that_the_backend_lacks_is_an_error() -> None:
+    with pytest.raises(Unsupported, match="sgd"):
+        sides(dataclasses.replace(CAN, kinds=KINDS - {"sgd"}))
+
+
+def test_a_label_means_another_interpreter() -> None:
+    assert choose_backends(["numpy", "torch@old", "torch@old"], [OTHER]) == [("numpy", THIS), ("torch", OTHER)]
+
+
+@pytest.mark.parametrize(
+    ("names", "interpreters", "error", "said"),
+    [
+        (["torch@new"], [OTHER], UnknownName, "interpreter label"),
+        (["numpy"], [OTHER], UsageError, "'old' is not used"),
+        (["nump"], [], UnknownName, "numpy"),
+    ],
+)
+def test_names_that_mean_nothing(
+    names: list[str], interpreters: list[Interpreter], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        choose_backends(names, interpreters)
+
+
+def test_a_backend_that_gave_no_answer_says_where_and_why() -> None:
+    with pytest.raises(NotInstalled, match=r"torch.*does not work in /opt/old/bin/python.*no module") as caught:
+        require_answers([Seen("torch", OTHER, problem="no module named torch")])
+    assert caught.value.fix.endswith("/opt/old/bin/python -m pip install torch")
+
+
+def test_a_style_that_nobody_can_have() -> None:
+    with pytest.raises(UnknownName, match="tutorial"):
+        require_known_styles(["fast", "tutorial"])

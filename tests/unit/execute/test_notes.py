@@ -1,0 +1,118 @@
+"""The record that a run's answers make, however the run ended."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from trainmark.data.locate import Located
+from trainmark.errors import ProtocolError
+from trainmark.execute.parent.here import Here
+from trainmark.execute.parent.notes import Notes
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.run_key import RunKey
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
+from trainmark.measure.nvidia import Driver
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Machine, Outcome
+from trainmark.workload import catalog
+from trainmark.workload.schedule import Target
+
+DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
+HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
+WORKLOAD = catalog.find("mnist-mlp512").with_schedule(steps=4, steps_per_epoch=2, epochs=2)
+READY = Ready(0.5, {"torch": "2"}, steps=4, epochs=2, weights_sha256="ab")
+
+
+def run(**changes: object) -> Run:
+    course = Course(WORKLOAD.with_schedule(**changes), DATA, 1)
+    return Run(course, Side("torch", "fast", "cpu", THIS), Settings(), 0, 0, "plan", "plan")
+
+
+def epoch(index: int, *losses: float) -> EpochEnded:
+    return EpochEnded(index, 1.0 + 3 * index, 2.0, len(losses), 256, list(losses), train_loss=losses[-1])
+
+
+def evaluated(index: int, accuracy: float) -> Evaluated:
+    return Evaluated(index, 0.25, 0.4, accuracy)
+
+
+def notes(*answers: Answer, of: Run | None = None) -> Notes:
+    made = Notes(of or run(), Seen("torch", THIS), HERE, None, replayed=False, token="t")
+    for answer in answers:
+        made.hear(answer)
+    return made
+
+
+WHOLE = (
+    READY,
+    Compiled(None),
+    epoch(0, 2.3, 2.0),
+    evaluated(0, 0.6),
+    epoch(1, 1.5, 1.0),
+    evaluated(1, 0.8),
+    Finished(),
+)
+
+
+def test_a_finished_run() -> None:
+    record = notes(*WHOLE).record(Outcome("ok"))
+    assert record.step_losses == [2.3, 2.0, 1.5, 1.0]
+    assert (record.final.train_loss, record.final.test_accuracy, record.final.training_seconds) == (1.0, 0.8, 4.0)
+    assert (record.setup_seconds, record.python.packages) == (0.5, {"torch": "2"})
+    assert record.model is not None and record.model.initial_weights_sha256 == "ab"
+    assert Caveat.NOT_LEARNING not in record.caveats
+
+
+def test_what_was_heard_of_a_broken_one_is_kept() -> None:
+    record = notes(*WHOLE[:3]).record(Outcome("failed", "gone"))
+    assert (len(record.epochs), record.final.test_accuracy, record.step_losses) == (1, None, [2.3, 2.0])
+
+
+def test_a_loss_that_does_not_fall_is_told() -> None:
+    flat = (READY, epoch(0, 2.3, 2.3), evaluated(0, 0.1), epoch(1, 2.3, 2.3), evaluated(1, 0.1), Finished())
+    assert Caveat.NOT_LEARNING in notes(*flat).record(Outcome("ok")).caveats
+
+
+def test_weights_that_stay_are_told() -> None:
+    still = dataclasses.replace(WHOLE[-1], unchanged_weights=["dense1.kernel"])
+    assert Caveat.UNMOVED_WEIGHTS in notes(*WHOLE[:-1], still).record(Outcome("ok")).caveats
+
+
+def test_the_time_to_a_target_ends_with_the_epoch_that_reached_it() -> None:
+    target = run(until=Target("test_accuracy", 0.5))
+    assert notes(*WHOLE, of=target).record(Outcome("ok")).final.time_to_target_seconds == 2.0
+    missed = notes(*WHOLE, of=run(until=Target("test_accuracy", 0.99))).record(Outcome("ok"))
+    assert missed.final.time_to_target_seconds is None and Caveat.TARGET_MISSED in missed.caveats
+
+
+def test_logged_steps_are_kept() -> None:
+    logged = dataclasses.replace(WHOLE[2], log=[LoggedStep(0, 2.3, 1_000.0, 0.1)])
+    (line,) = notes(READY, logged).record(Outcome("failed", "gone")).log
+    assert (line.step, line.loss, line.seconds_per_step) == (0, 2.3, 0.1)
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (dataclasses.replace(epoch(0, 2.3, 2.0), steps=3),),
+        (dataclasses.replace(epoch(0, 2.3, 2.0), l2_losses=[0.1]),),
+        (epoch(0, 2.3, 2.0), dataclasses.replace(epoch(1, 1.0, 1.0), l2_losses=[0.1, 0.1])),
+        (epoch(1, 2.3, 2.0),),
+        (evaluated(0, 0.5),),
+    ],
+    ids=["too few losses", "too few L2 losses", "L2 losses from somewhere", "a missing epoch", "a test of nothing"],
+)
+def test_answers_that_don_t_fit_together_are_refused(answers: tuple[Answer, ...]) -> None:
+    with pytest.raises(ProtocolError):
+        notes(READY, *answers)
+
+
+def test_a_record_has_the_key_of_its_run() -> None:
+    here = dataclasses.replace(HERE, machine=structs.replace(HERE.machine, name=run().key.machine))
+    record = Notes(run(), Seen("torch", THIS), here, None, replayed=False, token="t").record(Outcome("ok"))
+    assert RunKey.of(record) == run().key
