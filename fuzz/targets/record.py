@@ -20,7 +20,7 @@ from trainmark.analysis.outside import observe
 from trainmark.analysis.two_records import set_against
 from trainmark.analysis.yardstick import beside
 from trainmark.errors import TrainmarkError
-from trainmark.execute.parent.plan import identity_of
+from trainmark.execute.parent.run_key import RunKey
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.report.comparison_table import comparison_tables
@@ -63,7 +63,7 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
     tables: list[Table] = []
     for record in records:
         tables += record_tables(record)
-        identity_of(record)
+        RunKey.of(record)
         from_record(record)
         json.dumps([facts(record), results(record), start_of(record), len(list(points(record)))])
         if record.process is not None:

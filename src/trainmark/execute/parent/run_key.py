@@ -76,8 +76,9 @@ class RunKey:
             logged=Caveat.LOGGED_STEPS in record.caveats,
             weights_from=record.weights_from,
             nudge=group.trial if group.kind != "sweep" else None,
-            spread=spread
-            and (spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes),
+            spread=(spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes)
+            if spread
+            else None,
         )
 
 
