@@ -319,6 +319,17 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
+def end_unknown() -> None:
+    """End the children that a signal hid: it can arrive after one has started and before its id is known."""
+    import psutil  # it may come with --wheels
+
+    children = psutil.Process().children()
+    for child in children:
+        child.terminate()
+    for child in psutil.wait_procs(children, GRACE_SECONDS)[1]:
+        child.kill()
+
+
 def _text(file: Any) -> str:
     file.seek(0)
     return str(file.read().decode(errors="replace"))
@@ -459,6 +470,8 @@ def main() -> int:
             measure(session, names if session.sides else ["doctor"], start + options.limit - RESERVED_SECONDS, page)
         except KeyboardInterrupt:
             page.head = [*page.head, "**Interrupted**"]
+        finally:
+            end_unknown()
         text = page.write()
     print(text)
     return 0 if session.sides and page.complete else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -97,7 +98,8 @@ def test_it_says_what_there_is(installed: Installed) -> None:
 def test_it_compares_what_others_measured(installed: Installed) -> None:
     compared = installed.run("trainmark", "compare", str(RESULTS / "main-job"))
     assert compared.returncode == 0, compared.stderr
-    assert "faster" in compared.stdout
+    fast = next(line for line in compared.stdout.splitlines() if line.startswith("torch    fast"))
+    assert re.search(r"\d× (faster|same|slower|unclear)", fast)
 
 
 def test_a_page_names_the_extra_that_it_needs(installed: Installed) -> None:

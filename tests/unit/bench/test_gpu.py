@@ -144,6 +144,16 @@ def test_sigterm_leaves_a_page(tmp_path, cache_home, drawn):
     assert (tmp_path / "gpu" / "README.md").read_text() in printed
 
 
+def test_a_child_that_a_signal_hid_is_ended():
+    code = (
+        "import subprocess, sys; sys.path.insert(0, sys.argv[1]); import gpu\n"
+        "hidden = subprocess.Popen(['sleep', '60'], start_new_session=True)\n"
+        "gpu.end_unknown(); print(hidden.poll() is None)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, BENCH], check=True, capture_output=True, text=True, timeout=50)
+    assert done.stdout == "False\n"
+
+
 def test_missing_modules_are_named_with_the_command_that_brings_them(tmp_path):
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "-S", BENCH / "gpu.py", tmp_path]
