@@ -20,8 +20,8 @@ from trainmark.analysis.outside import observe
 from trainmark.analysis.two_records import set_against
 from trainmark.analysis.yardstick import beside
 from trainmark.errors import TrainmarkError
-from trainmark.execute.parent.run_key import RunKey
 from trainmark.record import codec
+from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.export.scalars import facts, points, results, start_of

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, overload
 from trainmark import regular, units
 from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.agreement import agree, trainings
-from trainmark.analysis.groups import Dimension
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import without_trials
 from trainmark.errors import UsageError
 from trainmark.record import store
+from trainmark.record.facts import Dimension
 from trainmark.record.record import Record
 from trainmark.report.flat import flat_group
 from trainmark.report.frame import frame

@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from trainmark.analysis.groups import Group, Key, group_records
+from trainmark.analysis.groups import Group, group_records
 from trainmark.analysis.reading import Missing, chains_of, read_value
 from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import summarize
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import Key
 from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
-from trainmark.analysis.groups import Dimension, Group, group_records
+from trainmark.analysis.groups import Group, group_records
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
 from trainmark.analysis.results import Comparison, GroupResult, Learning, Reached, Speedup, Spread
@@ -26,6 +26,7 @@ from trainmark.analysis.statistics import (
 )
 from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import Dimension
 from trainmark.record.record import Record
 from trainmark.workload.schedule import Target
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainmark import units
 from trainmark.analysis.machines import tell_apart
+from trainmark.record.facts import FACTS, Fact
 from trainmark.record.record import Record
 
 UNKNOWN = "not known"
@@ -42,51 +42,15 @@ def facts(records: Iterable[Record]) -> tuple[Difference, ...]:
     by_machine: dict[str, list[Record]] = {}
     for record in records:
         by_machine.setdefault(machine_of(record).title, []).append(record)
-    known = dict(FACTS)
-    for package in sorted({name for of in by_machine.values() for record in of for name in record.python.packages}):
-        known[package] = _package(package)
+    packages = sorted({name for record in records for name in record.python.packages})
+    known = [fact for fact in FACTS.values() if fact.machine]
+    known += [Fact(lambda record, name=name: record.python.packages.get(name), name) for name in packages]  # type: ignore[misc]
     found = []
-    for what, of in known.items():
+    for fact in known:
         values = {
-            machine: ", ".join(sorted({value for record in records if (value := of(record))})) or UNKNOWN
+            machine: ", ".join(sorted({told for record in records if (told := fact.told(record))})) or UNKNOWN
             for machine, records in by_machine.items()
         }
         if set(values.values()) != {UNKNOWN}:
-            found.append(Difference(what, values))
+            found.append(Difference(fact.title, values))
     return tuple(found)
-
-
-def _package(name: str) -> Callable[[Record], str | None]:
-    return lambda record: record.python.packages.get(name)
-
-
-def _turbo(record: Record) -> str | None:
-    return None if record.machine.cpu_turbo is None else "on" if record.machine.cpu_turbo else "off"
-
-
-def _quota(record: Record) -> str:
-    quota = record.machine.cpu_quota
-    return "none" if quota is None else f"{quota:g} cores"
-
-
-FACTS: dict[str, Callable[[Record], str | None]] = {
-    "labels": lambda record: record.machine.labelled,
-    "price an hour": lambda record: None if record.price_per_hour is None else units.significant(record.price_per_hour),
-    "device": lambda record: f"{record.device.id} {record.device.name or ''}".strip(),
-    "CPU": lambda record: record.machine.cpu,
-    "cores": lambda record: None if record.machine.usable_cores is None else str(record.machine.usable_cores),
-    "CPU quota": _quota,
-    "CPU governor": lambda record: ", ".join(record.machine.cpu_governors),
-    "CPU turbo": _turbo,
-    "memory": lambda record: units.bytes_(record.machine.memory_bytes) if record.machine.memory_bytes else None,
-    "GPUs": lambda record: ", ".join(record.machine.gpus) or "none",
-    "GPU driver": lambda record: record.machine.gpu_driver or ("none" if not record.machine.gpus else None),
-    "CUDA of the driver": lambda record: record.machine.cuda or ("none" if not record.machine.gpus else None),
-    "system": lambda record: record.machine.os,
-    "Python": lambda record: record.python.version,
-    "trainmark": lambda record: record.trainmark,
-    "precision": lambda record: record.backend.precision,
-    "threads": lambda record: (
-        str(record.threads) if record.threads is not None else None if record.process else "default"
-    ),
-}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmark.analysis.groups import DIMENSIONS, Dimension, Group, Key
+from trainmark.analysis.groups import Group
 from trainmark.errors import UnknownName, UsageError
+from trainmark.record.facts import DIMENSIONS, Dimension, Key
 
 BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
 

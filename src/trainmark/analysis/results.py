@@ -9,9 +9,9 @@ from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.groups import Dimension, Key
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import Dimension, Key
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainmark import units
-from trainmark.analysis.differences import FACTS, UNKNOWN
+from trainmark.analysis.differences import UNKNOWN
+from trainmark.record.facts import FACTS
 from trainmark.record.record import Epoch, Record
 
 CLOCKS_APART = 0.03
@@ -45,14 +44,11 @@ class TwoRecords:
 def set_against(a: Record, b: Record) -> TwoRecords:
     """What differs between two runs."""
     contrasts = [
-        Contrast(what, first, second)
-        for what, of in _OF_A_RUN.items()
-        if (first := of(a)) and (second := of(b)) and first != second  # what one did not come to know is no difference
-    ]
-    contrasts += [
-        Contrast(what, first or UNKNOWN, second or UNKNOWN)
-        for what, of in FACTS.items()
-        if (first := of(a)) != (second := of(b))
+        Contrast(fact.title, first or UNKNOWN, second or UNKNOWN)
+        for fact in FACTS.values()
+        if fact.title
+        and (first := fact.told(a)) != (second := fact.told(b))
+        and (fact.machine or (first and second))  # a run that ended early knows less: no difference
     ]
     # What another backend does not have is no setting of it that differs.
     only_shared = a.backend.name != b.backend.name
@@ -97,7 +93,8 @@ def _of_process(record: Record) -> list[float]:
 
 def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
     """Those that are not among the facts already."""
-    return {name: value for name, value in settings.items() if name not in FACTS}
+    titles = {fact.title for fact in FACTS.values() if fact.machine}
+    return {name: value for name, value in settings.items() if name not in titles}
 
 
 def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool) -> list[Contrast]:
@@ -137,22 +134,3 @@ def _mean(values: Sequence[float | None] | None) -> float | None:
 
 def _megahertz(hertz: float) -> str:
     return f"{hertz / 1e6:,.0f} MHz"
-
-
-_OF_A_RUN: dict[str, Callable[[Record], str | None]] = {
-    "workload": lambda record: record.workload.name,
-    "arithmetic of a step": lambda record: record.workload.step_fingerprint,
-    "schedule": lambda record: record.workload.schedule_fingerprint,
-    "outcome": lambda record: record.outcome.status,
-    "backend": lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(),
-    "style (input path, compilation)": lambda record: record.backend.style,
-    "compile cache": lambda record: record.backend.compile_cache,
-    "machine": lambda record: record.machine.name,
-    "data": lambda record: f"{record.dataset.name} {record.dataset.sha256[:12]}" if record.dataset else None,
-    "command": lambda record: shlex.join(record.process.argv) if record.process else None,
-    "share of the cores that others used before": lambda record: (
-        None if record.machine.load_before is None else units.percent(round(record.machine.load_before, 1), 0)
-    ),
-    "caveats": lambda record: ", ".join(record.caveats) or "none",
-}
-"""The most likely reasons come first."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark import units
-from trainmark.analysis.groups import Key
 from trainmark.analysis.results import Comparison, GroupResult, Spread
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import Key
 from trainmark.report.conditions import split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
-from trainmark.analysis.groups import Key
 from trainmark.analysis.results import GroupResult
 from trainmark.record.caveats import BUSY_SHARE
+from trainmark.record.facts import Key
+from trainmark.record.record import NOT_TOLD, NOTHING_VARIED
 
 
 @dataclass(frozen=True)
-class Fact:
-    """One condition of a measurement.
+class Condition:
+    """A fact of a key, or two, as captions, columns and labels show them.
 
     Args:
-        title: of its column, where it needs one.
-        of: what a key says of it, in words; empty says nothing.
-        given: names what it normally follows from, such as a backend's version from the backend. Then it may differ
-            between groups and still be said above the table, once a name.
+        title: of its column, if groups differ in it.
+        words: empty says nothing.
+        line: of the caption.
+        follows: what decides it, such as the backend its version. Then it may differ between groups and still be in the
+            caption, once for each value of the first; and where one of these differs, a label leaves it out.
+        preposition: before it in a label.
     """
 
     title: str
-    of: Callable[[Key], str]
-    given: Callable[[Key], str] | None = None
+    words: Callable[[Key], str]
+    line: int = 0
+    follows: tuple[str, ...] = ()
+    preposition: str = ""
+
+    def label(self, key: Key) -> str:
+        """Its words as a part of a label."""
+        return f"{self.preposition} {self.words(key)}".strip()
 
 
 def _data(key: Key) -> str:
@@ -35,12 +45,10 @@ def _data(key: Key) -> str:
 
 
 def threads(key: Key) -> str:
-    """How many the framework was given."""
-    if key.precision is None:  # a command of somebody's own, which does not tell
+    """How many the framework was given; nothing of a command, which does not tell."""
+    if key.precision is None:
         return ""
-    if key.threads is None:
-        return "default threads"
-    return f"{key.threads} thread{'s' if key.threads != 1 else ''}"
+    return "default threads" if key.threads is None else units.many(key.threads, "thread")
 
 
 def _protocol(key: Key) -> str:
@@ -50,30 +58,44 @@ def _protocol(key: Key) -> str:
 
 
 def _cpu(key: Key) -> str:
-    cores = "" if key.cores is None else f"{key.cores} core{'s' if key.cores != 1 else ''}"
-    return ", ".join(part for part in (key.cpu or "CPU not known", cores) if part)
+    return ", ".join([key.cpu or "CPU not known", *([] if key.cores is None else [units.many(key.cores, "core")])])
 
 
-_LINES: tuple[tuple[Fact, ...], ...] = (
-    (
-        Fact("dataset", _data),
-        Fact("precision", lambda key: key.precision or ""),
-        Fact("threads", threads),
-        Fact("layout", lambda key: key.layout or ""),
-        Fact("protocol", _protocol),
-        Fact("memory", lambda key: "" if not key.memory_fraction else f"memory limit {key.memory_fraction:.0%}"),
-        Fact("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
-    ),
-    (
-        Fact("machine", lambda key: key.machine),
-        Fact("CPU", _cpu, given=lambda key: key.machine),
-        Fact("device name", lambda key: key.device_name or "", given=lambda key: key.device),
-    ),
-    (
-        Fact("version", lambda key: key.version or "", given=lambda key: key.backend),
-        Fact("python", lambda key: "" if key.precision is None else f"python {key.python}"),
-        Fact("program", lambda key: f"program {key.program}" if key.program else "", given=lambda key: key.style),
-    ),
+def _generic(name: str) -> Condition:
+    """A fact that needs no words of its own, so that no fact can tell groups apart unseen."""
+    title = name.replace("_", " ")
+    return Condition(title, lambda key: "" if getattr(key, name) is None else f"{title} {getattr(key, name)}")
+
+
+SIDE: dict[str, Callable[[Key], str]] = {
+    "backend": lambda key: key.backend,
+    "style": lambda key: "" if key.style == NOTHING_VARIED else key.style,
+    "device": lambda key: "" if key.device == NOT_TOLD else key.device,
+}
+"""What every row of a table and every label names."""
+
+_WORDED = (
+    Condition("dataset", _data),
+    Condition("precision", lambda key: key.precision or ""),
+    Condition("threads", threads),
+    Condition("layout", lambda key: key.layout or ""),
+    Condition("protocol", _protocol),
+    Condition("weights", lambda key: f"weights from {key.weights_from}" if key.weights_from else ""),
+    Condition("machine", lambda key: key.machine, 1, preposition="on"),
+    Condition("CPU", _cpu, 1, ("machine",)),
+    Condition("device name", lambda key: key.device_name or "", 1, ("device",)),
+    Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
+    Condition("python", lambda key: "" if key.precision is None else f"python {key.python}", 2),
+    Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
+)
+_IN_OTHER_WORDS = {
+    *SIDE, "workload", "step_fingerprint", "schedule_fingerprint", "dataset", "dataset_sha256", "train_examples",
+    "test_examples", "precision", "threads", "layout", "protocol", "weights_from", "machine", "cpu", "cores",
+    "cpu_quota", "instance", "device_name", "version", "python", "program",
+}  # fmt: skip
+CONDITIONS = (
+    *_WORDED,
+    *(_generic(field.name) for field in dataclasses.fields(Key) if field.name not in _IN_OTHER_WORDS),
 )
 
 
@@ -85,22 +107,22 @@ def when_measured(at: str | None, others_share: float | None) -> str:
     return words
 
 
-def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Fact, ...]]:
-    """The lines above a table of ``groups``, and the facts that need a column in it.
+def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
+    """The lines above a table of ``groups``, and the conditions that need a column in it.
 
     Args:
-        told: titles of facts that the table tells anyway.
+        told: titles of those that the table tells anyway.
     """
     keys = [group.key for group in groups]
     lines, columns = [], []
-    for facts in _LINES:
+    for line in range(3):
         said = []
-        for fact in facts:
-            if fact.title in told:
+        for condition in CONDITIONS:
+            if condition.line != line or condition.title in told:
                 continue
-            words = _in_common(fact, keys)
+            words = _in_common(condition, keys)
             if words is None:
-                columns.append(fact)
+                columns.append(condition)
             elif words:
                 said.append(words)
         if said:
@@ -109,17 +131,17 @@ def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tup
     return tuple(lines), tuple(columns)
 
 
-def _in_common(fact: Fact, keys: Sequence[Key]) -> str | None:
-    """The fact in words for all of ``keys``, or None when a reader could not tell which holds for which."""
-    if fact.given is None:
-        values = {fact.of(key) for key in keys}
+def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
+    """The condition in words for all of ``keys``, or None when a reader could not tell which holds for which."""
+    if not condition.follows:
+        values = {condition.words(key) for key in keys}
         return values.pop() if len(values) == 1 else None
     by_name: dict[str, str] = {}
     for key in keys:
-        if by_name.setdefault(fact.given(key), fact.of(key)) != fact.of(key):
+        if by_name.setdefault(getattr(key, condition.follows[0]), condition.words(key)) != condition.words(key):
             return None
     told = {name: value for name, value in by_name.items() if value}
-    if fact.title == "CPU" and len(by_name) == 1:
+    if condition.title == "CPU" and len(by_name) == 1:
         return next(iter(told.values()), "")  # the machine's name stands before it already
     return ", ".join(f"{name} {value}" for name, value in told.items())
 

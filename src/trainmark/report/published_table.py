@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
-from trainmark.analysis.groups import Key
+from trainmark.record.facts import Key
 from trainmark.report.flat import flat_timing, flat_value
 from trainmark.report.table import Cell, Column, Row, Table, Tone, span
 

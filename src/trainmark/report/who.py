@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
-from trainmark.analysis.groups import Key
 from trainmark.analysis.results import GroupResult
-from trainmark.record.record import NOT_TOLD, NOTHING_VARIED
-from trainmark.report.conditions import Fact
+from trainmark.record.facts import Key
+from trainmark.record.record import NOT_TOLD
+from trainmark.report.conditions import SIDE, Condition
 from trainmark.report.table import Cell, Column, Tone
 
 
@@ -21,24 +21,19 @@ class Shown:
     cell: Callable[[GroupResult, bool], Cell]
 
 
-_SIDE: dict[str, Callable[[Key], str]] = {
-    "backend": lambda key: key.backend,
-    "style": lambda key: key.style,
-    "device": lambda key: key.device,
-}
 HARDWARE = ("machine", "CPU", "device name")
-"""Facts that the columns of :func:`who_by_machine` tell."""
+"""Conditions that the columns of :func:`who_by_machine` tell."""
 
 
-def who(facts: Sequence[Fact]) -> list[Shown]:
+def who(conditions: Sequence[Condition]) -> list[Shown]:
     """Backend, style, device, and whatever else is not the same for all."""
-    return [_side_column(name) for name in _SIDE] + [_fact_column(fact) for fact in facts]
+    return [_side_column(name) for name in SIDE] + [_condition_column(each) for each in conditions]
 
 
-def who_by_machine(groups: Sequence[GroupResult], facts: Sequence[Fact]) -> list[Shown]:
+def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Shown]:
     """The machine, what computed there, which instance it is and its price; then what else is not the same for all."""
     keys = [group.key for group in groups]
-    varied = [name for name, of in _SIDE.items() if len({of(key) for key in keys}) > 1]
+    varied = [name for name in SIDE if len({getattr(key, name) for key in keys}) > 1]
     if len({(key.machine, key.device_name) for key in keys}) == len({(key.machine, key.device) for key in keys}):
         varied = [name for name in varied if name != "device"]  # the hardware says which
     return [
@@ -48,17 +43,17 @@ def who_by_machine(groups: Sequence[GroupResult], facts: Sequence[Fact]) -> list
         Shown(Column("instance"), lambda group, _: Cell(group.key.instance or units.MISSING)),
         Shown(Column("price\nan hour", "right"), lambda group, _: _price(group)),
         *(_side_column(name) for name in varied),
-        *(_fact_column(fact) for fact in facts),
+        *(_condition_column(each) for each in conditions),
     ]
 
 
 def same_side(groups: Sequence[GroupResult]) -> str:
     """What of backend, style and device is the same for all, which :func:`who_by_machine` has no columns for."""
     told: list[str] = []
-    for of in _SIDE.values():
+    for of in SIDE.values():
         values = {of(group.key) for group in groups}
-        if len(values) == 1 and not values & {NOT_TOLD, NOTHING_VARIED}:
-            told += values
+        if len(values) == 1:
+            told += filter(None, values)
     return " ".join(told)
 
 
@@ -79,10 +74,9 @@ def _price(group: GroupResult) -> Cell:
 
 
 def _side_column(name: str) -> Shown:
-    of = _SIDE[name]
     tone: Tone = "strong" if name == "backend" else "plain"
-    return Shown(Column(name), lambda group, _: Cell(of(group.key), tone=tone))
+    return Shown(Column(name), lambda group, _: Cell(getattr(group.key, name), tone=tone))
 
 
-def _fact_column(fact: Fact) -> Shown:
-    return Shown(Column(fact.title), lambda group, _: Cell(fact.of(group.key) or units.MISSING))
+def _condition_column(condition: Condition) -> Shown:
+    return Shown(Column(condition.title), lambda group, _: Cell(condition.words(group.key) or units.MISSING))

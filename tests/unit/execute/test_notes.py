@@ -14,10 +14,10 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.notes import Notes
 from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
-from trainmark.execute.parent.run_key import RunKey
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
 from trainmark.measure.nvidia import Driver
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import RunKey
 from trainmark.record.record import Machine, Outcome
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Target

@@ -17,8 +17,8 @@ from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.run_key import RunKey, group_to_complete
 from trainmark.execute.protocol.requests import RunScript
+from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import NOTHING_VARIED, Record
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -129,7 +129,7 @@ class Run:
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
         command = (tuple(self.words), str(self.of.directory), self.program_sha256)
-        return RunKey(step=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
+        return RunKey(step_fingerprint=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_within
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.parent.run_key import RunKey
 from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
 from trainmark.execute.protocol.wire import to_message
+from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
@@ -204,14 +204,14 @@ class Run:
         workload, side, settings, spread = self.course.workload, self.side, self.settings, self.spread
         layout = spread.layout if spread else None
         return RunKey(
-            step=workload.step_fingerprint,
+            step_fingerprint=workload.step_fingerprint,
             machine=platform.node(),
             repeat=self.repeat,
-            schedule=workload.schedule_fingerprint,
-            data=self.course.dataset.sha256,
+            schedule_fingerprint=workload.schedule_fingerprint,
+            dataset_sha256=self.course.dataset.sha256,
             backend=side.backend,
             version=side.version,
-            label=side.interpreter.label,
+            python=side.interpreter.label,
             executable=str(side.interpreter.path),
             style=side.style,
             device=side.device,

@@ -17,8 +17,8 @@ from trainmark.execute.parent import choose, plan
 from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
 from trainmark.execute.parent.plan import Course, Settings, Side, Task
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
-from trainmark.execute.parent.run_key import group_to_complete
 from trainmark.record import store, weights
+from trainmark.record.facts import group_to_complete
 from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out

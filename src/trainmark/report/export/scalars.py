@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainmark.record.facts import facts_of
 from trainmark.record.record import Record
 
 _OF_AN_EPOCH = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "evaluation_seconds")
@@ -55,29 +56,16 @@ def start_of(record: Record) -> float:
         return 0.0
 
 
+_EXPORTED = (
+    "workload", "backend", "version", "style", "device", "device_name", "precision", "machine", "cpu", "labels",
+    "threads", "seed", "round", "dataset", "parameters", "outcome", "trainmark",
+)  # fmt: skip
+
+
 def facts(record: Record) -> dict[str, str]:
     """What the run was, in words."""
-    named = {
-        "workload": record.workload.name,
-        "backend": record.backend.name,
-        "version": record.backend.version,
-        "style": record.backend.style,
-        "device": record.device.id,
-        "device_name": record.device.name,
-        "precision": record.backend.precision,
-        "machine": record.machine.name,
-        "cpu": record.machine.cpu,
-        "labels": record.machine.labelled,
-        "threads": record.threads,
-        "seed": record.seed,
-        "round": record.round,
-        "dataset": record.dataset.name if record.dataset else None,
-        "parameters": record.model.parameters if record.model else None,
-        "outcome": record.outcome.status,
-        "caveats": " ".join(caveat.value for caveat in record.caveats),
-        "trainmark": record.trainmark,
-        "record": record.id,
-    }
+    caveats = " ".join(caveat.value for caveat in record.caveats)
+    named = {**facts_of(record, _EXPORTED), "caveats": caveats, "record": record.id}
     return {name: str(value) for name, value in named.items() if value not in (None, "")}
 
 

@@ -25,10 +25,10 @@ from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Course, Settings, Side, Task
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
 from trainmark.execute.parent.request import Prepared, Request, Watcher
-from trainmark.execute.parent.run_key import RunKey
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
+from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.regular import write_atomically

@@ -21,7 +21,7 @@ from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Task, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
 from trainmark.execute.parent.request import Request, Watcher
-from trainmark.execute.parent.run_key import RunKey, group_to_complete
+from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
 from trainmark.study.sweep.trial import Report

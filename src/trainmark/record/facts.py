@@ -1,0 +1,266 @@
+"""What tells one run from another: each fact once, with the place where a record has it, its title and its words.
+
+Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other; ``--resume`` repeats
+no run whose :class:`RunKey` has a record. Tables of differences show the facts that have a title; files take any by
+name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
+
+from trainmark import units
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
+
+Dimension = Literal["device", "backend", "style", "machine", "python"]
+DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
+
+
+class Fact(NamedTuple):
+    """One thing that a record knows of its run.
+
+    Args:
+        of: its value; None if it is not known.
+        title: in tables of differences; empty if they don't list it.
+        words: of a known value.
+        unknown: the words of None.
+        machine: whether it belongs to the machine rather than the run.
+    """
+
+    of: Callable[[Record], Any]
+    title: str = ""
+    words: Callable[[Any], str] = str
+    unknown: str = ""
+    machine: bool = False
+
+    def told(self, record: Record) -> str:
+        """The value in words."""
+        value = self.of(record)
+        return self.unknown if value is None else self.words(value)
+
+
+def _layout(record: Record) -> str | None:
+    spread = record.group.spread
+    if spread is None:
+        return None
+    pieces = f", {spread.microbatches} microbatches" if spread.microbatches > 1 else ""
+    machines = f", {spread.nodes} machines" if spread.nodes > 1 else ""
+    apart = "" if spread.all_reduce else ", without averaging"
+    return f"{spread.data}×{spread.pipeline}{pieces}{machines}{apart}"
+
+
+def _spread(record: Record) -> tuple[int | bool, ...] | None:
+    spread = record.group.spread
+    if spread is None:
+        return None
+    return spread.data, spread.pipeline, spread.microbatches, spread.all_reduce, spread.weak, spread.nodes
+
+
+def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
+    process = record.process
+    return None if process is None else (tuple(process.argv), process.directory, process.program_sha256)
+
+
+def _of_gpus(record: Record, value: str | None) -> str | None:
+    return value or (None if record.machine.gpus else "none")
+
+
+def _machine(title: str, of: Callable[[Record], Any], words: Callable[[Any], str] = str, unknown: str = "") -> Fact:
+    return Fact(of, title, words, unknown, machine=True)
+
+
+FACTS: dict[str, Fact] = {
+    # Tables of differences keep this order: the most likely reasons for another speed come first.
+    "workload": Fact(lambda record: record.workload.name, "workload"),
+    "step_fingerprint": Fact(lambda record: record.workload.step_fingerprint, "arithmetic of a step"),
+    "schedule_fingerprint": Fact(lambda record: record.workload.schedule_fingerprint, "schedule"),
+    "outcome": Fact(lambda record: record.outcome.status, "outcome"),
+    "framework": Fact(lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"),
+    "style": Fact(lambda record: record.backend.style, "style (input path, compilation)"),
+    "compile_cache": Fact(lambda record: record.backend.compile_cache, "compile cache"),
+    "machine": Fact(lambda record: record.machine.name, "machine"),
+    "data": Fact(lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}", "data"),
+    "command": Fact(_command, "command", lambda command: shlex.join(command[0])),
+    "load_before": Fact(
+        lambda record: record.machine.load_before,
+        "share of the cores that others used before",
+        lambda share: units.percent(round(share, 1), 0),
+    ),
+    "caveats": Fact(lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"),
+    "labels": _machine("labels", lambda record: record.machine.labelled),
+    "price_per_hour": _machine("price an hour", lambda record: record.price_per_hour, units.significant),
+    "computed_on": _machine("device", lambda record: f"{record.device.id} {record.device.name or ''}".strip()),
+    "cpu": _machine("CPU", lambda record: record.machine.cpu),
+    "usable_cores": _machine("cores", lambda record: record.machine.usable_cores),
+    "cpu_quota": _machine("CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"),
+    "cpu_governors": _machine("CPU governor", lambda record: record.machine.cpu_governors, ", ".join),
+    "cpu_turbo": _machine("CPU turbo", lambda record: record.machine.cpu_turbo, lambda on: "on" if on else "off"),
+    "memory_bytes": _machine("memory", lambda record: record.machine.memory_bytes or None, units.bytes_),
+    "gpus": _machine("GPUs", lambda record: record.machine.gpus, lambda gpus: ", ".join(gpus) or "none"),
+    "gpu_driver": _machine("GPU driver", lambda record: _of_gpus(record, record.machine.gpu_driver)),
+    "cuda": _machine("CUDA of the driver", lambda record: _of_gpus(record, record.machine.cuda)),
+    "os": _machine("system", lambda record: record.machine.os),
+    "python_version": _machine("Python", lambda record: record.python.version),
+    "trainmark": _machine("trainmark", lambda record: record.trainmark),
+    "precision": _machine("precision", lambda record: record.backend.precision),
+    "threads_chosen": _machine("threads", lambda record: record.threads or (None if record.process else "default")),
+    # What no table of differences lists.
+    "backend": Fact(lambda record: record.backend.name),
+    "version": Fact(lambda record: record.backend.version),
+    "protocol": Fact(lambda record: record.protocol),
+    "device": Fact(lambda record: record.device.id),
+    "device_name": Fact(lambda record: record.device.name),
+    "accelerator": Fact(lambda record: record.device.name if record.device.kind == "accelerator" else None),
+    "cores": Fact(lambda record: record.machine.usable_cores or record.machine.logical_cores),
+    "threads": Fact(lambda record: record.threads),
+    "memory_fraction": Fact(lambda record: record.memory_fraction),
+    "weights_from": Fact(lambda record: record.weights_from),
+    "dataset": Fact(lambda record: record.dataset and record.dataset.name),
+    "dataset_sha256": Fact(lambda record: record.dataset and record.dataset.sha256),
+    "train_examples": Fact(lambda record: record.dataset and record.dataset.train_examples),
+    "test_examples": Fact(lambda record: record.dataset and record.dataset.test_examples),
+    "program": Fact(lambda record: (record.process and (record.process.program_sha256 or "")[:8]) or None),
+    "layout": Fact(_layout),
+    "spread": Fact(_spread),
+    "python": Fact(lambda record: record.python.label),
+    "executable": Fact(lambda record: record.python.executable),
+    "seed": Fact(lambda record: record.seed),
+    "repeat": Fact(lambda record: record.repeat),
+    "round": Fact(lambda record: record.round),
+    "nudge": Fact(lambda record: record.group.trial if record.group.kind != "sweep" else None),
+    "logged": Fact(lambda record: Caveat.LOGGED_STEPS in record.caveats),
+    "parameters": Fact(lambda record: record.model and record.model.parameters),
+}
+
+
+def facts_of(record: Record, names: Iterable[str]) -> dict[str, Any]:
+    """The values of those facts, by name."""
+    return {name: FACTS[name].of(record) for name in names}
+
+
+@dataclass(frozen=True)
+class Key:
+    """What must be equal for two runs to be repeats of each other; the fields are facts, by name.
+
+    A name is not enough if the thing behind it can change: the dataset has its checksum, the device and the machine
+    their hardware, the workload its fingerprints.
+
+    Args:
+        machine: its host's name, with a number if others share it.
+        instance: the machine's labels.
+        device_name: of an accelerator.
+        cpu_quota: cores at a time; None without a quota.
+        threads: None is the framework's own choice.
+        memory_fraction: 0 to 1, or None for no limit.
+        dataset, precision: and all of the data, None for a command.
+        weights_from: id of the record whose weights it started from.
+        program: start of the checksum of a command's script.
+        layout: copies and stages of a training on several devices.
+    """
+
+    workload: str
+    backend: str
+    style: str
+    device: str
+    machine: str
+    python: str
+    precision: str | None
+    threads: int | None
+    version: str | None
+    protocol: str
+    dataset: str | None
+    train_examples: int | None
+    test_examples: int | None
+    memory_fraction: float | None
+    weights_from: str | None
+    device_name: str | None
+    cpu: str | None
+    cores: int | None
+    cpu_quota: float | None
+    dataset_sha256: str | None
+    step_fingerprint: str
+    schedule_fingerprint: str
+    program: str | None
+    layout: str | None
+    instance: str | None
+
+    @classmethod
+    def of(cls, record: Record, machine: str, instance: str | None) -> Key:
+        """What ``record`` measured, on a machine of that title and those labels."""
+        names = {field.name for field in dataclasses.fields(cls)} - {"machine", "instance", "device_name"}
+        device_name = FACTS["accelerator"].of(record)
+        return cls(**facts_of(record, names), machine=machine, instance=instance, device_name=device_name)
+
+    @property
+    def same_work(self) -> tuple[str, str, str]:
+        """Equal for groups that may be compared at all; workloads are never mixed in one ratio."""
+        return self.workload, self.step_fingerprint, self.schedule_fingerprint
+
+    def without(self, dimension: Dimension) -> tuple[object, ...]:
+        """Everything but what varies along ``dimension``: equal for groups that differ along it alone."""
+        varies = _VARIES_WITH[dimension]
+        rest = tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
+        return (*rest, "accelerator" if self.device_name else self.device) if dimension == "machine" else rest
+
+
+_VARIES_WITH: dict[Dimension, frozenset[str]] = {
+    "device": frozenset({"device", "device_name"}),
+    "backend": frozenset({"backend", "version"}),
+    "style": frozenset({"style", "program"}),
+    # Machines have the devices and the builds that they have; Key.without() keeps CPUs and accelerators apart.
+    "machine": frozenset(
+        {"machine", "instance", "cpu", "cores", "cpu_quota", "threads", "device", "device_name", "version"}
+    ),
+    "python": frozenset({"python", "version"}),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunKey:
+    """Equal for two runs, planned or recorded, that measure the same thing; the fields are facts, by name.
+
+    Args:
+        repeat: of a command its round.
+        logged: whether it printed steps (``--log-every``), which costs time.
+        spread: copies, stages, microbatches, averaging, weak, machines.
+        command: words, directory, and digest of the program; then its other fields are empty but the first three.
+    """
+
+    step_fingerprint: str
+    machine: str
+    repeat: int
+    schedule_fingerprint: str | None = None
+    dataset_sha256: str | None = None
+    backend: str | None = None
+    version: str | None = None
+    python: str | None = None
+    executable: str | None = None
+    style: str | None = None
+    device: str | None = None
+    precision: str | None = None
+    seed: int | None = None
+    threads: int | None = None
+    memory_fraction: float | None = None
+    logged: bool = False
+    weights_from: str | None = None
+    nudge: int | None = None
+    spread: tuple[int | bool, ...] | None = None
+    command: tuple[tuple[str, ...], str, str | None] | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> RunKey:
+        """The key of the run that left ``record``."""
+        if record.process is not None:
+            return cls(**facts_of(record, ("step_fingerprint", "machine", "repeat", "command")))
+        return cls(**facts_of(record, (field.name for field in dataclasses.fields(cls))))
+
+
+def group_to_complete(planned: Container[RunKey], records: Iterable[Record]) -> str | None:
+    """The group of the newest of ``records`` that is a run of the plan; None if none is."""
+    groups = [record.group.id for record in records if RunKey.of(record) in planned]
+    return groups[-1] if groups else None
