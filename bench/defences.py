@@ -160,7 +160,7 @@ DEFENCES = (
     Defence(
         "kill -9 of trainmark: --resume",
         f"{END}/test_interrupts.py::test_kill_9_keeps_what_is_finished_and_resume_does_the_rest",
-        "execute/parent/plan.py",
+        "execute/parent/task.py",
         (('if end == "ok")', "if False)"),),
     ),
     Defence(

@@ -33,8 +33,9 @@ from trainmark.analysis.statistics import paired_difference
 from trainmark.data.locate import locate
 from trainmark.execute.parent import process as child
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Settings, Task
+from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.measure.sampler import INTERVAL_SECONDS, Sampler
 from trainmark.record.store import Store, load
@@ -90,7 +91,7 @@ class Watcher(Observer):
             self._sampler.epoch = answer.index + 1
 
 
-def _in_short_epochs(task: Task) -> Task:
+def _in_short_epochs(task: Task[Run]) -> Task[Run]:
     """The same training, cut into epochs of 100 steps and evaluated at the end only."""
     runs = []
     for run in task.runs:

@@ -13,16 +13,14 @@ from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
-from trainmark.execute.parent.command import Command
-from trainmark.execute.parent.command import Run as CommandRun
-from trainmark.execute.parent.command import Side as CommandSide
-from trainmark.execute.parent.command_notes import CommandNotes
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide
+from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.notes import Notes
 from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
-from trainmark.execute.parent.scheduler import Noting
-from trainmark.execute.parent.spread_notes import SpreadNotes
+from trainmark.execute.parent.ranks_record import RanksRecordBuilder
+from trainmark.execute.parent.record_builder import RecordBuilder
+from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import ANSWERS, Answer
 from trainmark.execute.protocol.wire import Channel
 from trainmark.measure.nvidia import Driver
@@ -38,11 +36,11 @@ _SIDE = Side("torch", "fast", "cpu", THIS)
 _HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
 _SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", None, Spreading(Layout(data=2)))
-_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, "plan", "plan")
-NOTES: dict[str, Callable[[], Noting]] = {
-    "Train": lambda: Notes(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
-    "Launch": lambda: SpreadNotes(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
-    "RunScript": lambda: CommandNotes(_COMMAND, _HERE, "t"),
+_COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, 0, "plan", "plan")
+BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
+    "Train": lambda: TrainingRecordBuilder(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
+    "Launch": lambda: RanksRecordBuilder(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
+    "RunScript": lambda: CommandRecordBuilder(_COMMAND, _HERE, "t"),
 }
 
 
@@ -61,7 +59,7 @@ class _Line:
 def one(data: bytes) -> None:
     """The first byte chooses what was asked, the second in how large pieces the rest arrives."""
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
-    notes = NOTES[asked]() if asked in NOTES else None
+    notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
         said = heard(data[2:], asked, size, notes.hear if notes is not None else lambda _: None)
     except ProtocolError as error:

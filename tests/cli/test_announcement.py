@@ -9,8 +9,9 @@ import pytest
 
 from trainmark.cli.run import _plan
 from trainmark.data.locate import Located, Source
-from trainmark.execute.parent.plan import Course, Settings, Side, in_rounds
+from trainmark.execute.parent.plan import Course, Settings, Side
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.task import in_rounds
 from trainmark.workload import catalog
 
 SIDE = Side("numpy", "fast", "cpu", THIS, "fp32", "2.1.0")

@@ -17,9 +17,10 @@ from tests.end_to_end.command import CommandLine, command_of, measured
 from trainmark.analysis.parity import Curve, judge, relative_difference
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen, probe
 from trainmark.execute.parent.scheduler import execute
+from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.record.record import Record
 from trainmark.record.store import Store

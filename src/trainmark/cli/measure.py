@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,9 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from trainmark.execute.parent.command import Command, Task
+    from trainmark.execute.parent.command import Command, CommandRun
     from trainmark.execute.parent.here import Here
-    from trainmark.execute.parent.scheduler import Noting
+    from trainmark.execute.parent.task import Task
     from trainmark.record.record import Record
     from trainmark.record.store import Store
 
@@ -68,6 +66,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.here import look_around
     from trainmark.execute.parent.plan import Settings
+    from trainmark.execute.parent.task import command_in_rounds, remaining
     from trainmark.record.store import Store
 
     if options["until_stable"] is not None and options["resume"]:
@@ -81,10 +80,10 @@ def command(words: tuple[str, ...], **options: Any) -> int:
         command=typed(),
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
-    with tempfile.TemporaryDirectory(prefix="trainmark-") as folder, store.locked():
+    with store.locked():
         earlier = made_before(store) if options["resume"] else []
-        tasks = commands.in_rounds(measured, sides, options["repeats"], settings, Path(folder))
-        left = commands.remaining(tasks, earlier)
+        tasks = command_in_rounds(measured, sides, options["repeats"], settings)
+        left = remaining(tasks, earlier)
         if left:
             screen.print(_plan(measured, left, len(tasks) - len(left)), soft_wrap=True, markup=False, highlight=False)
         here = partial(look_around, options["labels"])
@@ -94,31 +93,23 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
 
 def _carry_out(
-    tasks: list[Task], store: Store, screen: Console, until_stable: float | None, here: Callable[[], Here]
+    tasks: list[Task[CommandRun]], store: Store, screen: Console, until_stable: float | None, here: Callable[[], Here]
 ) -> list[Record]:
     from trainmark.cli.progress import RunProgress
-    from trainmark.execute.parent.scheduler import carry_out
+    from trainmark.execute.parent.scheduler import execute
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
     sampler = Sampler()
 
-    def once(these: list[Task]) -> list[Record]:
+    def once(these: list[Task[CommandRun]]) -> list[Record]:
         with RunProgress(screen, these, store.folder) as progress:
-            return carry_out(these, _notes, store, progress, here, sampler)
+            return execute(these, {}, store, progress, here, sampler)
 
     if until_stable is None:
         return once(tasks)
     told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
     return rounds_until_stable(tasks, once, until_stable, told=told)
-
-
-def _notes(task: Task, here: Here) -> list[Noting]:
-    import secrets
-
-    from trainmark.execute.parent.command_notes import CommandNotes
-
-    return [CommandNotes(task.run, here, secrets.token_hex(4))]
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -136,12 +127,12 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     return varied
 
 
-def _plan(measured: Command, tasks: list[Task], resumed: int) -> str:
+def _plan(measured: Command, tasks: list[Task[CommandRun]], resumed: int) -> str:
     """The plan, in a sentence or two."""
     from trainmark.cli.run import what_is_kept
     from trainmark.units import many
 
-    sides = list(dict.fromkeys(task.run.side.title if task.run.side.values else "as it is" for task in tasks))
+    sides = list(dict.fromkeys(task.first.side.title if task.first.side.values else "as it is" for task in tasks))
     rounds = 1 + max(task.round for task in tasks)
     text = f"{many(len(tasks), 'run')}: {measured.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
     return text + what_is_kept(resumed)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,7 +25,9 @@ from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.scheduler import Job, Planned
+    from trainmark.execute.parent.command import CommandRun
+    from trainmark.execute.parent.plan import Run
+    from trainmark.execute.parent.task import Task
     from trainmark.execute.protocol.answers import Answer
     from trainmark.measure.sampler import Row
     from trainmark.record.record import Record
@@ -91,7 +93,7 @@ class RunProgress(Observer):
     """
 
     def __init__(
-        self, screen: Console, tasks: Sequence[Job], folder: Path, *, log: bool = False, resumes: bool = True
+        self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
     ) -> None:
         self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
         self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
@@ -124,7 +126,7 @@ class RunProgress(Observer):
         if kind is KeyboardInterrupt:
             self._tell_what_is_kept()
 
-    def task_started(self, task: Job) -> None:
+    def task_started(self, task: Task[Any]) -> None:
         """A process begins."""
         self._started = time.monotonic()
         self._use = Use()
@@ -132,7 +134,7 @@ class RunProgress(Observer):
         self._steps, self._done, self._ready, self._seconds_left = 0, 0, None, ""
         self._facts = "starting, reading the data"
 
-    def run_started(self, run: Planned, replayed: bool) -> None:
+    def run_started(self, run: Run | CommandRun, replayed: bool) -> None:
         """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
         self._turn = run.turn
@@ -213,7 +215,7 @@ class RunProgress(Observer):
         self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
         self._lines.another_said()
 
-    def task_ended(self, task: Job) -> None:  # noqa: ARG002
+    def task_ended(self, task: Task[Any]) -> None:  # noqa: ARG002
         """How long it took tells how long its like will."""
         self._left.task_done(time.monotonic() - self._started)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
 from collections.abc import Mapping
 from functools import partial
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from trainmark.execute.parent.peaks import Key
-    from trainmark.execute.parent.plan import Task
+    from trainmark.execute.parent.plan import Run
     from trainmark.execute.parent.request import Prepared, Request
+    from trainmark.execute.parent.task import Task
     from trainmark.record.record import Peaks, Record
     from trainmark.record.store import Store
 
@@ -140,6 +142,7 @@ def train(
     from trainmark.execute.parent import request as requests
     from trainmark.execute.parent.here import look_around
     from trainmark.execute.parent.scheduler import execute
+    from trainmark.execute.parent.task import remaining
     from trainmark.measure.sampler import Sampler
     from trainmark.study.stable import rounds_until_stable
 
@@ -155,14 +158,14 @@ def train(
         earlier = made_before(store) if resume else []
         planned = sum(len(task.runs) for task in prepared.tasks)
         if resume:
-            prepared = requests.without_done(prepared, earlier)
+            prepared = dataclasses.replace(prepared, tasks=remaining(prepared.tasks, earlier))
         left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
         if left:
             screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
         peaks = _measure_limits(prepared, request.cache, screen) if left else {}
         sampler = Sampler()
 
-        def carry_out(tasks: list[Task]) -> list[Record]:
+        def carry_out(tasks: list[Task[Run]]) -> list[Record]:
             with RunProgress(screen, tasks, store.folder, log=request.settings.log_every is not None) as progress:
                 return execute(tasks, prepared.seen, store, progress, here, sampler, peaks)
 
@@ -194,7 +197,7 @@ def _measure_limits(prepared: Prepared, cache: Path, screen: Console) -> dict[Ke
         return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
 
 
-def _plan(tasks: list[Task], resumed: int) -> str:
+def _plan(tasks: list[Task[Run]], resumed: int) -> str:
     """The plan, in a sentence or two."""
     from trainmark.units import many
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.scheduler import Job
+    from trainmark.execute.parent.task import Task
 
 
 class TimeLeft:
     """Seconds until the last task is done, from how long the same side took before."""
 
-    def __init__(self, tasks: Sequence[Job]) -> None:
-        self._left = [task.kind for task in tasks]
+    def __init__(self, tasks: Sequence[Task[Any]]) -> None:
+        self._left = [task.first.title for task in tasks]
         self._took: dict[object, float] = {}
 
     def task_done(self, seconds: float) -> None:

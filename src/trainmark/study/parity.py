@@ -15,10 +15,11 @@ from trainmark.analysis.parity import MULTIPLE, NUDGES, Curve, Parity, Rounding,
 from trainmark.backends.base import Precision
 from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.task import Task
 from trainmark.execute.worker.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
 from trainmark.record.record import Record
 from trainmark.record.store import Store
@@ -42,7 +43,7 @@ class Plan:
     course: Course
     settings: Settings
     sides: tuple[Side, ...]
-    tasks: list[Task]
+    tasks: list[Task[Run]]
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
@@ -126,7 +127,7 @@ def _nothing_left_to_chance(workload: Workload) -> Workload:
     return plain.with_schedule(evaluate="end", protocol="fresh")
 
 
-def _tasks(course: Course, sides: Sequence[Side], settings: Settings) -> list[Task]:
+def _tasks(course: Course, sides: Sequence[Side], settings: Settings) -> list[Task[Run]]:
     group_id = session = secrets.token_hex(6)
     return [
         Task((Run(course, side, settings, 0, turn, group_id, session, nudge=turn or None),))

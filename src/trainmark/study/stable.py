@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from trainmark.analysis.comparison import compare
-from trainmark.execute.parent.command import Task as CommandTask
-from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.task import AnyRun, Task
 from trainmark.record.record import Record
 from trainmark.units import many
 
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 
 
-_Task = TypeVar("_Task", Task, CommandTask)
-
-
 def rounds_until_stable(
-    planned: Sequence[_Task],
-    execute: Callable[[list[_Task]], list[Record]],
+    planned: Sequence[Task[AnyRun]],
+    execute: Callable[[list[Task[AnyRun]]], list[Record]],
     percent: float,
     *,
     most_rounds: int = MOST_ROUNDS,
@@ -81,7 +76,7 @@ def widest(records: Iterable[Record]) -> float | None:
     return max(widths, default=None)
 
 
-def _round(planned: Sequence[_Task], number: int) -> Iterator[_Task]:
+def _round(planned: Sequence[Task[AnyRun]], number: int) -> Iterator[Task[AnyRun]]:
     """One more round of every side: the last planned one with the next number."""
     last = max(task.round for task in planned)
     return (task.in_round(number) for task in planned if task.round == last)

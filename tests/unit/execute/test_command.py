@@ -10,8 +10,9 @@ from msgspec import structs
 
 from tests.records import a_command
 from trainmark.errors import UsageError
-from trainmark.execute.parent.command import Command, Side, in_rounds, name_of, remaining, sides
+from trainmark.execute.parent.command import Command, CommandSide, name_of, sides
 from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.task import command_in_rounds, remaining
 from trainmark.record.record import Group, Process, WorkloadRef
 
 
@@ -28,29 +29,29 @@ def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
         "device=cuda:0 workers=0",
         "device=cuda:0 workers=4",
     ]
-    tasks = in_rounds(measured, every, 2, Settings(seed=5), Path("/tmp"))
+    tasks = command_in_rounds(measured, every, 2, Settings(seed=5))
     assert len(tasks) == 8
-    assert tasks[0].run.words == ["python", "train.py", "--device=cpu", "--workers", "0", "--seed", "5"]
-    assert tasks[-1].run.words[-1] == "6"
-    assert [task.run.seed for task in tasks] == [5] * 4 + [6] * 4
-    assert len({task.run.key for task in tasks}) == 8
+    assert tasks[0].first.words == ["python", "train.py", "--device=cpu", "--workers", "0", "--seed", "5"]
+    assert tasks[-1].first.words[-1] == "6"
+    assert [task.first.seed for task in tasks] == [5] * 4 + [6] * 4
+    assert len({task.first.key for task in tasks}) == 8
 
 
 def test_what_is_missing_completes_the_group_that_there_is() -> None:
     measured = Command("train.py", ("python", "train.py", "{x}"), Path("/work"))
-    tasks = in_rounds(measured, sides(measured, (), {"x": ("1", "2")}), 1, Settings(), Path("/tmp"))
+    tasks = command_in_rounds(measured, sides(measured, (), {"x": ("1", "2")}), 1, Settings())
     done = a_command(
-        process=Process(tasks[0].run.words, "/work"),
+        process=Process(tasks[0].first.words, "/work"),
         workload=WorkloadRef("train.py", measured.fingerprint, measured.fingerprint, {}),
         machine=structs.replace(a_command().machine, name=platform.node()),
         group=Group("the first plan"),
     )
     (left,) = remaining(tasks, [done])
-    assert left.run.words[-1] == "2"
-    assert left.run.group_id == "the first plan"
+    assert left.first.words[-1] == "2"
+    assert left.first.group_id == "the first plan"
     for elsewhere in (
         structs.replace(done, machine=structs.replace(done.machine, name="another")),
-        structs.replace(done, process=Process(tasks[0].run.words, "/elsewhere")),
+        structs.replace(done, process=Process(tasks[0].first.words, "/elsewhere")),
     ):
         assert remaining(tasks, [elsewhere]) == tasks
 
@@ -59,13 +60,13 @@ def test_an_edited_script_is_something_else(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("1")
     measured = Command("train.py", ("python", "train.py"), tmp_path)
-    (task,) = in_rounds(measured, sides(measured, (), {}), 1, Settings(), tmp_path)
-    before = task.run.key
-    assert task.run.key == before
+    (task,) = command_in_rounds(measured, sides(measured, (), {}), 1, Settings())
+    before = task.first.key
+    assert task.first.key == before
     script.write_text("2")
-    assert task.run.key != before
+    assert task.first.key != before
     script.unlink()
-    assert task.run.program_sha256 is None
+    assert task.first.program_sha256 is None
 
 
 def test_braces_can_be_said() -> None:
@@ -121,5 +122,5 @@ def test_a_training_is_called_after_its_script(words: tuple[str, ...], name: str
 
 
 def test_a_side_names_what_it_varies() -> None:
-    side = Side({"device": "cpu", "rate": "0.1", "workers": "2"})
+    side = CommandSide({"device": "cpu", "rate": "0.1", "workers": "2"})
     assert (side.device, side.style) == ("cpu", "rate=0.1 workers=2")

@@ -14,8 +14,9 @@ from trainmark.analysis.scaling_model import Link
 from trainmark.backends.layout import Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import SumsLost, Unsupported, UsageError
-from trainmark.execute.parent.plan import Settings, Side, Task
+from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import Launch, Train, read
 from trainmark.execute.protocol.wire import encoded
 from trainmark.study.layouts import layout_of, require_able
@@ -32,7 +33,7 @@ FULL = catalog.find("mnist-mlp32")
 DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000)
 
 
-def planned(question: Question) -> list[Task]:
+def planned(question: Question) -> list[Task[Run]]:
     return tasks(question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True)
 
 
@@ -134,7 +135,7 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
 
 
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:
-    alone, *_, several = [task.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
+    alone, *_, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
     assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
     assert isinstance(several, Launch) and several.ranks == 2
     inner = read(json.loads(encoded(several.request)))
@@ -144,7 +145,7 @@ def test_one_device_is_told_of_no_launch_and_several_are() -> None:
 
 def test_the_ranks_of_several_machines_are_shared() -> None:
     place = Rendezvous(nodes=2, endpoint="a:1")
-    launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].request(0.0, [None])
+    launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].first.request(0.0, [None])
     assert isinstance(launch, Launch) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
 
 

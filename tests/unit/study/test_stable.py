@@ -6,8 +6,9 @@ import pytest
 
 from tests.records import a_record, rounds
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Course, Settings, Side, Task, in_rounds
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record.record import Record
 from trainmark.study.stable import rounds_until_stable, widest
 from trainmark.workload import catalog
@@ -15,7 +16,7 @@ from trainmark.workload import catalog
 NARROW, WIDE = [2.0, 2.02, 1.98, 2.01, 1.99], [2.0, 2.6, 1.6, 2.3, 1.8]
 
 
-def planned(number: int) -> list[Task]:
+def planned(number: int) -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
     course = Course(catalog.find("mnist-mlp512"), dataset, number)
     return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
@@ -28,10 +29,10 @@ class Machine:
         self._seconds, self._fails_in = seconds, fails_in
         self.rounds: list[int] = []
 
-    def __call__(self, tasks: list[Task]) -> list[Record]:
+    def __call__(self, tasks: list[Task[Run]]) -> list[Record]:
         return [self._record(task) for task in tasks]
 
-    def _record(self, task: Task) -> Record:
+    def _record(self, task: Task[Run]) -> Record:
         round_, style = task.first.round, task.first.side.style
         self.rounds.append(round_)
         seconds = 1.0 if style == "fast" else self._seconds[round_ % len(self._seconds)]

@@ -1,15 +1,13 @@
-"""A command of the user's own as something to be run in rounds: placeholders make the sides of a comparison."""
+"""Runs of a user's command: placeholders make the sides of a comparison."""
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import itertools
 import json
 import platform
 import re
-import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,8 +16,8 @@ from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.protocol.requests import RunScript
-from trainmark.record.facts import RunKey, group_to_complete
-from trainmark.record.record import NOTHING_VARIED, Record
+from trainmark.record.facts import RunKey
+from trainmark.record.record import NOTHING_VARIED
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
@@ -27,7 +25,7 @@ DEVICE, SEED = "device", "seed"
 
 
 @dataclass(frozen=True)
-class Side:
+class CommandSide:
     """One side of a comparison: the values of the placeholders, except the seed, which changes with the round."""
 
     values: Mapping[str, str]
@@ -83,12 +81,13 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Run:
+class CommandRun:
     """One record to be."""
 
     of: Command
-    side: Side
+    side: CommandSide
     settings: Settings
+    repeat: int
     round: int
     group_id: str
     session: str
@@ -126,56 +125,22 @@ class Run:
             return None
 
     @property
+    def python(self) -> Path:
+        """The interpreter of the worker, which starts the command."""
+        return THIS.path
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> RunScript:  # noqa: ARG002
+        """The request to the worker."""
+        return RunScript(origin, tuple(self.words))
+
+    @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
         command = (tuple(self.words), str(self.of.directory), self.program_sha256)
         return RunKey(step_fingerprint=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
 
 
-@dataclass(frozen=True)
-class Task:
-    """A run and the process that it needs.
-
-    Args:
-        folder: where the pipe of its reports may stand.
-    """
-
-    run: Run
-    folder: Path
-
-    python, threads, save_weights = THIS.path, None, False
-    done: frozenset[int] = frozenset()
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """The only one."""
-        return (self.run,)
-
-    @property
-    def round(self) -> int:
-        """In which it stands."""
-        return self.run.round
-
-    def in_round(self, number: int) -> Task:
-        """The same in another round."""
-        return dataclasses.replace(self, run=dataclasses.replace(self.run, round=number))
-
-    @property
-    def kind(self) -> object:
-        """Equal for tasks that take about as long."""
-        return self.run.side.title
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds that it may take."""
-        return self.run.settings.timeout
-
-    def request(self, origin: float, weight_files: Sequence[Path | None]) -> RunScript:  # noqa: ARG002
-        """What the measured process is told."""
-        return RunScript(origin, tuple(self.run.words), str(self.folder / secrets.token_hex(4)))
-
-
-def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[Side]:
+def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[CommandSide]:
     """Every combination of what the placeholders can be.
 
     Args:
@@ -203,29 +168,7 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
                 expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
-    return [Side(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
-
-
-def in_rounds(command: Command, sides: Iterable[Side], repeats: int, settings: Settings, folder: Path) -> list[Task]:
-    """Each round takes every side once."""
-    every = list(sides)
-    group_id = session = secrets.token_hex(6)
-    return [
-        Task(Run(command, side, settings, round_, group_id, session), folder)
-        for round_ in range(repeats)
-        for side in every
-    ]
-
-
-def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> list[Task]:
-    """The tasks without a finished record, in the group of the runs that they complete."""
-    tasks, records = list(tasks), list(records)
-    done = {RunKey.of(record) for record in records if record.outcome.status == "ok"}
-    left = [task for task in tasks if task.run.key not in done]
-    group = group_to_complete({task.run.key for task in tasks}, records)
-    if group is None:
-        return left
-    return [dataclasses.replace(task, run=dataclasses.replace(task.run, group_id=group)) for task in left]
+    return [CommandSide(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
 
 
 def name_of(words: Sequence[str]) -> str:

@@ -1,11 +1,9 @@
-"""What will be run, in which order: rounds, so that a slow drift of the machine meets every side alike."""
+"""Runs of workloads, as they are planned."""
 
 from __future__ import annotations
 
-import dataclasses
 import platform
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,7 +16,6 @@ from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
 from trainmark.execute.protocol.wire import to_message
 from trainmark.record.facts import RunKey
-from trainmark.record.record import Record
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
 from trainmark.workload.spec import Workload
@@ -199,6 +196,33 @@ class Run:
         return self.settings.seed + (self.repeat if fresh else 0)
 
     @property
+    def python(self) -> Path:
+        """The interpreter that trains."""
+        return self.side.interpreter.path
+
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | Launch:
+        """The request to the worker.
+
+        Args:
+            weight_files: of each run of its process; None saves no weights.
+        """
+        settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
+        train = Train(
+            origin=origin,
+            backend=side.backend,
+            workload=self.course.workload,
+            dataset=self.course.dataset.folder,
+            options=side.options(self.seed, settings.threads, settings.memory_fraction, layout),
+            inject_order=side.style == "fast" or settings.kind == "parity" or layout is not None,
+            initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
+            trainmark=version() if layout else None,  # all machines of one training must have the same
+            nudge=self.nudge,
+            log_every=settings.log_every,
+            repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
+        )
+        return self.spread.launch(train) if self.spread and self.spread.launched else train
+
+    @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
         workload, side, settings, spread = self.course.workload, self.side, self.settings, self.spread
@@ -233,103 +257,3 @@ class Run:
             if spread and layout
             else None,
         )
-
-
-@dataclass(frozen=True)
-class Task:
-    """Runs that share one process: one, or all repeats of a continued training.
-
-    Args:
-        done: indices of the runs whose records exist already; a continued training replays them, unrecorded.
-    """
-
-    runs: tuple[Run, ...]
-    done: frozenset[int] = frozenset()
-
-    @property
-    def first(self) -> Run:
-        """Stands for all, except in its repeat."""
-        return self.runs[0]
-
-    @property
-    def round(self) -> int:
-        """In which its first run stands."""
-        return self.first.round
-
-    def in_round(self, number: int) -> Task:
-        """The same in another round, with nothing done of it."""
-        runs = tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs)
-        return dataclasses.replace(self, runs=runs, done=frozenset())
-
-    @property
-    def kind(self) -> object:
-        """Equal for tasks that take about as long."""
-        course = self.first.course
-        spread = self.first.spread
-        return (course.workload.name, course.published_run, self.first.side, spread.layout if spread else None)
-
-    @property
-    def python(self) -> Path:
-        """The interpreter that trains."""
-        return self.first.side.interpreter.path
-
-    @property
-    def threads(self) -> int | None:
-        """Of the CPU; None is the framework's own choice."""
-        return self.first.settings.threads
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds that the process may take."""
-        return self.first.settings.timeout
-
-    @property
-    def save_weights(self) -> bool:
-        """Whether the weights are saved next to the records."""
-        return self.first.settings.save_weights
-
-    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | Launch:
-        """What the measured process is told; ``weight_files`` is where each run's weights go, None for nowhere."""
-        run, spread = self.first, self.first.spread
-        settings, side = run.settings, run.side
-        train = Train(
-            origin=origin,
-            backend=side.backend,
-            workload=run.course.workload,
-            dataset=run.course.dataset.folder,
-            options=side.options(
-                run.seed, settings.threads, settings.memory_fraction, spread.layout if spread else None
-            ),
-            inject_order=side.style == "fast" or settings.kind == "parity" or spread is not None,
-            initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
-            trainmark=version() if spread else None,  # machines that train one thing must agree
-            nudge=run.nudge,
-            log_every=settings.log_every,
-            repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
-        )
-        return train if spread is None or not spread.launched else spread.launch(train)
-
-
-def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) -> list[Task]:
-    """The tasks in the order of their running: each round takes every side of a course once."""
-    tasks: list[Task] = []
-    group_id = session = secrets.token_hex(6)
-    for course, sides in courses:
-        continued = course.workload.schedule.protocol == "continued"
-        for round_ in range(1 if continued else course.repeats):
-            for side in sides:
-                repeats = range(course.repeats) if continued else (round_,)
-                tasks.append(
-                    Task(tuple(Run(course, side, settings, index, index, group_id, session) for index in repeats))
-                )
-    return tasks
-
-
-def remaining(tasks: Iterable[Task], records: Iterable[Record]) -> Iterator[Task]:
-    """The tasks with runs that have no record yet."""
-    recorded = {RunKey.of(record): record.outcome.status for record in records}
-    for task in tasks:
-        ends = [recorded.get(run.key) for run in task.runs]
-        done = frozenset(index for index, end in enumerate(ends) if end == "ok")
-        if len(done) < len(task.runs) and "diverged" not in ends:  # a training that diverged has no more repeats
-            yield dataclasses.replace(task, done=done)

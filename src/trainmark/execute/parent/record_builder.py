@@ -1,4 +1,4 @@
-"""What the records of workloads and of commands have in common: epochs, their sums, and caveats."""
+"""What records of workloads and of commands have in common."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import datetime
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import structs
 
 from trainmark.execute.parent.check import require_in_place
+from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated
-from trainmark.measure.energy import is_too_short
+from trainmark.execute.parent.plan import Run
+from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, Ready
+from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Energy, Epoch, Final, Samples
+from trainmark.record.record import DeviceRef, Epoch, Final, Outcome, Record, Samples
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
@@ -23,23 +26,50 @@ NOT_LEARNING_MARGIN = 1e-3
 
 
 class RecordBuilder:
-    """Collects the messages of one run, from which a subclass builds its record, however the run ended.
+    """Collects the answers of one run; makes its record, however the run ended.
 
     Args:
+        run: the run.
         parts: of the record's id.
-        here: the machine as it was before the run.
+        here: the machine before the run.
     """
 
-    def __init__(self, parts: Iterable[str], here: Here) -> None:
-        self.here = here
+    rest_seconds = 0.0
+    """How long evaluation after the latest epoch is likely to take; 0 if unknown."""
+
+    def __init__(self, run: Run | CommandRun, parts: Iterable[str], here: Here) -> None:
+        self.run, self.here = run, here
         self.id = "-".join(map(safe_name, parts))
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
+        self._ready = Ready()
+        self._compile_seconds: float | None = None
 
     @property
     def gpu(self) -> int | None:
         """The driver's number of the GPU that it trains on; None for a CPU or if unknown."""
         raise NotImplementedError
+
+    def hear(self, answer: Answer) -> None:
+        """Take in one answer of the run."""
+        match answer:
+            case EpochEnded():
+                self._add_epoch(answer)
+            case Evaluated():
+                self._add_evaluation(answer)
+
+    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
+        """The records of the answers so far; the last one is that of the whole run.
+
+        Args:
+            outcome: how the run ended.
+            samples: what was measured from outside.
+        """
+        raise NotImplementedError
+
+    def continue_from(self, before: RecordBuilder) -> None:
+        """Take over what a continued training reports only once, at its start."""
+        self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
     def weights_file(self, folder: Path) -> Path:
         """The file for this run's weights, next to its record."""
@@ -76,7 +106,11 @@ class RecordBuilder:
             evaluation_seconds=answer.seconds,
         )
 
-    def _final(self, time_to_target_seconds: float | None = None) -> Final:
+    def _time_to_target(self) -> float | None:
+        """Seconds of training until the target was met; None without one."""
+        return None
+
+    def _final(self) -> Final:
         if not self.epochs:
             return Final()
         last = self.epochs[-1]
@@ -86,30 +120,53 @@ class RecordBuilder:
             test_loss=last.test_loss,
             test_accuracy=last.test_accuracy,
             training_seconds=math.fsum(epoch.seconds for epoch in self.epochs),
-            time_to_target_seconds=time_to_target_seconds,
+            time_to_target_seconds=self._time_to_target(),
         )
 
-    def _caveats(
+    def _record(
         self,
-        holds: Mapping[Caveat, bool],
-        windows: list[Epoch],
+        outcome: Outcome,
         samples: Samples | None,
-        used: Energy | None,
-        *,
-        on_cpu: bool,
-    ) -> list[Caveat]:
-        """Those that hold, in their own order.
+        device: DeviceRef,
+        windows: list[Epoch],
+        holds: Mapping[Caveat, bool],
+        **facts: Any,
+    ) -> Record:
+        """The record.
 
         Args:
-            holds: of this kind of run.
             windows: when it trained.
-            used: the energy that the record will tell.
+            holds: caveats of this kind of run.
+            facts: fields of this kind of run.
         """
+        run, settings, here = self.run, self.run.settings, self.here
+        on_cpu = device.kind != "accelerator"
+        used = energy(windows, samples, device.gpu) if device.gpu is not None or device.kind == "cpu" else None
         common = {
-            Caveat.BUSY_MACHINE: self.here.is_busy,
-            Caveat.SHARED_DEVICE: self.here.is_shared(self.gpu),
+            Caveat.BUSY_MACHINE: here.is_busy,
+            Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }
-        found = noise(windows, samples, cores=self.here.cores, on_cpu=on_cpu, gpu=self.gpu)
+        found = noise(windows, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu)
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
-        return [caveat for caveat in Caveat if caveat in found]
+        return Record(
+            id=self.id,
+            created=self.created,
+            command=settings.command,
+            trainmark=here.trainmark,
+            outcome=outcome,
+            device=device,
+            machine=here.machine,
+            seed=run.seed,
+            repeat=run.repeat,
+            round=run.round,
+            threads=settings.threads,
+            memory_fraction=settings.memory_fraction,
+            price_per_hour=settings.prices.get(device.id),
+            epochs=self.epochs,
+            final=self._final(),
+            samples=samples,
+            energy=used,
+            caveats=[caveat for caveat in Caveat if caveat in found],
+            **facts,
+        )

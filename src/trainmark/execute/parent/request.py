@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,13 +13,12 @@ from trainmark.data.cache import cache_dir
 from trainmark.data.fit import require_fit
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, UnknownName, UsageError
-from trainmark.execute.parent import choose, plan
+from trainmark.execute.parent import choose
 from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
-from trainmark.execute.parent.plan import Course, Settings, Side, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
+from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record import store, weights
-from trainmark.record.facts import group_to_complete
-from trainmark.record.record import Record
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
 from trainmark.workload.schedule import Target
@@ -115,7 +114,7 @@ class Prepared:
         notices: sentences for people: what stands in, what is left out.
     """
 
-    tasks: list[Task]
+    tasks: list[Task[Run]]
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
@@ -135,7 +134,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     for workload, able in selection.able:
         courses += _courses(workload, located[workload.dataset], able, selection, request)
     notices += selection.refused
-    return Prepared(plan.in_rounds(courses, settings), selection.by_side, notices)
+    return Prepared(in_rounds(courses, settings), selection.by_side, notices)
 
 
 def select(
@@ -168,19 +167,6 @@ def select(
         sided.append((workload, able))
         refused += [f"left out: {refusal}" for refusal in unable]
     return Selection(sided, seen, list(dict.fromkeys(refused)), start)
-
-
-def without_done(prepared: Prepared, records: Iterable[Record]) -> Prepared:
-    """What is left of a plan when ``records`` exist already, in the group of the runs that it completes."""
-    records = list(records)
-    tasks = list(plan.remaining(prepared.tasks, records))
-    group = group_to_complete({run.key for task in prepared.tasks for run in task.runs}, records)
-    if group is not None:
-        tasks = [
-            dataclasses.replace(task, runs=tuple(dataclasses.replace(run, group_id=group) for run in task.runs))
-            for task in tasks
-        ]
-    return dataclasses.replace(prepared, tasks=tasks)
 
 
 def _require_consistent(request: Request) -> None:

@@ -1,26 +1,24 @@
-"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended.
-
-A task is a process and its runs: a training of ours, or a command of somebody's own.
-"""
+"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 from trainmark.errors import ProtocolError
-from trainmark.execute.parent.command import Run as CommandRun
-from trainmark.execute.parent.command import Task as CommandTask
-from trainmark.execute.parent.command_notes import CommandNotes
+from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.here import Here, look_around
-from trainmark.execute.parent.notes import Notes
 from trainmark.execute.parent.peaks import Key
-from trainmark.execute.parent.plan import Run, Task
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.process import Ending, converse
-from trainmark.execute.parent.spread_notes import SpreadNotes
+from trainmark.execute.parent.ranks_record import RanksRecordBuilder
+from trainmark.execute.parent.record_builder import RecordBuilder
+from trainmark.execute.parent.task import AnyRun, Task
+from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import (
     Answer,
@@ -46,23 +44,14 @@ class RunStopped(Exception):
     """
 
 
-Job = Task | CommandTask
-"""A process and its runs; ``done`` are indices of runs whose records exist already, ``kind`` is equal for those that
-take about as long."""
-Planned = Run | CommandRun
-Noting = Notes | CommandNotes
-"""Who collects the answers of one run."""
-_Job = TypeVar("_Job", Task, CommandTask)
-
-
 class Observer:
     """Watches runs; override the methods you need. Called in the parent, between the child's messages, so nothing here
     touches the child's clock."""
 
-    def task_started(self, task: Job) -> None:
+    def task_started(self, task: Task[Any]) -> None:
         """A process begins."""
 
-    def run_started(self, run: Planned, replayed: bool) -> None:
+    def run_started(self, run: Run | CommandRun, replayed: bool) -> None:
         """The process begins a run; a replayed one leaves no record."""
 
     def heard(self, answer: Answer) -> None:
@@ -77,12 +66,12 @@ class Observer:
     def recorded(self, record: Record) -> None:
         """A record was written."""
 
-    def task_ended(self, task: Job) -> None:
+    def task_ended(self, task: Task[Any]) -> None:
         """The process is gone."""
 
 
 def execute(
-    tasks: Sequence[Task],
+    tasks: Sequence[Task[AnyRun]],
     seen: Mapping[tuple[str, str], Seen],
     store: Store,
     observer: Observer,
@@ -90,59 +79,50 @@ def execute(
     sampler: Sampler | None = None,
     peaks: Mapping[Key, Peaks] | None = None,
 ) -> list[Record]:
-    """Train ``tasks`` in order; see :func:`carry_out`.
+    """Run ``tasks`` in order.
 
     Args:
-        seen: what each backend said of itself, by (backend, interpreter label).
-        peaks: measured limits of the sides.
-    """
-
-    def notes(task: Task, here: Here) -> list[Notes]:
-        side, token = task.first.side, secrets.token_hex(4)
-        limits = (peaks or {}).get((side, task.threads))
-        of_side = seen[side.backend, side.interpreter.label]
-        if task.first.spread is not None and task.first.spread.launched:
-            return [SpreadNotes(task.first, of_side, here, limits, token)]
-        return [Notes(run, of_side, here, limits, bool(task.done), token) for run in task.runs]
-
-    return carry_out(tasks, notes, store, observer, here, sampler)
-
-
-def carry_out(
-    tasks: Sequence[_Job],
-    notes: Callable[[_Job, Here], Sequence[Noting]],
-    store: Store,
-    observer: Observer,
-    here: Callable[[], Here] = look_around,
-    sampler: Sampler | None = None,
-) -> list[Record]:
-    """Carry out ``tasks`` in order.
-
-    Args:
-        notes: of the runs of a task, before which the machine was as given.
+        seen: what each backend can do, by (backend, interpreter label); commands need none.
         store: where records go.
         observer: told of everything.
         here: reads the machine before each process.
         sampler: watches every process; reads this machine by default.
+        peaks: measured peaks of the sides.
 
     Returns:
-        The records, in the order of the runs. After KeyboardInterrupt the run at hand is recorded as interrupted
-        before the exception goes on.
+        The records, in the order of the runs. After KeyboardInterrupt the current run is recorded as interrupted
+        before the exception is passed on.
     """
     records: list[Record] = []
     sampler = sampler or Sampler()
     for task in tasks:
-        _Conversation(task, notes(task, here()), store, observer, sampler, records).hold()
+        builders = _builders(task, here(), seen, peaks or {})
+        _Conversation(task, builders, store, observer, sampler, records).hold()
     return records
 
 
+def _builders(
+    task: Task[Any], here: Here, seen: Mapping[tuple[str, str], Seen], peaks: Mapping[Key, Peaks]
+) -> list[RecordBuilder]:
+    """One for each run of ``task``."""
+    token = secrets.token_hex(4)
+    first: Run | CommandRun = task.first
+    if isinstance(first, CommandRun):
+        return [CommandRecordBuilder(first, here, token)]
+    side = first.side
+    peak, of_side = peaks.get((side, first.settings.threads)), seen[side.backend, side.interpreter.label]
+    if first.spread is not None and first.spread.launched:
+        return [RanksRecordBuilder(first, of_side, here, peak, token)]
+    return [TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs]
+
+
 class _Conversation:
-    """One task: its process, and the notes of the runs in it."""
+    """One task: its process, and the record builders of its runs."""
 
     def __init__(
         self,
-        task: Job,
-        notes: Sequence[Noting],
+        task: Task[Any],
+        builders: Sequence[RecordBuilder],
         store: Store,
         observer: Observer,
         sampler: Sampler,
@@ -150,35 +130,35 @@ class _Conversation:
     ) -> None:
         self._task, self._store, self._observer, self._records = task, store, observer, records
         self._sampler, self._origin = sampler, 0.0
-        self._notes = notes
+        self._builders = builders
         self._index = 0
         self._end: Failed | Diverged | None = None
 
     @property
-    def _current(self) -> Noting:
-        return self._notes[self._index]
+    def _current(self) -> RecordBuilder:
+        return self._builders[self._index]
 
     @property
     def _all_written(self) -> bool:
-        return self._index == len(self._notes)
+        return self._index == len(self._builders)
 
     def hold(self) -> None:
-        task = self._task
+        task, run = self._task, self._task.first
         files: list[Path | None] = [
-            notes.weights_file(self._store.folder) if task.save_weights and index not in task.done else None
-            for index, notes in enumerate(self._notes)
+            builder.weights_file(self._store.folder) if run.settings.save_weights and index not in task.done else None
+            for index, builder in enumerate(self._builders)
         ]
         self._observer.task_started(self._task)
         self._announce()
         try:
             ending = converse(
-                task.python,
+                run.python,
                 lambda origin: self._request(origin, files),
                 hear=self._hear,
                 born=self._sampler.watch,
                 look=self._look,
-                threads=task.threads,
-                timeout=task.timeout,
+                threads=run.settings.threads,
+                timeout=run.settings.timeout,
             )
         except KeyboardInterrupt:
             self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
@@ -195,7 +175,8 @@ class _Conversation:
 
     def _request(self, origin: float, weight_files: list[Path | None]) -> Request:
         self._origin = origin
-        return self._task.request(origin, weight_files)
+        run: Run | CommandRun = self._task.first
+        return run.request(origin, weight_files)
 
     def _look(self, steps: int) -> None:
         self._sampler.look()
@@ -225,17 +206,17 @@ class _Conversation:
 
     def _write(self, outcome: Outcome) -> None:
         """Record the current run, unless its record exists, and continue with the next."""
-        notes = self._current
+        builder = self._current
         samples = self._sampler.take(self._origin)
         with undisturbed():
             if self._index not in self._task.done:
-                records = notes.records(outcome, samples)
+                records = builder.records(outcome, samples)
                 self._store.write_all(records)
                 self._records += records
                 self._observer.recorded(self._records[-1])
             self._index += 1
         if outcome.status == "ok" and not self._all_written:
-            self._current.go_on_from(notes)
+            self._current.continue_from(builder)
             self._announce()
 
     def _announce(self) -> None:

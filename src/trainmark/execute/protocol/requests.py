@@ -167,11 +167,10 @@ class Dissect:
 
 @dataclass(frozen=True)
 class RunScript:
-    """Run a command of the user's own; ``pipe`` is where its reports arrive."""
+    """Run a command of the user's own."""
 
     origin: float
     argv: tuple[str, ...]
-    pipe: str
 
 
 Request = (

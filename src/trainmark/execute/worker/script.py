@@ -19,7 +19,7 @@ from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Done, Failed, Finished, Ready
 from trainmark.execute.protocol.requests import RunScript
-from trainmark.execute.protocol.wire import Say
+from trainmark.execute.protocol.wire import SCRATCH, Say
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.timing import Clock
 from trainmark.hook import VARIABLE
@@ -31,7 +31,7 @@ _GRACE_SECONDS = 0.5
 def run_script(request: RunScript, say: Say, clock: Clock) -> None:
     """Run the command of ``request``, and tell what it reports."""
     _adopt_orphans()
-    pipe = Path(request.pipe)
+    pipe = Path(os.environ[SCRATCH]) / "reports"
     os.mkfifo(pipe)
     heard = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # held open for writing, too, so that nobody ever waits for us
     reports = Reports(clock() - request.origin)

@@ -22,10 +22,11 @@ from trainmark.analysis.summary import MEASURED
 from trainmark.errors import ScalingFailed, Unsupported, UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.here import look_around
-from trainmark.execute.parent.plan import Course, Settings, Side, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
-from trainmark.execute.parent.request import Prepared, Request, Watcher
+from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.codec import to_plain
 from trainmark.record.facts import RunKey
@@ -61,7 +62,7 @@ class Plan:
     settings: Settings
     processes: bool
     devices: int
-    tasks: list[Task]
+    tasks: list[Task[Run]]
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
@@ -178,7 +179,7 @@ def measure(
     Args:
         labels: of this machine, for the records.
     """
-    left = requests.without_done(Prepared(plan.tasks, plan.seen, []), earlier).tasks
+    left = remaining(plan.tasks, earlier)
     known = _newest(earlier, {task.first.key for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
     found: list[Record] = []

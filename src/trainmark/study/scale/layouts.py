@@ -11,7 +11,8 @@ from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading, Task
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.task import Task
 from trainmark.study.layouts import layout_of, require_divisible, require_shareable
 from trainmark.units import many
 from trainmark.workload.reduce import with_batch
@@ -127,12 +128,12 @@ def courses(question: Question, workload: Workload, dataset: Located) -> dict[in
 
 def tasks(
     question: Question, workload: Workload, dataset: Located, side: Side, settings: Settings, *, processes: bool
-) -> list[Task]:
+) -> list[Task[Run]]:
     """Rounds of all layouts, each with and without its sum of gradients; and one device with nudged weights."""
     group_id = session = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
     nudges: Iterable[int | None] = () if question.weak else range(1, 1 + NUDGES)
-    found: list[Task] = []
+    found: list[Task[Run]] = []
     for round_ in range(question.repeats):
         for data, layout in _layouts(question, workload):
             trials = (None, *nudges) if layout.ranks == 1 and round_ == 0 else (None,)

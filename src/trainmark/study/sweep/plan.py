@@ -16,11 +16,12 @@ from trainmark.analysis.sweep import is_trial
 from trainmark.data.catalog import find
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
-from trainmark.execute.parent import choose, plan
+from trainmark.execute.parent import choose
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Task, Trial
+from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
 from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.task import Task, remaining
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
@@ -47,7 +48,7 @@ class Plan:
         finished: the reports of each finished trial's epochs, by trial.
     """
 
-    tasks: tuple[Task, ...]
+    tasks: tuple[Task[Run], ...]
     trials: int
     side: Side
     seen: Mapping[tuple[str, str], Seen]
@@ -129,7 +130,7 @@ def prepare(
         trials = [_spreadable(point, layout, side, there, located) for point in trials]
     group_id = secrets.token_hex(6)
 
-    def task(number: int, point: Point) -> Task:
+    def task(number: int, point: Point) -> Task[Run]:
         seed = request.settings.seed if point.seed is None else point.seed
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
@@ -155,7 +156,7 @@ def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
     free = (number for number in itertools.count(1) if number not in numbers.values())
     tasks = tuple(
         _changed(task, group_id=group, number=numbers.get(task.first.key) or next(free))
-        for task in plan.remaining(planned.tasks, mine.values())
+        for task in remaining(planned.tasks, mine.values())
     )
     left = {task.first.key for task in tasks}
     finished = {record.group.trial or 0: _reports(record) for key, record in mine.items() if key in wanted - left}
@@ -167,7 +168,7 @@ def _epochs(workload: Workload, examples: int) -> int:
     return len(epoch_sizes(workload.schedule, workload.batches, examples))
 
 
-def _changed(task: Task, *, group_id: str | None = None, **trial: Any) -> Task:
+def _changed(task: Task[Run], *, group_id: str | None = None, **trial: Any) -> Task[Run]:
     """The same task in another sweep, or with other fields of its :class:`Trial`."""
     run = task.first
     assert run.trial is not None

@@ -17,10 +17,11 @@ from trainmark.data.cache import cache_dir
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, TrainmarkError
 from trainmark.execute.parent.here import look_around
-from trainmark.execute.parent.notes import Notes
-from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen, probe
 from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
+from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Evaluated, Ready
 from trainmark.record import codec
 from trainmark.record.record import Outcome, Record
@@ -74,7 +75,7 @@ class EpochReporter(Observer):
             raise RunStopped("stopped early by the sweep's scheduler (--asha)")
 
 
-def train_here(task: Task, seen: Answers, observer: Observer) -> tuple[bytes, ...]:
+def train_here(task: Task[Run], seen: Answers, observer: Observer) -> tuple[bytes, ...]:
     """Train ``task`` on this machine.
 
     Returns:
@@ -94,15 +95,15 @@ def ask_here(interpreter: Interpreter, backend: str) -> Seen:
     return dataclasses.replace(probe(_own(interpreter), backend), interpreter=interpreter)
 
 
-def failed(task: Task, seen: Answers, reason: str) -> list[Record]:
+def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
     """The record of a trial of which only the failure is known."""
     side = task.first.side
     of_side = seen[side.backend, side.interpreter.label]
-    notes = Notes(task.first, of_side, look_around(), None, False, secrets.token_hex(4))
-    return notes.records(Outcome("failed", reason))
+    builder = TrainingRecordBuilder(task.first, of_side, look_around(), None, False, secrets.token_hex(4))
+    return builder.records(Outcome("failed", reason))
 
 
-def _at_home(task: Task) -> Task:
+def _at_home(task: Task[Run]) -> Task[Run]:
     """``task`` with the interpreter and the data of this machine."""
     run = task.first
     course = dataclasses.replace(run.course, dataset=_found(run.course.dataset))

@@ -29,8 +29,9 @@ from ray.util.queue import Queue
 
 import trainmark
 from trainmark.errors import TrainmarkError, UsageError
-from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import PROBE_TIMEOUT_SECONDS, Interpreter, Seen
+from trainmark.execute.parent.task import Task
 from trainmark.measure.host import usable_core_numbers
 from trainmark.study.sweep import guard as guard_script
 from trainmark.study.sweep.knock import knock
@@ -210,7 +211,7 @@ def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
 class _Work:
     """What every process of a sweep gets; ``finished`` are the reports of trials that only repeat these."""
 
-    tasks: Mapping[int, Task]
+    tasks: Mapping[int, Task[Run]]
     seen: Answers
     finished: Mapping[int, Sequence[Report]]
     inbox: Queue

@@ -8,8 +8,9 @@ from trainmark_fake import FakeBackend
 
 from trainmark.backends.base import Capabilities, Device
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Task, Trial
+from trainmark.execute.parent.plan import Course, Run, Settings, Side, Trial
 from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.task import Task
 from trainmark.study.sweep.plan import Plan
 from trainmark.workload import catalog
 from trainmark.workload.grid import points, read_grid

@@ -10,8 +10,8 @@ from msgspec import structs
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.parent.plan import Task
 from trainmark.execute.parent.request import Request
+from trainmark.execute.parent.task import Task
 from trainmark.record.record import Epoch, Outcome, Record
 from trainmark.study.sweep.plan import Plan, read, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed

@@ -12,7 +12,8 @@ import pytest
 
 from tests.unit.study.sweep.samples import SEEN, a_plan
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Task
+from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.task import Task
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
@@ -20,7 +21,7 @@ from trainmark.study.sweep import guard
 from trainmark.study.sweep.trial import EpochReporter, Report, train_here
 
 
-def trained(task: Task, reporter: EpochReporter | None = None) -> Record:
+def trained(task: Task[Run], reporter: EpochReporter | None = None) -> Record:
     (text,) = train_here(task, SEEN, reporter or EpochReporter(lambda _: None, lambda: False))
     return codec.decode(text, "a trial")
 

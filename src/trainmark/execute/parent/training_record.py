@@ -1,4 +1,4 @@
-"""What has been heard of one run, and the record that it makes, however the run ended."""
+"""The record of a run of a workload."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, Ready
-from trainmark.measure.energy import energy
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, Ready
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     BackendRef,
@@ -30,6 +29,7 @@ from trainmark.record.record import (
     Spread,
     WorkloadRef,
 )
+from trainmark.workload.schedule import Schedule
 
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer, an accuracy that is no better than chance says nothing."""
@@ -43,18 +43,20 @@ class Rank:
     host: str
 
 
-class Notes(RecordBuilder):
+class TrainingRecordBuilder(RecordBuilder):
     """Collects the answers of one run.
 
     Args:
-        run: what is being run.
-        seen: what its backend said of itself.
-        here: the machine as it was before the run.
-        peaks: measured limits of its device.
-        replayed: whether earlier repeats of its process are trained again without a record.
-        token: makes the id of the record unlike any other.
-        rank: of the process it is about, where the run has several; None for the whole.
+        run: the run.
+        seen: what its backend can do.
+        here: the machine before the run.
+        peaks: measured peaks of its device.
+        replayed: whether earlier repeats are trained again in its process, without a record.
+        token: makes the record's id unique.
+        rank: the process, if the run has several; None for the whole.
     """
+
+    run: Run
 
     def __init__(
         self,
@@ -66,27 +68,34 @@ class Notes(RecordBuilder):
         token: str,
         rank: Rank | None = None,
     ) -> None:
-        super().__init__(_id(run, token, rank), here)
-        self.run, self.seen, self.replayed = run, seen, replayed
+        super().__init__(run, _id(run, token, rank), here)
+        self.seen, self.replayed = seen, replayed
         self.peaks, self._rank = peaks, rank
-        self.steps_done = self.restarts = 0
-        self._ready, self._finished = Ready(), Finished()
-        self._compile_seconds: float | None = None
+        self.restarts = 0
+        self._forget()
+
+    def begin_again(self) -> None:
+        """Drop the answers so far: the training restarts from the beginning."""
+        self._forget()
+        self.restarts += 1
+
+    def _forget(self) -> None:
+        self.epochs = []
+        self._ready, self._finished, self._compile_seconds = Ready(), Finished(), None
         self._losses: list[float] = []
         self._l2_losses: list[float] | None = None
         self._log: list[LogLine] = []
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
+        if isinstance(answer, EpochEnded):
+            self._add_losses(answer)
+        super().hear(answer)
         match answer:
             case Ready():
                 self._ready = answer
             case Compiled():
                 self._compile_seconds = answer.seconds
-            case EpochEnded():
-                self._hear_epoch(answer)
-            case Evaluated():
-                self._add_evaluation(answer)
             case Finished():
                 self._finished = answer
 
@@ -96,48 +105,34 @@ class Notes(RecordBuilder):
         return self.here.gpu(self.run.side.device)
 
     @property
-    def rest_seconds(self) -> float:
-        """How long the process is likely to be away from the next epoch, behind the one just heard of: it evaluates, as
-        long as the last time. 0 where it goes on at once, and behind the first, of which nothing is known."""
-        evaluates = self.run.course.workload.schedule.evaluate == "every-epoch"
+    def rest_seconds(self) -> float:  # type: ignore[override]
+        """How long evaluation after the latest epoch is likely to take: as long as the last time; 0 if unknown."""
+        evaluates = self._schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
         return known or 0.0
 
-    def go_on_from(self, before: RecordBuilder) -> None:
-        """Take over what a continued training said once, at its start."""
-        assert isinstance(before, Notes)
-        self._ready, self._compile_seconds = before._ready, before._compile_seconds
-
-    def begin_again(self) -> None:
-        """Drop the messages so far: the training restarts from the beginning."""
-        self.epochs, self.steps_done = [], 0
-        self._ready, self._finished, self._compile_seconds = Ready(), Finished(), None
-        self._losses, self._l2_losses, self._log = [], None, []
-        self.restarts += 1
-
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """The records of the run: one."""
+        """The only record of the run."""
         return [self.record(outcome, samples)]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
-        """The record of the messages so far.
-
-        Args:
-            outcome: how the run ended.
-            samples: what was seen of it from outside.
-        """
+        """The record of the answers so far."""
         run, side, workload = self.run, self.run.side, self.run.course.workload
         model, dataset = run.course.model, run.course.dataset
         device = self.seen.device(side.device)
         accelerator = device is not None and device.kind == "accelerator"
-        gpu = self.gpu
-        used = energy(self.epochs, samples, gpu) if gpu is not None or not accelerator else None
-        return Record(
-            id=self.id,
-            created=self.created,
-            command=run.settings.command,
-            trainmark=self.here.trainmark,
-            outcome=outcome,
+        return self._record(
+            outcome,
+            samples,
+            DeviceRef(
+                id=side.device,
+                name=device.name if device and accelerator else self.here.machine.cpu,
+                kind="accelerator" if accelerator else "cpu",
+                memory_bytes=device.memory_bytes if device else None,
+                gpu=self.gpu,
+            ),
+            self.epochs,
+            self._holds(outcome),
             workload=WorkloadRef(
                 workload.name, workload.step_fingerprint, workload.schedule_fingerprint, workload.to_data()
             ),
@@ -150,27 +145,8 @@ class Notes(RecordBuilder):
                 compile_cache="none" if self._compile_seconds is None else "cold",  # no backend keeps one on disk
                 settings=self._finished.settings,
             ),
-            device=DeviceRef(
-                id=side.device,
-                name=device.name if device and accelerator else self.here.machine.cpu,
-                kind="accelerator" if accelerator else "cpu",
-                memory_bytes=device.memory_bytes if device else None,
-                gpu=gpu,
-            ),
-            machine=self.here.machine,
-            python=Python(
-                label=side.interpreter.label,
-                version=self.seen.python,
-                executable=str(side.interpreter.path),
-                packages=self._ready.packages,
-            ),
-            seed=run.seed,
-            repeat=run.repeat,
-            round=run.round,
-            protocol=workload.schedule.protocol,
-            threads=run.settings.threads,
-            memory_fraction=run.settings.memory_fraction,
-            price_per_hour=run.settings.prices.get(side.device),
+            python=Python(side.interpreter.label, self.seen.python, str(side.interpreter.path), self._ready.packages),
+            protocol=self._schedule.protocol,
             weights_from=run.settings.weights_from[1] if run.settings.weights_from else None,
             published_run=run.course.published_run,
             model=ModelRef(
@@ -182,19 +158,18 @@ class Notes(RecordBuilder):
             ),
             setup_seconds=self._ready.seconds,
             compile_seconds=self._compile_seconds,
-            epochs=self.epochs,
             step_losses=self._losses,
             step_l2_losses=self._l2_losses,
             log=self._log,
             metrics=MetricsRef(workload.metrics.train, workload.metrics.loss_includes_l2),
-            final=self._final(self._time_to_target()),
-            samples=samples,
-            energy=used,
             peaks=self.peaks,
             memory=Memory(self._finished.host_peak_bytes, self._finished.device_peak_bytes),
             group=self._group(),
-            caveats=self._caveats(self._holds(outcome), self.epochs, samples, used, on_cpu=not accelerator),
         )
+
+    @property
+    def _schedule(self) -> Schedule:
+        return self.run.course.workload.schedule
 
     def _group(self) -> Group:
         run, rank = self.run, self._rank
@@ -222,7 +197,7 @@ class Notes(RecordBuilder):
             host=self._rank.host if self._rank else None,
         )
 
-    def _hear_epoch(self, answer: EpochEnded) -> None:
+    def _add_losses(self, answer: EpochEnded) -> None:
         losses, l2_losses = answer.losses, answer.l2_losses
         whole = answer.steps == len(losses) == len(losses if l2_losses is None else l2_losses)
         alike = not self.epochs or (l2_losses is None) == (self._l2_losses is None)
@@ -232,8 +207,6 @@ class Notes(RecordBuilder):
                 expected=f"a loss for each of the {answer.steps or 0:,} steps of an epoch, of the same kinds as before",
                 found=f"{len(losses):,} losses",
             )
-        self._add_epoch(answer)
-        self.steps_done += len(losses)
         self._losses += losses
         if l2_losses is not None:
             self._l2_losses = (self._l2_losses or []) + l2_losses
@@ -241,11 +214,9 @@ class Notes(RecordBuilder):
 
     def _time_to_target(self) -> float | None:
         """Seconds of training up to the end of the epoch that reached the target: no compilation, no evaluation."""
-        target = self.run.course.workload.schedule.until
-        if target is None:
-            return None
+        target = self._schedule.until
         for number, epoch in enumerate(self.epochs, 1):
-            if target.met_by(getattr(epoch, target.quantity)):
+            if target is not None and target.met_by(getattr(epoch, target.quantity)):
                 return math.fsum(each.seconds for each in self.epochs[:number])
         return None
 
@@ -258,11 +229,11 @@ class Notes(RecordBuilder):
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
-            Caveat.CONTINUED: course.workload.schedule.protocol == "continued",
+            Caveat.CONTINUED: self._schedule.protocol == "continued",
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
-            Caveat.TARGET_MISSED: course.workload.schedule.until is not None and self._time_to_target() is None,
+            Caveat.TARGET_MISSED: self._schedule.until is not None and self._time_to_target() is None,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
             Caveat.RESTARTED: self.restarts > 0,
@@ -291,7 +262,9 @@ class Notes(RecordBuilder):
         ]
         tail = losses[-max(1, len(losses) // 10) :]
         last = math.fsum(tail) / len(tail)
-        if self.run.settings.weights_from is not None or (self.run.repeat > 0 and self._is_continued):
+        if self.run.settings.weights_from is not None or (
+            self.run.repeat > 0 and self._schedule.protocol == "continued"
+        ):
             # It starts near its end, so it need not fall; but it must know more than who guesses.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
@@ -312,15 +285,11 @@ class Notes(RecordBuilder):
         course, last = self.run.course, self.epochs[-1]
         accuracy = last.test_accuracy if last.test_accuracy is not None else last.train_accuracy
         examples = sum(epoch.examples or 0 for epoch in self.epochs)
-        if accuracy is None or self.steps_done < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
+        if accuracy is None or len(self._losses) < FEWEST_STEPS_TO_LEARN or examples < course.dataset.train_examples:
             return False
         chance = 1 / course.model.classes
         spread = math.sqrt(chance * (1 - chance) / course.dataset.test_examples)
         return accuracy < chance + 3 * spread
-
-    @property
-    def _is_continued(self) -> bool:
-        return self.run.course.workload.schedule.protocol == "continued"
 
 
 def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:

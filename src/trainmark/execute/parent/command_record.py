@@ -1,4 +1,4 @@
-"""What has been heard of one run of a command, and the record that it makes, however the run ended."""
+"""The record of a run of a command."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Literal
 
 from msgspec import structs
 
-from trainmark.execute.parent.command import Run
+from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
-from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, Evaluated
-from trainmark.measure.energy import energy
+from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     NOT_TOLD,
@@ -29,20 +28,19 @@ from trainmark.record.record import (
 )
 
 
-class CommandNotes(RecordBuilder):
+class CommandRecordBuilder(RecordBuilder):
     """Collects the answers of one run.
 
     Args:
-        run: what is being run.
-        here: the machine as it was before.
-        token: makes the id of the record unlike any other.
+        run: the run.
+        here: the machine before the run.
+        token: makes the record's id unique.
     """
 
-    rest_seconds = 0.0
+    run: CommandRun
 
-    def __init__(self, run: Run, here: Here, token: str) -> None:
-        super().__init__((run.of.name, *run.side.values.values(), f"r{run.round}", token), here)
-        self.run = run
+    def __init__(self, run: CommandRun, here: Here, token: str) -> None:
+        super().__init__(run, (run.of.name, *run.side.values.values(), f"r{run.round}", token), here)
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: CommandExited | None = None
@@ -56,71 +54,37 @@ class CommandNotes(RecordBuilder):
 
     def hear(self, answer: Answer) -> None:
         """Take in one answer of the run."""
+        super().hear(answer)
         match answer:
             case EpochEnded():
-                self._add_epoch(answer)
                 self._packages = answer.packages
-            case Evaluated():
-                self._add_evaluation(answer)
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
                 self._exited = answer
 
-    def go_on_from(self, before: RecordBuilder) -> None:
-        """A command has a process of its own, so nothing comes before."""
-        raise NotImplementedError
-
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """The record of the reports so far."""
-        run, settings, exited = self.run, self.run.settings, self._exited
-        device, gpu = run.side.device, self.gpu
-        kind: Literal["cpu", "accelerator"] | None = (
-            "cpu" if device == "cpu" else None if gpu is None else "accelerator"
-        )
-        used = energy(self._windows, samples, gpu) if kind is not None else None
-        program = run.words[0]
-        record = Record(
-            id=self.id,
-            created=self.created,
-            command=settings.command,
-            trainmark=self.here.trainmark,
-            outcome=outcome,
-            workload=WorkloadRef(
-                run.of.name, run.of.fingerprint, run.of.fingerprint, {"command": list(run.of.template)}
-            ),
+        run, of = self.run, self.run.of
+        program, gpu = run.words[0], self.gpu
+        without_gpu: Literal["cpu"] | None = "cpu" if run.side.device == "cpu" else None
+        kind = without_gpu if gpu is None else "accelerator"
+        record = self._record(
+            outcome,
+            samples,
+            DeviceRef(run.side.device or NOT_TOLD, self._device_name, kind, gpu=gpu),
+            self._windows,
+            self._holds(outcome),
+            workload=WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
             dataset=None,
-            backend=BackendRef(
-                name=Path(program).name,
-                version=self._versions,
-                style=run.side.style,
-                precision=None,
-                compile_cache="none",
-            ),
-            device=DeviceRef(
-                id=device or NOT_TOLD,
-                name=self._device_name,
-                kind=kind,
-                gpu=gpu,
-            ),
-            machine=self.here.machine,
+            backend=BackendRef(Path(program).name, self._versions, run.side.style, None, "none"),
             python=Python("default", None, program, self._packages),
-            seed=run.seed,
-            repeat=run.round,
-            round=run.round,
             protocol="fresh",
-            threads=None,
-            price_per_hour=settings.prices.get(device or ""),
             model=None,
-            epochs=self.epochs,
             metrics=None,
-            final=self._final(),
-            samples=samples,
-            energy=used,
-            memory=Memory(exited.host_peak_bytes if exited else None),
+            memory=Memory(self._exited.host_peak_bytes if self._exited else None),
             process=self._process(),
             group=Group(run.group_id, run.session),
-            caveats=self._caveats(self._holds(outcome), self._windows, samples, used, on_cpu=gpu is None),
         )
         return [record]
 

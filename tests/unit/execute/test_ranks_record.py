@@ -11,7 +11,7 @@ from trainmark.data.locate import Located
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
-from trainmark.execute.parent.spread_notes import SpreadNotes
+from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.protocol.answers import Answer, EpochEnded, Failed, Finished, OfRank, RankBorn, Restarted
 from trainmark.record.record import Outcome
 from trainmark.workload import catalog
@@ -21,15 +21,15 @@ EPOCH = EpochEnded(0, start=1.0, seconds=2.0, steps=2, examples=256, losses=[2.0
 
 
 @pytest.fixture
-def notes() -> SpreadNotes:
+def notes() -> RanksRecordBuilder:
     course = Course(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
     side = Side("torch", "fast", "cuda:0", THIS)
     spread = Spreading(Layout(data=2))
     run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", None, spread)
-    return SpreadNotes(run, Seen("torch", THIS), look_around(), None, "token")
+    return RanksRecordBuilder(run, Seen("torch", THIS), look_around(), None, "token")
 
 
-def say(notes: SpreadNotes, rank: int, *answers: Answer) -> None:
+def say(notes: RanksRecordBuilder, rank: int, *answers: Answer) -> None:
     for answer in answers:
         notes.hear(OfRank(rank, answer))
         if rank == 0 and not isinstance(answer, (RankBorn, Finished)):
@@ -44,7 +44,7 @@ def finished(rank: int) -> Finished:
     return Finished(unchanged_weights=[], host_peak_bytes=100 + rank)
 
 
-def test_each_rank_has_a_record_and_the_whole_comes_last(notes: SpreadNotes) -> None:
+def test_each_rank_has_a_record_and_the_whole_comes_last(notes: RanksRecordBuilder) -> None:
     for rank in (1, 0):
         say(notes, rank, born(rank), EPOCH, finished(rank))
     notes.hear(finished(0))
@@ -59,7 +59,7 @@ def test_each_rank_has_a_record_and_the_whole_comes_last(notes: SpreadNotes) -> 
     assert second.group.spread is not None and second.group.spread.host == "a"
 
 
-def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: SpreadNotes) -> None:
+def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: RanksRecordBuilder) -> None:
     for rank in (0, 1):
         say(notes, rank, born(rank))
     notes.hear(Failed("rank 1 was killed by SIGKILL", 1))
@@ -70,17 +70,17 @@ def test_a_fall_is_told_of_the_rank_that_fell_and_of_the_whole(notes: SpreadNote
     assert whole.outcome == outcome
 
 
-def test_the_whole_is_told_where_rank_0_is(notes: SpreadNotes) -> None:
+def test_the_whole_is_told_where_rank_0_is(notes: RanksRecordBuilder) -> None:
     say(notes, 1, born(1, "b"))
     assert [record.group.rank for record in notes.records(Outcome("ok"))] == [1]
 
 
-def test_a_run_whose_ranks_never_came_has_a_record_all_the_same(notes: SpreadNotes) -> None:
+def test_a_run_whose_ranks_never_came_has_a_record_all_the_same(notes: RanksRecordBuilder) -> None:
     (whole,) = notes.records(Outcome("failed", "the machines did not find each other"))
     assert whole.group.rank is None
 
 
-def test_a_restart_forgets_what_was_before_and_is_counted(notes: SpreadNotes) -> None:
+def test_a_restart_forgets_what_was_before_and_is_counted(notes: RanksRecordBuilder) -> None:
     for rank in (0, 1):
         say(notes, rank, born(rank), EPOCH)
     notes.hear(Restarted(1))

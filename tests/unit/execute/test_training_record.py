@@ -11,9 +11,9 @@ from msgspec import structs
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.notes import Notes
 from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
+from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
 from trainmark.measure.nvidia import Driver
 from trainmark.record.caveats import Caveat
@@ -41,8 +41,8 @@ def evaluated(index: int, accuracy: float) -> Evaluated:
     return Evaluated(index, 0.25, 0.4, accuracy)
 
 
-def notes(*answers: Answer, of: Run | None = None) -> Notes:
-    made = Notes(of or run(), Seen("torch", THIS), HERE, None, replayed=False, token="t")
+def notes(*answers: Answer, of: Run | None = None) -> TrainingRecordBuilder:
+    made = TrainingRecordBuilder(of or run(), Seen("torch", THIS), HERE, None, replayed=False, token="t")
     for answer in answers:
         made.hear(answer)
     return made
@@ -114,5 +114,7 @@ def test_answers_that_don_t_fit_together_are_refused(answers: tuple[Answer, ...]
 
 def test_a_record_has_the_key_of_its_run() -> None:
     here = dataclasses.replace(HERE, machine=structs.replace(HERE.machine, name=run().key.machine))
-    record = Notes(run(), Seen("torch", THIS), here, None, replayed=False, token="t").record(Outcome("ok"))
+    record = TrainingRecordBuilder(run(), Seen("torch", THIS), here, None, replayed=False, token="t").record(
+        Outcome("ok")
+    )
     assert RunKey.of(record) == run().key

@@ -1,4 +1,4 @@
-"""What has been heard of a run on several processes, and its records: one of each rank here, and one of the whole."""
+"""The records of a run on several processes: one of each rank on this machine, and one of the whole."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import dataclasses
 from msgspec import structs
 
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.notes import Notes, Rank
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.training_record import Rank, TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Failed, OfRank, RankBorn, Restarted
 from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
 
 
-class SpreadNotes(Notes):
+class RanksRecordBuilder(TrainingRecordBuilder):
     """Collects the answers of all ranks of this machine.
 
     The first rank speaks for the whole: losses and edges are common to all. The whole has its record on the machine of
@@ -24,7 +24,7 @@ class SpreadNotes(Notes):
     def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, token: str) -> None:
         super().__init__(run, seen, here, peaks, replayed=False, token=token)
         self._token = token
-        self._ranks: dict[int, Notes] = {}
+        self._ranks: dict[int, TrainingRecordBuilder] = {}
         self._fallen: int | None = None
 
     def hear(self, answer: Answer) -> None:
@@ -67,7 +67,7 @@ class SpreadNotes(Notes):
                 own = dataclasses.replace(run.side, device=f"cuda:{answer.local_rank}")
                 run = dataclasses.replace(run, side=own)
             place = Rank(rank, answer.host)
-            self._ranks[rank] = Notes(run, self.seen, self.here, self.peaks, False, self._token, place)
+            self._ranks[rank] = TrainingRecordBuilder(run, self.seen, self.here, self.peaks, False, self._token, place)
         elif rank in self._ranks and answer is not None:
             self._ranks[rank].hear(answer)
 

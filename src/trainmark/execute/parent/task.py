@@ -1,0 +1,85 @@
+"""What will be run, in which order: rounds, so that a slow drift of the machine affects every side alike."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide
+from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.record.facts import RunKey, group_to_complete
+from trainmark.record.record import Record
+
+AnyRun = TypeVar("AnyRun", Run, CommandRun)
+
+
+@dataclass(frozen=True)
+class Task(Generic[AnyRun]):
+    """Runs that share one process: one, or all repeats of a continued training.
+
+    Args:
+        done: indices of the runs that already have a record; a continued training replays them, unrecorded.
+    """
+
+    runs: tuple[AnyRun, ...]
+    done: frozenset[int] = frozenset()
+
+    @property
+    def first(self) -> AnyRun:
+        """Represents all of them, except for its repeat."""
+        return self.runs[0]
+
+    @property
+    def round(self) -> int:
+        """The round of its first run."""
+        return self.first.round
+
+    def in_round(self, number: int) -> Task[AnyRun]:
+        """The same task in another round, with none of it done."""
+        return Task(tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs))
+
+
+def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) -> list[Task[Run]]:
+    """The tasks in execution order: each round runs every side of a course once."""
+    tasks = []
+    group_id = session = secrets.token_hex(6)
+    for course, sides in courses:
+        continued = course.workload.schedule.protocol == "continued"
+        for round_ in range(1 if continued else course.repeats):
+            repeats = range(course.repeats) if continued else (round_,)
+            for side in sides:
+                tasks.append(
+                    Task(tuple(Run(course, side, settings, index, index, group_id, session) for index in repeats))
+                )
+    return tasks
+
+
+def command_in_rounds(
+    command: Command, sides: Iterable[CommandSide], rounds: int, settings: Settings
+) -> list[Task[CommandRun]]:
+    """The tasks in execution order: each round runs every side once."""
+    sides = list(sides)
+    group_id = session = secrets.token_hex(6)
+    return [
+        Task((CommandRun(command, side, settings, index, index, group_id, session),))
+        for index in range(rounds)
+        for side in sides
+    ]
+
+
+def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
+    """The tasks with runs that have no record yet, in the group that they complete."""
+    tasks, records = list(tasks), list(records)
+    group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
+    recorded = {RunKey.of(record): record.outcome.status for record in records}
+    left = []
+    for task in tasks:
+        ends = [recorded.get(run.key) for run in task.runs]
+        done = frozenset(index for index, end in enumerate(ends) if end == "ok")
+        if len(done) < len(task.runs) and "diverged" not in ends:  # it would diverge again
+            runs = tuple(dataclasses.replace(run, group_id=group or run.group_id) for run in task.runs)
+            left.append(Task(runs, done))
+    return left
