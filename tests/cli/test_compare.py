@@ -12,6 +12,7 @@ import pytest
 
 from tests.records import a_record, a_trial, rounds, write_all
 from trainmark.cli.main import run
+from trainmark.record.record import SCHEMA_VERSION
 
 
 @pytest.fixture
@@ -134,7 +135,7 @@ def test_foreign_json_among_the_records(text: str, folder: Path, capsys: pytest.
 
 
 def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "newer.json").write_text('{"schema_version": 2}')
+    (folder / "newer.json").write_text(json.dumps({"schema_version": SCHEMA_VERSION + 1}))
     assert run(["compare", str(folder)]) == 1
     assert "written by a newer trainmark" in capsys.readouterr().err
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import inspect
 
 from trainmark.errors import ForeignRecord, NewerRecord
+from trainmark.record.migrations import migrated
 from trainmark.record.record import SCHEMA_VERSION, Record
 
 _DEEPEST = 64
@@ -76,6 +77,7 @@ def decode(text: bytes, origin: str) -> Record:
         record = msgspec.convert(data, Record)
         content(record)
         require_shallow(record.workload.spec, record.backend.settings, record.peaks and record.peaks.conditions)
+        record = migrated(record)
     except msgspec.ValidationError as error:
         raise _foreign(origin, str(error)) from error
     except RecursionError as error:

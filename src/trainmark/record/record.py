@@ -2,6 +2,9 @@
 
 History of the format
     1   2026-11: the first. Later, without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
+    2   2026-11: fingerprints leave out fields at their default.
+
+:mod:`trainmark.record.migrations` reads the older ones.
 
 A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
 ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
@@ -16,7 +19,7 @@ from msgspec import Struct, field
 
 from trainmark.record.caveats import Caveat
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 NOTHING_VARIED, NOT_TOLD = "as is", "not told"
 """Style and device of a command that is told nothing of either."""
 

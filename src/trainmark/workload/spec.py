@@ -17,6 +17,9 @@ from trainmark.workload.pixels import Input
 from trainmark.workload.published import Published, PublishedRun
 from trainmark.workload.schedule import Batches, Metrics, Schedule
 
+_NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
+"""Fields of a workload that change nothing in one step; of the metrics, one flag does."""
+
 
 @dataclass(frozen=True)
 class Workload:
@@ -57,16 +60,13 @@ class Workload:
     @property
     def step_fingerprint(self) -> str:
         """Names what one step computes: equal for two workloads whose steps are the same arithmetic."""
-        metrics = {"loss_includes_l2": self.metrics.loss_includes_l2}
-        return _digest(self.input, self.model, self.loss, self.optimizer, self.batches, self.weight_average, metrics)
+        computed = {name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP}
+        return _digest(computed, self.metrics.loss_includes_l2)
 
     @property
     def schedule_fingerprint(self) -> str:
-        """Names how many steps are made, in which order, and when is looked at them."""
-        schedule = dataclasses.asdict(self.schedule)
-        if self.schedule.until is None:
-            del schedule["until"]  # what older records were made without
-        return _digest(schedule, self.metrics.train)
+        """Names how many steps are made, in which order, and when the workload is evaluated."""
+        return _digest(_non_defaults(self.schedule), self.metrics.train)
 
     @property
     def takes_everything(self) -> bool:
@@ -101,11 +101,26 @@ class Workload:
 
 
 def _digest(*parts: Any) -> str:
-    text = json.dumps([_plain(part) for part in parts], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _plain(part: Any) -> Any:
+def _non_defaults(part: Any) -> Any:
+    """Plain data of ``part`` without fields at their default, so that a new field leaves old fingerprints as they are.
+
+    ``kind`` always stays: it names the class.
+    """
     if isinstance(part, tuple):
-        return [_plain(item) for item in part]
-    return dataclasses.asdict(part) if dataclasses.is_dataclass(part) and not isinstance(part, type) else part
+        return [_non_defaults(item) for item in part]
+    if not dataclasses.is_dataclass(part):
+        return part
+    values = {field: getattr(part, field.name) for field in dataclasses.fields(part)}
+    return {
+        field.name: _non_defaults(value)
+        for field, value in values.items()
+        if field.name == "kind" or value != _default(field)
+    }
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    factory = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()

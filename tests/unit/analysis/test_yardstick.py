@@ -71,3 +71,9 @@ def test_what_ships_can_be_read() -> None:
     for yardstick in measured():
         assert yardstick.matmul_flops_per_second
         assert yardstick.rates
+
+
+def test_what_was_measured_is_a_workload_of_the_catalogue_as_it_is_today() -> None:
+    rates = [rate for yardstick in measured() for rate in yardstick.rates]
+    assert rates
+    assert all(rate.step_fingerprint == catalog.find(rate.workload).step_fingerprint for rate in rates)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from trainmark.workload.losses import NegativeLogLikelihood, TwoStageCrossEntrop
 from trainmark.workload.optimizers import SGD, WeightAverage
 from trainmark.workload.pixels import Input
 from trainmark.workload.schedule import Batches, Metrics, Schedule
+from trainmark.workload.spec import Workload
 
 from .samples import a_workload
 
@@ -62,6 +64,67 @@ def test_what_is_only_said_about_a_workload_changes_neither(change: dict[str, An
     assert changed != BASE
     assert changed.step_fingerprint == BASE.step_fingerprint
     assert changed.schedule_fingerprint == BASE.schedule_fingerprint
+
+
+@dataclass(frozen=True)
+class DenseOfTomorrow(Dense):
+    groups: int = 1
+
+
+@dataclass(frozen=True)
+class ScheduleOfTomorrow(Schedule):
+    warm_up: int | None = None
+
+
+@dataclass(frozen=True)
+class WorkloadOfTomorrow(Workload):
+    clip: float | None = None
+
+
+def of_tomorrow(workload: Workload, clip: float | None = None, groups: int = 1, warm_up: int | None = None) -> Workload:
+    """``workload`` as a later trainmark has it, with a new optional field in three classes."""
+    fields = vars(workload) | {
+        "schedule": ScheduleOfTomorrow(**vars(workload.schedule), warm_up=warm_up),
+        "model": tuple(
+            DenseOfTomorrow(**vars(layer), groups=groups) if isinstance(layer, Dense) else layer
+            for layer in workload.model
+        ),
+    }
+    return WorkloadOfTomorrow(**fields, clip=clip)
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_a_new_optional_field_leaves_all_fingerprints_as_they_are(name: str) -> None:
+    today = catalog.find(name)
+    later = of_tomorrow(today)
+    assert later.to_data() != today.to_data()
+    assert later.step_fingerprint == today.step_fingerprint
+    assert later.schedule_fingerprint == today.schedule_fingerprint
+
+
+def test_a_new_field_that_is_used_changes_its_fingerprint() -> None:
+    plain = of_tomorrow(BASE)
+    for changed in (of_tomorrow(BASE, clip=1.0), of_tomorrow(BASE, groups=2)):
+        assert changed.step_fingerprint != plain.step_fingerprint
+        assert changed.schedule_fingerprint == plain.schedule_fingerprint
+    warmed = of_tomorrow(BASE, warm_up=5)
+    assert warmed.step_fingerprint == plain.step_fingerprint
+    assert warmed.schedule_fingerprint != plain.schedule_fingerprint
+
+
+@pytest.mark.parametrize(
+    ("name", "step", "schedule"),
+    [
+        ("mnist-mlp32", "a71ed34ef9c45556", "2f748fecc08b26f5"),
+        ("mnist-cnn", "a477817da9cc2c6e", "0c1b6f3c01aec4ac"),
+        ("mnist-mlp512", "cafddca02e41fbbb", "0c1b6f3c01aec4ac"),
+        ("cifar10-cnn", "341ee2afc7fd53ba", "57ef3239e95da29f"),
+    ],
+)
+def test_fingerprints_stay_as_records_hold_them(name: str, step: str, schedule: str) -> None:
+    """Who changes the default of a field changes what old fingerprints say: give the field a new name instead."""
+    workload = catalog.find(name)
+    assert (workload.step_fingerprint, workload.schedule_fingerprint) == (step, schedule)
 
 
 def test_the_workloads_of_the_catalogue_are_told_apart() -> None:
