@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader, Dataset
 class Digits(Dataset):
     def __init__(self, folder: Path, scale: float) -> None:
         self.images = torch.frombuffer(bytearray(payload(folder, "train-images-idx3-ubyte")[16:]), dtype=torch.uint8)
-        self.images = self.images.view(-1, 28, 28, 1)
+        self.images = self.images.view(-1, 1, 28, 28)
         self.labels = list(payload(folder, "train-labels-idx1-ubyte")[8:])
         self.scale = scale
 
@@ -29,7 +29,7 @@ class Digits(Dataset):
         return len(self.labels)
 
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
-        return self.images[index].to(torch.float32).div_(self.scale).permute(2, 0, 1), self.labels[index]
+        return self.images[index].to(torch.float32).div_(self.scale), self.labels[index]
 
 
 def payload(folder: Path, name: str) -> bytes:

@@ -61,8 +61,10 @@ SIDES = (
     ("torch", "fast"),
     ("jax", "idiomatic"),
     ("jax", "fast"),
+    ("keras", "idiomatic"),
     ("keras", "compiled"),
     ("keras", "fast"),
+    ("mxnet", "idiomatic"),
     ("mxnet", "fast"),
 )
 """Of trainmark, by backend and style; one whose backend does not have the style is left out."""

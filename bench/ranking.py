@@ -26,6 +26,8 @@ TWINS = {
     f"{OURS}torch idiomatic": ("PyTorch DataLoader, per image", "PyTorch DataLoader"),
     f"{OURS}torch compiled": ("PyTorch torch.compile, per image", "PyTorch torch.compile"),
     f"{OURS}jax idiomatic": ("JAX jitted step",),
+    f"{OURS}keras idiomatic": ("Keras fit",),
+    f"{OURS}mxnet idiomatic": ("MXNet Module.fit",),
 }
 """The peer that writes the same loop as a style of trainmark, the first that finished: the style must not be slower."""
 

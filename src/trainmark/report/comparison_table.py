@@ -231,7 +231,8 @@ def _how_matched(groups: Sequence[GroupResult]) -> str:
     if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
         return "paired by round (not the ratio of the medians), with its 95 % interval."
     return (
-        "ratio of geometric means (not of the medians), with Welch's 95 % interval; not valid across days or machines."
+        "ratio of geometric means (not of the medians), with Welch's 95 % interval of the variation between runs, "
+        "not between days or other machines of the kind."
     )
 
 

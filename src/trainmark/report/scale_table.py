@@ -113,8 +113,8 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     )
     if scaling.mode == "strong":
         yield (
-            f"losses: the largest relative difference in {_steps(scaling)}, and the tolerance: the effect of changing "
-            "the initial weights by one unit in the last place on one device."
+            f"losses: the largest relative difference in {_steps(scaling)}, and the tolerance: 3 times the effect of "
+            "changing the initial weights by one unit in the last place on one device."
         )
 
 

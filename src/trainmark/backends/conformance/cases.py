@@ -181,6 +181,7 @@ NETWORKS = (
         *_MLP,
         input=Input((7, 6, 2), standardize_each=True, distortions=Distortions(False, 0.0, (1.0, 1.0))),
     ),
+    _one_step("cropped", conv(3, 3, "same"), *_END, input=Input((8, 7, 3), 256.0, crop=5)),
     _one_step(
         "cropped, each standardised", conv(3, 3), *_END, input=Input((8, 7, 3), 1.0, crop=5, standardize_each=True)
     ),

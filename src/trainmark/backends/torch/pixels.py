@@ -16,7 +16,7 @@ class Images(Dataset[tuple[Tensor, int]]):
     def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
         self._spec, self._dtype, self._labels = spec, dtype, split.labels.tolist()
         # What most tutorials have is written as their transforms are: in place, on one image, its channels in front.
-        self._simple = spec.distortions is None and not spec.standardize_each
+        self._simple = spec.distortions is None and not spec.standardize_each and spec.crop is None
         images = torch.tensor(split.images)
         if self._simple:
             images = images.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format)

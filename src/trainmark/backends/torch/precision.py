@@ -24,7 +24,10 @@ def set_arithmetic(precision: Precision) -> None:
 
 @contextlib.contextmanager
 def denormals_flushed(wanted: bool) -> Iterator[None]:
-    """Treat numbers below the normal range as zero, where ``wanted``: in this thread, and in those that it starts."""
+    """Treat numbers below the normal range as zero, where ``wanted``: in this thread and in those that it starts.
+
+    Threads of PyTorch's pool keep the setting that they were started with.
+    """
     torch.set_flush_denormal(wanted)
     try:
         yield

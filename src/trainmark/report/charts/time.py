@@ -111,9 +111,9 @@ def times(work: Work) -> Chart | None:
         alt.Y("seconds:Q", title="seconds"),
         xOffset=alt.XOffset("side:N", sort=work.labels),
     )
-    bars = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
+    drawn = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
     figures = base.mark_text(dy=-7, fontSize=11).encode(text="words:N")
-    drawing = alt.layer(bars, figures) if len(work.sides) <= 2 else bars
+    drawing = alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn
     return Chart(
         name="times",
         title="Time of an epoch, of a test, and of the whole training",
