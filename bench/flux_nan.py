@@ -21,8 +21,7 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.cli.options import environment_dir
-from trainmark.data.cache import cache_dir
+from trainmark.data.cache import cache_dir, environment_dir
 from trainmark.data.load import load
 from trainmark.data.locate import locate
 from trainmark.workload import catalog

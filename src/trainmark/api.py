@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from trainmark import regular, units
 from trainmark.analysis import comparison as comparisons
 from trainmark.analysis.agreement import agree, trainings
+from trainmark.analysis.reference import read_baseline
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import without_trials
 from trainmark.errors import UsageError
@@ -28,6 +29,7 @@ from trainmark.report.tables import comparison_markdown, tables_of
 
 if TYPE_CHECKING:
     from trainmark.report.charts.chart import Work
+    from trainmark.study.options import RunOptions
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,77 +160,44 @@ def compare(
     every = records if isinstance(records, Records) else Records(tuple(records))
     if not every:
         raise UsageError("there is nothing to compare", expected="one record at least", found="none")
-    pair = None
-    if baseline is not None:
-        key, sign, value = baseline.partition("=")
-        if not (key and sign and value):
-            raise UsageError("the baseline can't be read", expected="KEY=VALUE such as device=cpu", found=baseline)
-        pair = key, value
-    return Compared(every, comparisons.compare(every, by, pair, margin / 100))
+    return Compared(every, comparisons.compare(every, by, read_baseline(baseline), margin / 100))
 
 
 def run(
     *workloads: str,
-    backend: str | Iterable[str] = (),
-    style: str | Iterable[str] = (),
-    device: str | Iterable[str] = (),
-    repeats: int | None = None,
-    epochs: int | None = None,
-    steps: int | None = None,
-    seed: int = 1,
-    dataset: str | None = None,
-    precision: str = "fp32",
-    threads: int | None = None,
-    timeout: float | None = None,
-    published: bool = False,
-    save_weights: bool = False,
-    resume: bool = False,
-    labels: Mapping[str, str] | None = None,
-    data_dir: str | os.PathLike[str] | None = None,
     out: str | os.PathLike[str] = "trainmark-results",
+    resume: bool = False,
+    until_stable: float | None = None,
+    labels: Mapping[str, str] | None = None,
     quiet: bool = False,
+    **options: Unpack[RunOptions],
 ) -> Records:
-    """Train, keep a record of each run, and return the records; the arguments are the options of ``trainmark run``.
+    """Train, keep a record of each run, and return the records, as ``trainmark run`` does.
 
-    Each run is a process of its own, so nothing of a framework is imported here.
+    Each run is a separate process, so this imports no framework.
 
     Args:
-        workloads: names, or TOML files; the main job if none is given.
+        workloads: names, or TOML files; the default benchmark if none is given.
+        out: folder for the records.
+        resume: run only what has no record there yet.
+        until_stable: percent; add rounds until every interval is within it.
+        labels: of this machine, for its records.
         quiet: show no progress.
+        options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all others of
+            ``trainmark run``, by their long names with ``_`` in place of ``-``.
     """
-    import io
+    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.study import options as study_options
+    from trainmark.study.progress import Progress
+    from trainmark.study.run import RoundOptions, run
 
-    from trainmark.cli.options import environment_dir
-    from trainmark.cli.output import console
-    from trainmark.cli.run import train
-    from trainmark.execute.parent.plan import Settings
-    from trainmark.execute.parent.request import Request
-
-    request = Request(
-        workloads=workloads,
-        backends=_several(backend),
-        styles=_several(style),
-        devices=_several(device),
-        repeats=repeats,
-        epochs=epochs,
-        steps=steps,
-        dataset=dataset,
-        precision=precision,
-        published=published,
-        data_dir=None if data_dir is None else Path(data_dir),
-        environment=environment_dir(),
-        settings=Settings(
-            seed=seed,
-            threads=threads,
-            timeout=timeout,
-            save_weights=save_weights,
-            command=f"trainmark.run({', '.join(map(repr, workloads))})",
-        ),
-    )
-    screen = console(to_stderr=True)
-    if quiet:
-        screen.file = io.StringIO()
-    records, earlier = train(request, store.Store(Path(out)), screen, resume=resume, labels=labels)
+    study_options.require_known(options)
+    names = {name: _several(options.get(name, ())) for name in ("backend", "style", "device")}  # type: ignore[arg-type]
+    command = f"trainmark.run({', '.join(map(repr, workloads))})"
+    request = study_options.request_of({**options, **names, "workloads": workloads}, command)
+    checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
+    rounds = RoundOptions(resume, until_stable, checked)
+    records, earlier = run(request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds)
     return Records((*earlier, *records))
 
 

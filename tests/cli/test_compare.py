@@ -151,7 +151,7 @@ def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--margin", "nan"], "expected a number from 0"),
         (["--margin", "-1"], "expected a number from 0"),
         (["--fail-below", "0"], "expected a number above 0"),
-        (["--fail-below", "inf"], "expected a number from 0"),
+        (["--fail-below", "inf"], "expected a number above 0"),
         (["--format", "html"], "html"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ import trainmark
 from tests.browser.samples import full_records
 from tests.records import a_record, write_all
 from trainmark.api import Compared, Records
+from trainmark.cli import main as command_line
 from trainmark.errors import TrainmarkError, UnknownName, UsageError
 
 
@@ -102,16 +104,20 @@ def test_a_baseline_that_can_not_be_read(compared: Compared, baseline: str) -> N
         compared.records.compare(baseline=baseline)
 
 
-def test_what_is_trained_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For real, with the built-in backend, in a process of its own."""
+def test_what_is_trained_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """For real, with the built-in backend, in a separate process; quietly."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     records = trainmark.run(
         "mnist-mlp128", backend="numpy", device="cpu", repeats=1, steps=5, dataset="synthetic-digits",
-        out=tmp_path / "out", quiet=True,
+        labels={"site": "a=b"}, out=tmp_path / "out", quiet=True,
     )  # fmt: skip
     assert [record.outcome.status for record in records] == ["ok"]
+    assert records[0].machine.labels == {"site": "a=b"}
     assert len(trainmark.load_records(tmp_path / "out")) == 1
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_can_not_be_trained_is_an_error(tmp_path: Path) -> None:
@@ -119,8 +125,75 @@ def test_what_can_not_be_trained_is_an_error(tmp_path: Path) -> None:
         trainmark.run("mnist-mlp12", out=tmp_path, quiet=True)
 
 
-@pytest.mark.parametrize("wrong", [{"seed": 10**30}, {"threads": -1}, {"repeats": 0}, {"steps": 10**9}, {"epochs": -1}])
-def test_numbers_that_nobody_means(wrong: dict[str, int]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seed": 10**30},
+        {"threads": -1},
+        {"repeats": 0},
+        {"steps": 10**9},
+        {"epochs": -1},
+        {"dataset_repeats": 0},
+        {"timeout": 0},
+        {"memory_fraction": 1.5},
+        {"log_every": 0},
+        {"until_stable": 0},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_values_out_of_bounds(wrong: dict[str, Any], tmp_path: Path) -> None:
     (name,) = wrong
-    with pytest.raises(UsageError, match=f"{name}.*expected .* found"):
-        trainmark.run("mnist-mlp32", backend="fake", dataset="synthetic-digits", **wrong)
+    words = name.replace("_", "[ _-]")
+    with pytest.raises(UsageError, match=f"{words}.*expected .* found"):
+        trainmark.run("mnist-mlp32", backend="fake", dataset="synthetic-digits", out=tmp_path, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"device": "gpuu"}, ["--device", "gpuu"]),
+        ({"backend": "nunpy"}, ["--backend", "nunpy"]),
+        ({"style": "fats"}, ["--style", "fats"]),
+        ({"precision": "fp23"}, ["--precision", "fp23"]),
+        ({"dataset": "mnits"}, ["--dataset", "mnits"]),
+        ({"until": "test_acuracy>=0.9"}, ["--until", "test_acuracy>=0.9"]),
+        ({"prices": ["cpu=free"]}, ["--price", "cpu=free"]),
+        ({"pythons": ["old"]}, ["--python", "old"]),
+        ({"labels": {"instance": ""}}, ["--label", "instance="]),
+        ({"until_stable": 5.0, "resume": True}, ["--until-stable", "5", "--resume"]),
+        ({"epochs": 1, "steps": 1}, ["--epochs", "1", "--steps", "1"]),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else None,
+)
+def test_python_and_the_command_line_give_the_same_error(
+    options: dict[str, Any], words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    default = {} if "backend" in options else {"backend": "numpy"}
+    with pytest.raises(UsageError) as caught:
+        trainmark.run("mnist-mlp32", out=tmp_path, quiet=True, **{**default, **options})
+    flags = [word for name, value in default.items() for word in (f"--{name}", value)]
+    assert command_line.run(["run", "mnist-mlp32", "--out", str(tmp_path), *flags, *words]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"trainmark: {caught.value}"
+
+
+def test_an_option_that_run_does_not_have(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean device"):
+        trainmark.run("mnist-mlp32", out=tmp_path, devise="cpu")  # type: ignore[call-arg]
+
+
+def test_a_protocol_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(UnknownName, match="Did you mean fresh"):
+        trainmark.run("mnist-mlp32", out=tmp_path, backend="fake", protocol="frsh")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"by": "workload"}, "can't be compared for speed"),
+        ({"by": "devise"}, "device"),
+        ({"margin": -1.0}, "expected a number from 0"),
+    ],
+)
+def test_a_comparison_that_can_not_be_made(wrong: dict[str, Any], words: str, compared: Compared) -> None:
+    with pytest.raises(UsageError, match=words):
+        compared.records.compare(**wrong)

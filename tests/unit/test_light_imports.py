@@ -30,10 +30,7 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 def test_the_parent_of_a_run_imports_no_framework() -> None:
-    code = (
-        "import trainmark.cli.run, trainmark.execute.parent.request, trainmark.execute.parent.scheduler, "
-        "trainmark.report.tables"
-    )
+    code = "import trainmark.cli.run, trainmark.study.run, trainmark.progress.terminal, trainmark.report.tables"
     assert not imported_by(code) & FRAMEWORKS
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 
 
@@ -22,8 +24,13 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Hold every group but the references against the bar.
 
     A group misses it when the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    and when it does not learn or none of its runs came off, since no speed makes up for that.
+    and when it does not learn or none of its runs finished, since no speed makes up for that.
+
+    Raises:
+        UsageError: ``ratio`` is not above 0.
     """
+    if not 0 < ratio < math.inf:
+        raise UsageError("the bar of --fail-below is out of bounds", expected="a number above 0", found=f"{ratio:g}")
     cleared: list[GroupResult] = []
     missed: list[GroupResult] = []
     unjudged: list[GroupResult] = []

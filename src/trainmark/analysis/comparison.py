@@ -25,6 +25,7 @@ from trainmark.analysis.statistics import (
     speed_verdict,
 )
 from trainmark.analysis.summary import RunSummary, summarize
+from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Dimension
 from trainmark.record.record import Record
@@ -97,9 +98,11 @@ def compare(
         margin: what still counts as the same speed, a fraction.
 
     Raises:
-        UnknownName: no group has the baseline's value.
-        UsageError: the baseline is not of the dimension ``by``.
+        UnknownName: no such dimension, or no group has the baseline's value.
+        UsageError: the baseline is not of the dimension ``by``, or the margin is negative.
     """
+    if not 0 <= margin < math.inf:
+        raise UsageError("the margin is out of bounds", expected="a number from 0", found=f"{100 * margin:g} %")
     records = list(records)
     groups, limits = group_records(records), limits_of(records)
     chosen = references(groups, by, baseline)

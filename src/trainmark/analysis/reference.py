@@ -12,6 +12,16 @@ from trainmark.record.facts import DIMENSIONS, Dimension, Key
 BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
 
 
+def read_baseline(text: str | None) -> tuple[str, str] | None:
+    """Key and value; raises :class:`~trainmark.errors.UsageError`."""
+    if text is None:
+        return None
+    key, sign, value = text.partition("=")
+    if not (key and sign and value):
+        raise UsageError("the baseline can't be read", expected="KEY=VALUE such as device=cpu", found=repr(text))
+    return key, value
+
+
 def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
     """For each group the position of its reference.
 
@@ -22,9 +32,11 @@ def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[st
         positions in ``groups``; None where a family has no group with the baseline's value, or none that ran.
 
     Raises:
-        UnknownName: the baseline's key is not one of :data:`BASELINE_KEYS`, or no group has its value.
+        UnknownName: no such dimension, or baseline key, or no group has the baseline's value.
         UsageError: the baseline is not of the dimension that is compared along.
     """
+    if by is not None:
+        _require_dimension(by)
     if baseline is not None:
         _check(groups, by, *baseline)
     families: dict[Any, list[int]] = {}
@@ -47,6 +59,17 @@ def _family(key: Key, by: Dimension | None) -> object:
 
 def _value(key: Key, name: str) -> str:
     return str(getattr(key, name))
+
+
+def _require_dimension(by: str) -> None:
+    if by == "workload":
+        raise UsageError(
+            "different workloads can't be compared for speed",
+            expected=f"sides of the same workload, by {', '.join(DIMENSIONS)}",
+            found="by workload",
+        )
+    if by not in DIMENSIONS:
+        raise UnknownName("dimension", by, DIMENSIONS)
 
 
 def _check(groups: Sequence[Group], by: Dimension | None, name: str, value: str) -> None:

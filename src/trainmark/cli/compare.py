@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from trainmark.cli import complete
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
-from trainmark.cli.output import comparable, console, json_option, print_file, print_json, say, write_file
+from trainmark.cli.output import comparable, json_option, print_file, print_json, say, write_file
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from trainmark.analysis.bar import Bar
     from trainmark.analysis.results import Comparison, GroupResult
     from trainmark.record.record import Record
 
@@ -31,37 +33,12 @@ Examples:
 """
 
 
-def _from_zero(_context: click.Context, param: click.Parameter, number: float | None) -> float | None:
-    if number is not None and not (math.isfinite(number) and number >= 0):
-        raise click.BadParameter(f"expected a number from 0, found {number}", param=param)
-    return number
-
-
-def _above_zero(context: click.Context, param: click.Parameter, number: float | None) -> float | None:
-    if number == 0:
-        raise click.BadParameter("expected a number above 0, found 0", param=param)
-    return _from_zero(context, param, number)
-
-
-class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argument for it
-    """A choice that explains why ``workload`` is not one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if value == "workload":
-            raise click.BadParameter(
-                "different workloads can't be compared for speed; compare sides of the same workload "
-                f"by {', '.join(map(str, self.choices))}",
-                ctx,
-                param,
-            )
-        return super().convert(value, param, ctx)
-
-
 @click.command("compare", epilog=EPILOG)
 @click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "--by",
-    type=_Along(["device", "backend", "style", "machine", "python"]),
+    metavar="[device|backend|style|machine|python]",
+    shell_complete=complete.one_of(complete.dimensions),
     help="Compare only along this dimension, all else equal.",
 )
 @baseline_option
@@ -71,7 +48,6 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     "--margin",
     metavar="PERCENT",
     type=float,
-    callback=_from_zero,
     default=3.0,
     show_default=True,
     help="Speed-ups within this margin of 1 count as the same.",
@@ -102,7 +78,6 @@ class _Along(click.Choice):  # type: ignore[type-arg]  # click 8.1 has no argume
     "--fail-below",
     metavar="RATIO",
     type=float,
-    callback=_above_zero,
     help="Exit with 3 when the interval's upper bound is below this, with 2 when there is no speed-up.",
 )
 @json_option
@@ -113,14 +88,17 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     """
     import dataclasses
 
+    from trainmark.analysis import bar as bars
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
+    from trainmark.analysis.reference import read_baseline
     from trainmark.record.store import load
 
     plot, charts, fail_below = options["plot"], options["charts"], options["fail_below"]
     _require_plot(plot, charts)
     records = comparable(load(paths))
-    comparison = compare(records, options["by"], options["baseline"], options["margin"] / 100)
+    comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
+    bar = None if fail_below is None else bars.fail_below(comparison, fail_below)
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
         if not comparison.published:
@@ -134,7 +112,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     if plot is not None:
         _plot(plot, charts or ("speedup",), records, comparison)
     _show(comparison, "json" if options["as_json"] else options["form"])
-    return OK if fail_below is None else _hold_against(comparison, fail_below)
+    return OK if bar is None else _hold_against(bar, comparison)
 
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
@@ -182,19 +160,18 @@ def _show(comparison: Comparison, form: Format) -> None:
         tables.print_comparison(console(), comparison)
 
 
-def _hold_against(comparison: Comparison, ratio: float) -> int:
+def _hold_against(bar: Bar, comparison: Comparison) -> int:
     """The exit code of ``--fail-below``; groups below the bar, or without a verdict, are named on stderr.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
     """
-    from trainmark.analysis.bar import fail_below
     from trainmark.errors import UsageError
     from trainmark.record.caveats import Caveat
     from trainmark.units import many
     from trainmark.units import ratio as written
 
-    bar = fail_below(comparison, ratio)
+    ratio = bar.ratio
     for group in bar.missed:
         if not group.runs:
             why = "no run succeeded"

@@ -72,6 +72,11 @@ def precisions() -> tuple[str, ...]:
     return "fp32", "tf32", "bf16", "fp16", "fp64"
 
 
+def dimensions() -> tuple[str, ...]:
+    """Those that a comparison may be along."""
+    return "device", "backend", "style", "machine", "python"
+
+
 workload_or_file = one_of(workloads, files=True)
 
 NAMES = {"--backend": backends, "--style": styles, "--device": devices}

@@ -10,9 +10,10 @@ import click
 
 from trainmark.cli import complete
 from trainmark.cli.list import datasets
-from trainmark.cli.options import data_dir_option, environment_dir
-from trainmark.cli.output import console, json_option, print_json
-from trainmark.data.cache import cache_dir
+from trainmark.cli.options import data_dir_option
+from trainmark.cli.output import json_option, print_json
+from trainmark.data.cache import cache_dir, environment_dir
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.data.catalog import SplitName
@@ -105,12 +106,12 @@ def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any
 
 
 def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -> list[dict[str, Any]]:
-    from trainmark.cli.progress import DataProgress
     from trainmark.data.catalog import CATALOG
     from trainmark.data.locate import locate
+    from trainmark.progress.terminal import TerminalProgress
 
     rows = []
-    with DataProgress(console(to_stderr=True)) as progress:
+    with TerminalProgress().preparing() as progress:
         for name in names or tuple(CATALOG):
             found = locate(
                 name,

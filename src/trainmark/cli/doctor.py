@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import data_dir_option, environment_dir, working_folder
-from trainmark.cli.output import console, json_option, print_json
-from trainmark.data.cache import cache_dir
+from trainmark.cli.options import data_dir_option
+from trainmark.cli.output import json_option, print_json
+from trainmark.data.cache import cache_dir, environment_dir
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.study.doctor.check import Check
@@ -44,6 +45,7 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
     from trainmark.execute.parent.peaks import Keep
     from trainmark.study import doctor
     from trainmark.study.doctor import pace
+    from trainmark.study.options import working_folder
 
     with console(to_stderr=True).status("Checking this machine" + ("" if quick else " and its frameworks")):
         facts = doctor.gather(quick=quick, measure=lambda found: pace.measure(found, Keep(cache_dir() / "limits")))

@@ -13,20 +13,18 @@ import click
 from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import conditions_options, data_dir_option, names_option, seed_option
-from trainmark.cli.output import console, json_option, print_json
-from trainmark.cli.request import request_of
+from trainmark.cli.options import conditions_options, data_dir_option, names_option, request_of, seed_option
+from trainmark.cli.output import json_option, print_json
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from trainmark.cli.progress import DataProgress
-    from trainmark.execute.parent.request import Request
+    from trainmark.execute.parent.request import Request, Watcher
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.record import Record
     from trainmark.study.explain import Explanation, failure
     from trainmark.study.explain.measure import Subject
 
-Question: TypeAlias = "Callable[[Console, dict[str, Any]], int]"
+Question: TypeAlias = "Callable[[TerminalProgress, dict[str, Any]], int]"
 """A prepared explanation, run once the progress of its preparation is off the screen."""
 
 EPILOG = """\b
@@ -69,24 +67,23 @@ def command(target: str, other: str | None, **options: Any) -> int:
     A RECORD is explained with its own options; one that diverged or did not learn is trained again up to the step
     where it went wrong. Given two records, explains the difference.
     """
-    from trainmark.cli.progress import DataProgress
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
 
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    screen = console(to_stderr=True)
-    request = request_of(options)
-    with DataProgress(screen) as progress:
+    progress, request = TerminalProgress(), request_of(options)
+    with progress.preparing() as watcher:
         if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
             _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
-            question = _ask_of_record(_existing(target), request, progress)
+            question = _ask_of_record(_existing(target), request, watcher)
         else:
             question = partial(
-                _take_apart, explain.prepare(dataclasses.replace(request, workloads=(target,)), progress), ()
+                _take_apart, explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher), ()
             )
-    return question(screen, options)
+    return question(progress, options)
 
 
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset")
@@ -122,7 +119,7 @@ def _existing(name: str) -> Path:
     return Path(name)
 
 
-def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Question:
+def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
     """The explanation that a record allows: why it failed, why it is slow, or what it contains."""
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
@@ -136,13 +133,13 @@ def _ask_of_record(path: Path, request: Request, progress: DataProgress) -> Ques
         again_as = again.request_of(record, request)
         why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
-            failed = failure.prepare(record, again_as, progress)
+            failed = failure.prepare(record, again_as, watcher)
             unlike = again.unlike(record, failed.dataset.sha256, failed.side.version, failed.device_name)
             if why_not is not None:
                 unlike = (f"{why_not}; it was trained again here", *unlike)
             return partial(_diagnose, failed, unlike)
         if why_not is None:
-            subject = explain.prepare(again_as, progress)
+            subject = explain.prepare(again_as, watcher)
             sha256, version = subject.course.dataset.sha256, subject.side.version
             unlike = again.unlike(record, sha256, version, subject.device_name)
             return partial(_take_apart, subject, unlike)
@@ -166,14 +163,13 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     return OK
 
 
-def _take_apart(subject: Subject, unlike: tuple[str, ...], screen: Console, options: dict[str, Any]) -> int:
-    from trainmark.cli.progress import StudyProgress
+def _take_apart(subject: Subject, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]) -> int:
     from trainmark.study import explain
 
     length = f"{options['seconds']:g} s of measurement, plus start-up"
     title = f"{subject.course.workload.name}, {subject.side.title}: {length}"
-    with StudyProgress(screen, title) as progress:
-        found = explain.explain(subject, progress.tell, options["seconds"], options["timeout"])
+    with progress.working(title) as tell:
+        found = explain.explain(subject, tell, options["seconds"], options["timeout"])
     if options["as_json"]:
         print_json({**_data(found), "notes": unlike})
     else:
@@ -181,14 +177,15 @@ def _take_apart(subject: Subject, unlike: tuple[str, ...], screen: Console, opti
     return OK
 
 
-def _diagnose(subject: failure.Subject, unlike: tuple[str, ...], screen: Console, options: dict[str, Any]) -> int:
-    from trainmark.cli.progress import StudyProgress
+def _diagnose(
+    subject: failure.Subject, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
+) -> int:
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.report.terminal import draw_all
     from trainmark.study.explain import failure
 
-    with StudyProgress(screen, f"{subject.record.id}: training again up to the step where it went wrong") as progress:
-        found = failure.diagnose_run(subject, progress.tell, options["timeout"])
+    with progress.working(f"{subject.record.id}: training again up to the step where it went wrong") as tell:
+        found = failure.diagnose_run(subject, tell, options["timeout"])
     notes = (*found.notes, *unlike)
     if options["as_json"]:
         print_json(
@@ -205,7 +202,7 @@ def _diagnose(subject: failure.Subject, unlike: tuple[str, ...], screen: Console
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
-def _tell_from_outside(record: Record, _: Console, options: dict[str, Any]) -> int:
+def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, Any]) -> int:
     """What was seen of a command, which can't be taken apart."""
     from trainmark.analysis.outside import observe
     from trainmark.report.outside_table import outside_table
@@ -226,7 +223,7 @@ def _tell_from_outside(record: Record, _: Console, options: dict[str, Any]) -> i
     return OK
 
 
-def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict[str, Any]) -> int:
+def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]) -> int:
     """What a record says that can't be run again."""
     from trainmark.analysis.attribution import from_record
     from trainmark.errors import ExplanationFailed
@@ -257,7 +254,7 @@ def _tell_of_record(record: Record, why_not: str, screen: Console, options: dict
     from trainmark.report.explanation_table import explanation_table
     from trainmark.report.terminal import draw
 
-    screen.print(f"note: {why_not}; this explanation uses the record alone", soft_wrap=True, markup=False)
+    progress.say(f"note: {why_not}; this explanation uses the record alone")
     draw(console(), explanation_table(record.id, (), attribution, rest="not measured"))
     return OK
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trainmark.cli.options import python_option, read_interpreters
-from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.options import python_option
+from trainmark.cli.output import json_option, print_json
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.probe import Interpreter, Seen
@@ -33,6 +34,8 @@ def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> Non
     Each installed backend reports its devices from a separate process. With --python, the backends of that interpreter
     are listed as NAME@LABEL.
     """
+    from trainmark.study.options import read_interpreters
+
     interpreters = read_interpreters(pythons)
     rows = {name: _ROWS[name]() for name in ([subject] if subject else SUBJECTS)}
     if not rows.keys().isdisjoint(("backends", "devices")):

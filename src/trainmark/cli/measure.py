@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from trainmark.cli import options as shared
-from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import console, json_option, made_before
-from trainmark.cli.request import typed
+from trainmark.cli.output import json_option
 from trainmark.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-
-    from trainmark.execute.parent.command import Command, CommandRun
-    from trainmark.execute.parent.here import Here
-    from trainmark.execute.parent.task import Task
-    from trainmark.record.record import Record
-    from trainmark.record.store import Store
 
 EPILOG = """\b
 Examples:
@@ -64,52 +50,24 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands
-    from trainmark.execute.parent.here import look_around
     from trainmark.execute.parent.plan import Settings
-    from trainmark.execute.parent.task import command_in_rounds, remaining
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
+    from trainmark.study.options import read_prices, working_folder
+    from trainmark.study.run import measure
 
-    if options["until_stable"] is not None and options["resume"]:
-        raise UsageError("--until-stable can't be combined with --resume", fix="Leave one of them out.")
-    store, screen = Store(options["out"]), console(to_stderr=True)
-    measured = commands.Command(options["name"] or commands.name_of(words), words, shared.working_folder())
+    store = Store(options["out"])
+    measured = commands.Command(options["name"] or commands.name_of(words), words, working_folder())
     settings = Settings(
         seed=options["seed"],
         timeout=options["timeout"],
-        prices=shared.read_prices(options["prices"]),
-        command=typed(),
+        prices=read_prices(options["prices"]),
+        command=shared.typed(),
     )
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
-    with store.locked():
-        earlier = made_before(store) if options["resume"] else []
-        tasks = command_in_rounds(measured, sides, options["repeats"], settings)
-        left = remaining(tasks, earlier)
-        if left:
-            screen.print(_plan(measured, left, len(tasks) - len(left)), soft_wrap=True, markup=False, highlight=False)
-        here = partial(look_around, options["labels"])
-        records = _carry_out(left, store, screen, options["until_stable"], here) if left else []
-    show_records(records, earlier, store, as_json=options["as_json"])
-    return FAILED if any(record.outcome.status != "ok" for record in records) else OK
-
-
-def _carry_out(
-    tasks: list[Task[CommandRun]], store: Store, screen: Console, until_stable: float | None, here: Callable[[], Here]
-) -> list[Record]:
-    from trainmark.cli.progress import RunProgress
-    from trainmark.execute.parent.scheduler import execute
-    from trainmark.measure.sampler import Sampler
-    from trainmark.study.stable import rounds_until_stable
-
-    sampler = Sampler()
-
-    def once(these: list[Task[CommandRun]]) -> list[Record]:
-        with RunProgress(screen, these, store.folder) as progress:
-            return execute(these, {}, store, progress, here, sampler)
-
-    if until_stable is None:
-        return once(tasks)
-    told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
-    return rounds_until_stable(tasks, once, until_stable, told=told)
+    progress, rounds = TerminalProgress(), shared.round_options(options)
+    records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
+    return show_records(records, earlier, store, as_json=options["as_json"])
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -125,14 +83,3 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
             )
         varied[name] = every
     return varied
-
-
-def _plan(measured: Command, tasks: list[Task[CommandRun]], resumed: int) -> str:
-    """The plan, in a sentence or two."""
-    from trainmark.cli.run import what_is_kept
-    from trainmark.units import many
-
-    sides = list(dict.fromkeys(task.first.side.title if task.first.side.values else "as it is" for task in tasks))
-    rounds = 1 + max(task.round for task in tasks)
-    text = f"{many(len(tasks), 'run')}: {measured.name}, {'; '.join(sides)}, {many(rounds, 'round')}."
-    return text + what_is_kept(resumed)

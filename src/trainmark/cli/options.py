@@ -1,25 +1,22 @@
-"""Options that several verbs share, and how their values are read."""
+"""Options that several verbs share."""
 
 from __future__ import annotations
 
-import math
-import os
-import re
-from collections.abc import Callable, Iterable
+import shlex
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmark.cli import complete
-from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.probe import Interpreter
-    from trainmark.workload.schedule import Target
+    from trainmark.execute.parent.request import Request
+    from trainmark.study.run import RoundOptions
 
-_LONGEST_LABEL = 200
 DEFAULT_OUT = Path("trainmark-results")
 
 Decorator = Callable[[Any], Any]
@@ -105,17 +102,10 @@ def out_option(text: str = "Folder for the records.") -> Decorator:
     return made
 
 
-def _read_labels(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001
-    labels: dict[str, str] = {}
-    for text in texts:
-        key, equals, value = (part.strip() for part in text.partition("="))
-        if not (equals and key and value and text.isprintable()) or len(text) > _LONGEST_LABEL:
-            raise UsageError(
-                f"--label {text[:_LONGEST_LABEL]!r} can't be read",
-                expected=f"KEY=VALUE of at most {_LONGEST_LABEL} printable characters, such as instance=g5.xlarge",
-            )
-        labels[key] = value
-    return labels
+def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    from trainmark.study.options import read_labels
+
+    return read_labels(texts)
 
 
 label_option: Decorator = click.option(
@@ -154,90 +144,25 @@ def name_option(flag: str, text: str) -> Decorator:
     return made
 
 
-def _split_pair(_context: click.Context, param: click.Parameter, text: str | None) -> tuple[str, str] | None:
-    if text is None:
-        return None
-    key, sign, value = text.partition("=")
-    if not (key and sign and value):
-        raise click.BadParameter(f"expected KEY=VALUE such as device=cpu, found {text!r}", param=param)
-    return key, value
-
-
 baseline_option: Decorator = click.option(
-    "--baseline", metavar="KEY=VALUE", callback=_split_pair, help="Reference of the speed-ups, such as device=cpu."
+    "--baseline", metavar="KEY=VALUE", help="Reference of the speed-ups, such as device=cpu."
 )
 
 
-def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
-    """What was given with --python; raises :class:`~trainmark.errors.UsageError`."""
-    return tuple(_interpreter(text) for text in texts)
+def request_of(options: Mapping[str, Any]) -> Request:
+    """What the options of a verb ask for; raises :class:`~trainmark.errors.UsageError`."""
+    from trainmark.study.options import request_of
+
+    return request_of(options, typed())
 
 
-def read_target(text: str | None) -> Target | None:
-    """What was given with --until; raises :class:`~trainmark.errors.UsageError`."""
-    from trainmark.errors import UnknownName
-    from trainmark.workload.decode import Misfit
-    from trainmark.workload.schedule import Quantity, Target
+def round_options(options: Mapping[str, Any]) -> RoundOptions:
+    """What they say of the rounds; raises :class:`~trainmark.errors.UsageError`."""
+    from trainmark.study.run import RoundOptions
 
-    if text is None:
-        return None
-    written = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*", text)
-    quantities = get_args(Quantity)
-    if written and written[1] not in quantities:
-        raise UnknownName("quantity", written[1], quantities)
-    try:
-        target = Target(written[1], float(written[3])) if written else None  # type: ignore[arg-type]
-    except (ValueError, Misfit):
-        target = None
-    if target is None or written is None or (written[2] == ">=") != target.is_accuracy:
-        raise UsageError(
-            f"--until {text!r} can't be read",
-            expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as train_loss<=0.05",
-            fix="Quote it: the shell interprets > and <.",
-        )
-    return target
+    return RoundOptions(options["resume"], options["until_stable"], options["labels"])
 
 
-def read_prices(texts: Iterable[str]) -> dict[str, float]:
-    """What was given with --price; raises :class:`~trainmark.errors.UsageError`."""
-    prices: dict[str, float] = {}
-    for text in texts:
-        device, _, price = text.partition("=")
-        try:
-            prices[device.strip()] = float(price)
-        except ValueError:
-            prices[device.strip()] = math.nan
-        if not device.strip() or not 0 <= prices[device.strip()] < math.inf:
-            raise UsageError(
-                f"--price {text!r} can't be read",
-                expected="DEVICE=PER_HOUR with a price of 0 or more, such as cuda:0=2.49 or cpu=0.10",
-                found=repr(text),
-            )
-    return prices
-
-
-def environment_dir() -> Path | None:
-    """The folder that TRAINMARK_DATA names."""
-    folder = os.environ.get("TRAINMARK_DATA")
-    return Path(folder) if folder else None
-
-
-def working_folder() -> Path:
-    """Where this was started."""
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise UsageError(
-            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another."
-        ) from error
-
-
-def _interpreter(text: str) -> Interpreter:
-    from trainmark.execute.parent.probe import Interpreter
-
-    label, separator, path = text.partition("=")
-    if not separator or not label or not path or "@" in label or label == "default":
-        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
-    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
-    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path's own ends where there is no such user)
-    return Interpreter(label, place if place.is_absolute() else working_folder() / place)
+def typed() -> str:
+    """This command line, as it could be typed again."""
+    return shlex.join(["trainmark", *sys.argv[1:]])

@@ -8,35 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from rich.console import Console, ConsoleOptions
-
     from trainmark.record.record import Record
-    from trainmark.record.store import Store
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
-
-
-def console(*, to_stderr: bool = False) -> Console:
-    """A terminal to draw on, as wide as the terminal is; piped output is never squeezed."""
-    from rich.console import Console, RenderableType
-    from rich.segment import Segment
-
-    from trainmark.report.printable import printable
-
-    class Screen(Console):
-        """What is drawn on it steers the terminal only where it is rich that does."""
-
-        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-            for segment in super().render(renderable, options):
-                yield segment if segment.control else Segment(printable(segment.text), segment.style)
-
-    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False)
-    if not made.is_terminal:
-        made.width = 200
-    return made
 
 
 def comparable(records: list[Record]) -> list[Record]:
@@ -49,21 +26,6 @@ def comparable(records: list[Record]) -> list[Record]:
         return records
     left_out = many(len(records) - len(kept), "trial")
     say(f"left out {left_out} of a sweep; `trainmark report` shows them")
-    return kept
-
-
-def made_before(store: Store) -> list[Record]:
-    """The records of this machine, from which ``--resume`` continues. Says how many others it leaves out."""
-    from trainmark.measure.machine import made_here
-    from trainmark.units import many
-
-    kept: list[Record] = []
-    others: list[Record] = []
-    for record in store.read_all():
-        (kept if made_here(record.machine) else others).append(record)
-    if others:
-        names = ", ".join(sorted({record.machine.name for record in others}))
-        say(f"--resume continues only runs of this machine; left out {many(len(others), 'record')} of {names}")
     return kept
 
 

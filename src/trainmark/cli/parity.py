@@ -9,8 +9,8 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import console, json_option, print_json
-from trainmark.cli.request import request_of
+from trainmark.cli.output import json_option, print_json
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.analysis.parity import Parity
@@ -53,22 +53,22 @@ def command(**options: Any) -> int:
     Compares every pair of sides (a backend in a style on a device) step by step. The tolerance is measured, not
     chosen.
     """
-    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study import parity
 
-    screen = console(to_stderr=True)
-    with DataProgress(screen) as data_progress:
-        plan = parity.prepare(request_of(options), data_progress)
+    progress = TerminalProgress()
+    with progress.preparing() as watcher:
+        plan = parity.prepare(shared.request_of(options), watcher)
     for notice in plan.notices:
-        screen.print(f"note: {notice}", soft_wrap=True, markup=False)
+        progress.say(f"note: {notice}")
     store = Store(options["out"] / FOLDER)
     with store.locked():
-        screen.print(_announcement(plan), soft_wrap=True, markup=False, highlight=False)
-        with RunProgress(screen, plan.tasks, store.folder, resumes=False) as progress:
-            found = parity.measure(plan, store, progress)
+        progress.say(_announcement(plan))
+        with progress.running(plan.tasks, store.folder, resumes=False) as observer:
+            found = parity.measure(plan, store, observer)
     _show(found, as_json=options["as_json"])
-    screen.print(f"Records: {store.folder}", soft_wrap=True, markup=False, highlight=False)
+    progress.say(f"Records: {store.folder}")
     return OK if found.passed else FAILED
 
 

@@ -9,9 +9,9 @@ import click
 
 from trainmark import regular
 from trainmark.cli.main import OK
-from trainmark.cli.options import data_dir_option, python_option, timeout_option
-from trainmark.cli.output import console, json_option, print_json, say, write_file
-from trainmark.cli.request import request_of
+from trainmark.cli.options import data_dir_option, python_option, request_of, timeout_option
+from trainmark.cli.output import json_option, print_json, say, write_file
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,25 +55,25 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
 
     The record must have been made with --save-weights.
     """
-    from trainmark.cli.progress import DataProgress, StudyProgress
     from trainmark.data.catalog import find
     from trainmark.data.load import load
     from trainmark.errors import UsageError
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import read
     from trainmark.study import predict
 
     _require_endings(output, grid)
     if not regular.is_file(path):
         raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
-    record, screen = read(path), console(to_stderr=True)
-    with DataProgress(screen) as progress:
-        subject = predict.prepare(record, path, request_of(options), progress)
+    record, progress = read(path), TerminalProgress()
+    with progress.preparing() as watcher:
+        subject = predict.prepare(record, path, request_of(options), watcher)
     if index is not None and index >= subject.data.test_examples:
         raise UsageError(
             f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"
         )
-    with StudyProgress(screen, f"{record.id}: predicting with {subject.side.title}") as progress:
-        found = predict.predict(subject, progress.tell, options["timeout"])
+    with progress.working(f"{record.id}: predicting with {subject.side.title}") as tell:
+        found = predict.predict(subject, tell, options["timeout"])
     images = load(subject.data.name, subject.data.directory).test.images
     names = find(subject.data.name).class_names(found.classes)
     if output is not None:

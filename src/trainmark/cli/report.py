@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.options import baseline_option
+from trainmark.cli.options import baseline_option, typed
 from trainmark.cli.output import json_option, print_json, say, write_file
-from trainmark.cli.request import typed
 from trainmark.data.cache import cache_dir
 
 EPILOG = """\b
@@ -55,6 +54,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     """
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
+    from trainmark.analysis.reference import read_baseline
     from trainmark.analysis.sweep import without_trials
     from trainmark.errors import RecordError
     from trainmark.record.store import load
@@ -66,7 +66,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     require_extras("report")
     records = load(paths)
     compared = without_trials(records)
-    comparison = compare(compared, baseline=options["baseline"])
+    comparison = compare(compared, baseline=read_baseline(options["baseline"]))
     try:
         published = [result for result in agree(trainings(compared)) if result.key is not None]
     except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands

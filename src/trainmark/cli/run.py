@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
-from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +10,12 @@ import click
 
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.output import console, json_option, made_before, print_json
-from trainmark.cli.request import request_of
-from trainmark.errors import UsageError
+from trainmark.cli.main import FAILED, OK
+from trainmark.cli.output import json_option, print_json
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from trainmark.execute.parent.peaks import Key
-    from trainmark.execute.parent.plan import Run
-    from trainmark.execute.parent.request import Prepared, Request
-    from trainmark.execute.parent.task import Task
-    from trainmark.record.record import Peaks, Record
+    from trainmark.record.record import Record
     from trainmark.record.store import Store
 
 EPILOG = """\b
@@ -99,131 +90,21 @@ def command(**options: Any) -> int:
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
     best installed backend, in the styles idiomatic and fast, on every device, in 5 interleaved rounds.
     """
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
+    from trainmark.study.run import run
 
-    store = Store(options["out"])
-    for other in ("resume", "published"):
-        if options["until_stable"] is not None and options[other]:
-            raise UsageError(f"--until-stable can't be combined with --{other}", fix="Leave one of them out.")
-    records, earlier = train(
-        request_of(options),
-        store,
-        console(to_stderr=True),
-        resume=options["resume"],
-        until_stable=options["until_stable"],
-        labels=options["labels"],
-    )
-    show_records(records, earlier, store, as_json=options["as_json"])
-    return 1 if any(record.outcome.status != "ok" for record in records) else 0
+    store, request = Store(options["out"]), shared.request_of(options)
+    records, earlier = run(request, store, TerminalProgress(), shared.round_options(options))
+    return show_records(records, earlier, store, as_json=options["as_json"])
 
 
-def train(
-    request: Request,
-    store: Store,
-    screen: Console,
-    *,
-    resume: bool = False,
-    until_stable: float | None = None,
-    labels: Mapping[str, str] | None = None,
-) -> tuple[list[Record], list[Record]]:
-    """Carry out ``request`` and show progress.
-
-    Args:
-        store: where the records are kept.
-        screen: where the progress is drawn.
-        resume: run only what has no record there.
-        until_stable: percent; add rounds until the intervals are within it.
-        labels: of this machine, for the records.
-
-    Returns:
-        The new records and, with ``resume``, the earlier ones.
-    """
-    from trainmark.cli.progress import DataProgress, RunProgress
-    from trainmark.execute.parent import request as requests
-    from trainmark.execute.parent.here import look_around
-    from trainmark.execute.parent.scheduler import execute
-    from trainmark.execute.parent.task import remaining
-    from trainmark.measure.sampler import Sampler
-    from trainmark.study.stable import rounds_until_stable
-
-    with DataProgress(screen) as data_progress:
-        prepared = requests.prepare(request, data_progress)
-    if until_stable is not None:
-        _require_rounds(prepared)
-    for notice in prepared.notices:
-        screen.print(f"note: {notice}", soft_wrap=True, markup=False)
-    told = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
-    here = partial(look_around, labels)
-    with store.locked():
-        earlier = made_before(store) if resume else []
-        planned = sum(len(task.runs) for task in prepared.tasks)
-        if resume:
-            prepared = dataclasses.replace(prepared, tasks=remaining(prepared.tasks, earlier))
-        left = sum(len(task.runs) - len(task.done) for task in prepared.tasks)
-        if left:
-            screen.print(_plan(prepared.tasks, planned - left), soft_wrap=True, markup=False, highlight=False)
-        peaks = _measure_limits(prepared, request.cache, screen) if left else {}
-        sampler = Sampler()
-
-        def carry_out(tasks: list[Task[Run]]) -> list[Record]:
-            with RunProgress(screen, tasks, store.folder, log=request.settings.log_every is not None) as progress:
-                return execute(tasks, prepared.seen, store, progress, here, sampler, peaks)
-
-        if until_stable is None:
-            return carry_out(prepared.tasks), earlier
-        return rounds_until_stable(prepared.tasks, carry_out, until_stable, told=told), earlier
-
-
-def _require_rounds(prepared: Prepared) -> None:
-    """Refuse repeats that continue each other: they are not rounds."""
-    for task in prepared.tasks:
-        workload = task.first.course.workload
-        if workload.schedule.protocol == "continued":
-            raise UsageError(
-                f"--until-stable needs independent rounds, but the repeats of {workload.name} continue each other",
-                fix="Use --protocol fresh.",
-            )
-
-
-def _measure_limits(prepared: Prepared, cache: Path, screen: Console) -> dict[Key, Peaks]:
-    """The measured peaks of the devices; from an earlier command if nothing has changed since."""
-    from trainmark.cli.progress import DataProgress
-    from trainmark.execute.parent.here import look_around
-    from trainmark.execute.parent.peaks import Keep, find_peaks
-
-    with DataProgress(screen) as progress:
-        keep = Keep(cache / "limits")
-        places = [(task.first.side, task.first.settings.threads) for task in prepared.tasks]
-        return find_peaks(places, prepared.seen, keep, look_around, progress.measuring)
-
-
-def _plan(tasks: list[Task[Run]], resumed: int) -> str:
-    """The plan, in a sentence or two."""
-    from trainmark.units import many
-
-    sides = list(dict.fromkeys(task.first.side.title for task in tasks))
-    workloads = list(dict.fromkeys(task.first.course.workload.name for task in tasks))
-    runs = sum(len(task.runs) - len(task.done) for task in tasks)
-    rounds = max(task.runs[-1].round for task in tasks) + 1
-    text = f"{many(runs, 'run')}: {', '.join(workloads)} on {', '.join(sides)}, {many(rounds, 'round')}."
-    if len(workloads) > 1:
-        text += " Sides are compared within one workload, never one workload with another."
-    return text + what_is_kept(resumed)
-
-
-def what_is_kept(resumed: int) -> str:
-    """What ``--resume`` found, and what Ctrl-C leaves; ends the announcement of a plan."""
-    from trainmark.units import many
-
-    found = f" {many(resumed, 'run')} already recorded." if resumed else ""
-    return f"{found} Ctrl-C keeps finished runs; --resume continues."
-
-
-def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> None:
-    """Print the new records as JSON, or compare them with the earlier ones of the same plan."""
+def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> int:
+    """Print the new records as JSON, or compare them with the earlier ones of the same plan; returns the exit code."""
+    code = FAILED if any(record.outcome.status != "ok" for record in records) else OK
     if as_json:
         print_json(records)
-        return
+        return code
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import print_comparison
     from trainmark.units import many
@@ -241,3 +122,4 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, *, 
     )
     again = f"trainmark compare {shlex.quote(str(store.folder))}"
     screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)
+    return code

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +12,14 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import console, json_option, made_before, print_json, write_file
-from trainmark.cli.request import request_of
+from trainmark.cli.output import json_option, print_json, write_file
 from trainmark.errors import ScalingFailed, UsageError
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rich.console import Console
-
     from trainmark.analysis.scale import Prediction, Scaling
     from trainmark.analysis.scaling_model import Link
+    from trainmark.study.progress import Progress
     from trainmark.study.scale import Plan
     from trainmark.study.scale.layouts import Question
 
@@ -110,60 +106,59 @@ def command(**options: Any) -> int:
     Copies of the network share each batch and average their gradients; a pipeline cuts each copy into stages. Every
     rank has the same number of threads in all layouts.
     """
-    from trainmark.cli.progress import DataProgress, RunProgress
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store, safe_name
     from trainmark.study import scale
+    from trainmark.study.earlier import earlier_records
 
-    screen = console(to_stderr=True)
-    tell = partial(screen.print, soft_wrap=True, markup=False, highlight=False)
+    progress = TerminalProgress()
     link = _read_link(options["link"])
     if options["plot"] is not None:
         from trainmark.report.files import require_drawable
 
         require_drawable(options["plot"])
-    with DataProgress(screen) as data_progress:
+    with progress.preparing() as watcher:
         training = {name: value for name, value in options.items() if name not in ("repeats", "steps")}
-        plan = scale.prepare(request_of(training), _question(options), data_progress)
+        plan = scale.prepare(shared.request_of(training), _question(options), watcher)
     for notice in plan.notices:
-        tell(f"note: {notice}")
+        progress.say(f"note: {notice}")
     several = plan.question.rendezvous.nodes > 1  # they may share a disk, but must not wait for each other's lock
     store = Store(options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER)
     with store.locked():
         wanted = options["prediction"]
-        prediction, unpredicted = (None, "not requested") if wanted == "none" else _predict(plan, link, screen)
+        prediction, unpredicted = (None, "not requested") if wanted == "none" else _predict(plan, link, progress)
         if prediction is not None:
             path = scale.write_down(prediction, plan, store.folder)
             if not options["as_json"]:
                 _show_prediction(prediction, scale.batch_of(plan))
-            tell(f"The prediction is in {path}.")
+            progress.say(f"The prediction is in {path}.")
         if wanted == "only":
             records = []
         else:
-            tell(_announcement(plan))
-            earlier = made_before(store) if options["resume"] else []
-            with RunProgress(screen, plan.tasks, store.folder) as progress:
-                records = scale.measure(plan, store, progress, earlier, labels=options["labels"])
+            progress.say(_announcement(plan))
+            earlier = earlier_records(store, progress) if options["resume"] else []
+            with progress.running(plan.tasks, store.folder) as observer:
+                records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
     found = scale.conclude(plan, prediction, unpredicted, records)
     _show(found, as_json=options["as_json"])
     if options["plot"] is not None:
-        _plot(found, options["plot"], tell)
-    tell(f"Records: {store.folder}")
+        _plot(found, options["plot"], progress)
+    progress.say(f"Records: {store.folder}")
     if wanted == "only":
         return OK if prediction is not None else FAILED
     # A machine without rank 0 has no record of a whole to judge by, but its ranks' own.
     return OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
 
 
-def _predict(plan: Plan, link: Link | None, screen: Console) -> tuple[Prediction | None, str | None]:
+def _predict(plan: Plan, link: Link | None, progress: Progress) -> tuple[Prediction | None, str | None]:
     """The prediction, or why there is none."""
-    from trainmark.cli.progress import StudyProgress
     from trainmark.study import scale
 
     try:
-        with StudyProgress(screen, "Timing a message and a step for the prediction") as progress:
-            return scale.predict(plan, progress.tell, link), None
+        with progress.working("Timing a message and a step for the prediction") as tell:
+            return scale.predict(plan, tell, link), None
     except ScalingFailed as failed:
-        screen.print(f"note: {failed}", soft_wrap=True, markup=False)
+        progress.say(f"note: {failed}")
         return None, str(failed)
 
 
@@ -238,16 +233,16 @@ def _show_prediction(prediction: Prediction, batch: int) -> None:
     screen.print()
 
 
-def _plot(found: Scaling, path: Path, tell: Callable[[str], None]) -> None:
+def _plot(found: Scaling, path: Path, progress: Progress) -> None:
     from trainmark.report.charts.scaling import scaling_chart
     from trainmark.report.files import in_format_of
 
     chart = scaling_chart(found)
     if chart is None:
-        tell("There is nothing to draw.")
+        progress.say("There is nothing to draw.")
         return
     write_file(path, in_format_of(path, [chart]))
-    tell(f"Wrote {path}.")
+    progress.say(f"Wrote {path}.")
 
 
 def _show(found: Scaling, *, as_json: bool) -> None:

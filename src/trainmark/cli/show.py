@@ -8,7 +8,8 @@ import click
 
 from trainmark import regular
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.output import console, json_option, print_json
+from trainmark.cli.output import json_option, print_json
+from trainmark.report.terminal import console
 
 EPILOG = """\b
 Examples:

@@ -12,13 +12,12 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import console, json_option, print_json
-from trainmark.cli.request import request_of
+from trainmark.cli.output import json_option, print_json
 from trainmark.errors import NotInstalled
+from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study.sweep.plan import Plan
     from trainmark.study.sweep.tuning import Cluster
@@ -105,8 +104,8 @@ def command(**options: Any) -> int:
     Each trial is an ordinary run in its own process, with an ordinary record. Ray Tune schedules the trials: on this
     machine, or on the cluster at --address.
     """
-    from trainmark.cli.progress import DataProgress
     from trainmark.execute.parent.probe import probe
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
     from trainmark.study.sweep import plan
     from trainmark.study.sweep.private import keep_private
@@ -128,17 +127,17 @@ def command(**options: Any) -> int:
         asked = options["gpus_per_trial"]
         return tuning.Resources(options["cpus_per_trial"] or float(threads * ranks), gpus if asked is None else asked)
 
-    request = request_of({**options, "threads": threads})
+    request = shared.request_of({**options, "threads": threads})
     points = plan.read(request, options["grid"], options["ranges"], options["samples"], asha=options["asha"])
-    screen = console(to_stderr=True)
+    progress = TerminalProgress()
     store = Store(options["out"] / FOLDER)
     with contextlib.ExitStack() as stack:
         cluster: Cluster | None = None
         if options["address"]:  # the backend is probed on a node
             cluster = stack.enter_context(tuning.at(options["address"], resources(options["device"] or "")))
-        with DataProgress(screen) as progress:
+        with progress.preparing() as watcher:
             ask = cluster.ask if cluster else probe
-            planned = plan.prepare(request, points, progress, ask, layout if ranks > 1 else None)
+            planned = plan.prepare(request, points, watcher, ask, layout if ranks > 1 else None)
         needs = resources(planned.side.device)
         plan.require_own_gpu(planned.side.device, needs.gpus, ranks)
         if cluster:
@@ -149,13 +148,13 @@ def command(**options: Any) -> int:
         if planned.tasks:
             if cluster is None:
                 cluster = stack.enter_context(tuning.local(needs, options["parallel"], planned.accelerators))
-            _train(planned, cluster, store, screen, options)
-    return _show(planned.group_id, store, screen, as_json=options["as_json"])
+            _train(planned, cluster, store, progress, options)
+    return _show(planned.group_id, store, progress, as_json=options["as_json"])
 
 
-def _train(planned: Plan, cluster: Cluster, store: Store, screen: Console, options: dict[str, Any]) -> None:
-    from trainmark.cli.trial_progress import TrialProgress
+def _train(planned: Plan, cluster: Cluster, store: Store, progress: TerminalProgress, options: dict[str, Any]) -> None:
     from trainmark.measure.host import usable_core_numbers
+    from trainmark.progress.trials import TrialProgress
     from trainmark.study.sweep.collect import collect
     from trainmark.units import many
 
@@ -168,12 +167,12 @@ def _train(planned: Plan, cluster: Cluster, store: Store, screen: Console, optio
     if options["address"] is None and at_once * cluster.resources.cpus > cores:
         text += f"That is more than this machine's {many(cores, 'core')}, so trials wait for each other. "
     text += "Ctrl-C keeps finished trials; --resume continues"
-    with TrialProgress(screen, text, store.folder, planned.trials, done) as progress:
+    with TrialProgress(progress.screen, text, store.folder, planned.trials, done) as lines:
         news = cluster.train(planned, at_once=at_once, retries=options["retries"], asha=options["asha"])
-        collect(news, planned, store, progress.recorded, progress.lost)
+        collect(news, planned, store, lines.recorded, lines.lost)
 
 
-def _show(group_id: str, store: Store, screen: Console, *, as_json: bool) -> int:
+def _show(group_id: str, store: Store, progress: TerminalProgress, *, as_json: bool) -> int:
     """Show the whole sweep, trials of earlier attempts included."""
     from trainmark.analysis.sweep import sweeps
     from trainmark.report.sweep_table import sweep_table
@@ -186,5 +185,5 @@ def _show(group_id: str, store: Store, screen: Console, *, as_json: bool) -> int
     else:
         draw(console(), sweep_table(found))
     again = f"trainmark report {shlex.quote(str(store.folder))} -o sweep.html"
-    screen.print(f"\nRecords: {store.folder}. To see them: {again}", soft_wrap=True, markup=False, highlight=False)
+    progress.say(f"\nRecords: {store.folder}. To see them: {again}")
     return OK if all(trial.outcome == "ok" for trial in found.trials) else FAILED

@@ -1,7 +1,8 @@
-"""One process at a time fills a folder of the cache."""
+"""Where datasets are, and the cache, a folder of which one process at a time fills."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -31,3 +32,9 @@ def cache_dir() -> Path:
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("trainmark"))
+
+
+def environment_dir() -> Path | None:
+    """The folder of datasets that TRAINMARK_DATA names."""
+    folder = os.environ.get("TRAINMARK_DATA")
+    return Path(folder) if folder else None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Table, Tone
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -20,6 +21,24 @@ _STYLES: dict[Tone, str] = {
     "bad": "red",
     "doubtful": "yellow",
 }
+
+
+def console(*, to_stderr: bool = False) -> Console:
+    """A terminal to draw on, as wide as the terminal is; piped output is never squeezed."""
+    from rich.console import Console, RenderableType
+    from rich.segment import Segment
+
+    class Screen(Console):
+        """What is drawn on it steers the terminal only where it is rich that does."""
+
+        def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+            for segment in super().render(renderable, options):
+                yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False)
+    if not made.is_terminal:
+        made.width = 200
+    return made
 
 
 def draw_all(console: Console, tables: Iterable[Table]) -> None:

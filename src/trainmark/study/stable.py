@@ -20,7 +20,7 @@ FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 def rounds_until_stable(
     planned: Sequence[Task[AnyRun]],
     execute: Callable[[list[Task[AnyRun]]], list[Record]],
-    percent: float,
+    percent: float | None,
     *,
     most_rounds: int = MOST_ROUNDS,
     told: Callable[[str], None] = lambda _: None,
@@ -31,6 +31,7 @@ def rounds_until_stable(
         planned: rounds of fresh runs; there will be :data:`FEWEST_ROUNDS` at least.
         execute: carries tasks out.
         percent: half the width of the interval, of the ratio; of the seconds of an epoch where nothing is compared.
+            None adds no rounds.
         most_rounds: in all, the planned ones among them.
         told: what is being done, in a sentence.
 
@@ -38,6 +39,8 @@ def rounds_until_stable(
         The records of all rounds.
     """
     records = execute(list(planned))
+    if percent is None:
+        return records
     rounds = 1 + max(task.round for task in planned)
     while True:
         wide = widest(records)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.records import a_command, a_record
 from trainmark.analysis.comparison import compare
-from trainmark.cli.progress import _summary
+from trainmark.progress.runs import _summary
 from trainmark.record.record import Record
 from trainmark.report.charts.time import pace
 from trainmark.report.comparison_table import title_of

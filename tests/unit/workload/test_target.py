@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from trainmark.cli.options import read_prices, read_target
 from trainmark.errors import UnknownName, UsageError
+from trainmark.study.options import read_prices, read_target
 from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
 from trainmark.workload.schedule import Target

@@ -11,7 +11,7 @@ from typing import Literal
 from trainmark.backends.base import Options, Precision, Style
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
-from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_within
+from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
 from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
 from trainmark.execute.protocol.wire import to_message
@@ -131,6 +131,9 @@ class Settings:
     def __post_init__(self) -> None:
         require_within("the seed", self.seed, 0, MOST_SEED)
         require_within("the number of threads", self.threads, 1, MOST_THREADS)
+        require_positive("the memory_fraction", self.memory_fraction, most=1.0)
+        require_positive("log_every", self.log_every)
+        require_positive("the timeout", self.timeout)
 
 
 @dataclass(frozen=True)

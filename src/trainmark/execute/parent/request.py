@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import get_args
 
 from trainmark import regular
 from trainmark.backends.base import PRECISIONS, Precision
@@ -21,7 +22,7 @@ from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record import store, weights
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
-from trainmark.workload.schedule import Target
+from trainmark.workload.schedule import Protocol, Target
 from trainmark.workload.spec import Workload
 
 MAIN_WORKLOAD = "mnist-mlp512"
@@ -182,6 +183,8 @@ def _require_consistent(request: Request) -> None:
         ):
             if value is not None:
                 raise UsageError(f"{option} can't be combined with --published", fix="Its settings are fixed.")
+    if request.protocol is not None and request.protocol not in get_args(Protocol):
+        raise UnknownName("protocol", request.protocol, get_args(Protocol))
     if request.epochs is not None and request.steps is not None:
         raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
 

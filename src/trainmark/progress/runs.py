@@ -1,4 +1,4 @@
-"""Progress of downloads and training, drawn by the parent process on stderr."""
+"""Progress of runs: one line that moves, and one line that stays for each run that has ended."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from trainmark import units
-from trainmark.cli.plain_lines import PlainLines
-from trainmark.cli.sparkline import Sparkline
-from trainmark.cli.time_left import Pace, TimeLeft
-from trainmark.execute.parent.request import Watcher
 from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.protocol.answers import EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
+from trainmark.progress.plain_lines import PlainLines
+from trainmark.progress.sparkline import Sparkline
+from trainmark.progress.time_left import Pace, TimeLeft, whole_seconds
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
 
@@ -34,53 +33,6 @@ if TYPE_CHECKING:
 
 
 _LONGEST_WORDS = 200
-
-
-class DataProgress(Watcher):
-    """Shows downloads, generated datasets and the detection of devices."""
-
-    def __init__(self, screen: Console) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[done]}"),
-            TimeRemainingColumn(compact=True),
-            console=screen,
-            transient=True,
-            disable=not screen.is_terminal,
-        )
-        self._tasks: dict[str, int] = {}
-        self._doing = ""
-        self._lines = PlainLines(screen, lambda: self._doing)
-
-    def __enter__(self) -> DataProgress:
-        self._progress.start()
-        self._lines.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._lines.__exit__(kind, error, trace)
-        self._progress.stop()
-
-    def __call__(self, done: int, total: int | None, name: str) -> None:
-        """Bytes have arrived."""
-        if name not in self._tasks:
-            self._tasks[name] = self._progress.add_task(escape(name), total=total, done="")
-        text = f"{units.bytes_(done)} of {units.bytes_(total)}" if total else units.bytes_(done)
-        self._progress.update(self._tasks[name], completed=done, total=total, done=text)  # type: ignore[arg-type]
-        self._doing = f"{name}: {text}"
-
-    def asking(self, backend: str) -> None:
-        """A backend is asked what it can do."""
-        self._begin(f"Detecting devices ({backend})")
-
-    def measuring(self, what: str) -> None:
-        """The peak speed of a device is measured."""
-        self._begin(f"Measuring peak speed ({what})")
-
-    def _begin(self, what: str) -> None:
-        self._progress.add_task(escape(what), total=None, done="")
-        self._doing = what
 
 
 class RunProgress(Observer):
@@ -186,7 +138,7 @@ class RunProgress(Observer):
         now = time.monotonic()
         share = steps / self._steps if self._steps else 0.0
         left = self._left.estimate(now - self._started, share, now - (self._ready or now))
-        self._done, self._seconds_left = steps, "" if left is None else f"~{units.seconds(_whole(left))} left"
+        self._done, self._seconds_left = steps, "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
         rate = self._pace.rate(steps)
         facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use.drawn())
         self._progress.update(
@@ -228,11 +180,6 @@ class RunProgress(Observer):
         self._screen.print(
             f"{finished if self._finished else 'No run finished'}; {again}.", soft_wrap=True, markup=False
         )
-
-
-def _whole(seconds: float) -> float:
-    """An estimate has no parts of a second."""
-    return float(max(round(seconds), 1))
 
 
 class Use:
@@ -288,43 +235,3 @@ def _summary(record: Record, turn: str) -> str:
     if record.final.train_loss is not None:
         facts.append(f"train loss {units.loss(record.final.train_loss)}")
     return f"{which}: {', '.join(facts)}"
-
-
-class StudyProgress:
-    """One line for a study: the current step, how much is done, and the time left."""
-
-    def __init__(self, screen: Console, title: str) -> None:
-        self._screen, self._title = screen, title
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TimeRemainingColumn(compact=True),
-            console=screen,
-            transient=True,
-            disable=not screen.is_terminal,
-        )
-        self._doing, self._share, self._started = "", 0.0, time.monotonic()
-        self._lines = PlainLines(screen, self._words)
-
-    def __enter__(self) -> StudyProgress:
-        self._screen.print(f"{self._title}.", soft_wrap=True, markup=False, highlight=False)
-        self._started = time.monotonic()
-        self._progress.start()
-        self._bar = self._progress.add_task("", total=1.0)
-        self._lines.__enter__()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
-        self._lines.__exit__(kind, error, trace)
-        self._progress.stop()
-
-    def tell(self, what: str, share: float) -> None:
-        """Show the current step and the share that is done."""
-        self._doing, self._share = what, share
-        self._progress.update(self._bar, description=escape(what), completed=share)
-
-    def _words(self) -> str:
-        if not 0.05 < self._share < 1:  # too early to tell what is left
-            return self._doing
-        left = (time.monotonic() - self._started) * (1 - self._share) / self._share
-        return f"{self._doing}, {units.percent(self._share, 0)} done, ~{units.seconds(_whole(left))} left"

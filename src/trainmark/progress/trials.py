@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from rich.console import Console
 from rich.markup import escape
 
 from trainmark import units
-from trainmark.cli.progress import StudyProgress
 from trainmark.execute.parent.plan import Run
+from trainmark.progress.study import StudyProgress
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.workload.grid import title
@@ -23,7 +24,7 @@ class TrialProgress(StudyProgress):
         super().__init__(screen, text)
         self._folder, self._trials, self._before, self._ended = folder, trials, done, 0
 
-    def __enter__(self) -> TrialProgress:
+    def __enter__(self) -> Self:
         super().__enter__()
         self.tell(f"{self._before}/{self._trials} trials", 0)
         return self

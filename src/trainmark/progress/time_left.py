@@ -45,6 +45,11 @@ class TimeLeft:
         )
 
 
+def whole_seconds(seconds: float) -> float:
+    """An estimate has no parts of a second."""
+    return float(max(round(seconds), 1))
+
+
 class Pace:
     """Samples a second, from steps counted between looks."""
 

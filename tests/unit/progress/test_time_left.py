@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.cli.time_left import TimeLeft
+from trainmark.progress.time_left import TimeLeft
 
 
 class AJob:

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainmark.cli.plain_lines import EVERY_SECONDS, FIRST_SECONDS, PlainLines
-from trainmark.cli.progress import RunProgress, StudyProgress
 from trainmark.execute.protocol.answers import Ready
+from trainmark.progress.plain_lines import EVERY_SECONDS, FIRST_SECONDS, PlainLines
+from trainmark.progress.runs import RunProgress
+from trainmark.progress.study import StudyProgress
 
 
 class Clock:
@@ -81,7 +82,7 @@ def test_a_dumb_terminal_gets_lines(monkeypatch: pytest.MonkeyPatch, clock: Cloc
 
 
 def test_by_itself_it_looks_and_leaves_signals_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmark.cli.plain_lines.FIRST_SECONDS", 0.05)
+    monkeypatch.setattr("trainmark.progress.plain_lines.FIRST_SECONDS", 0.05)
     blocked: list[set[int]] = []
 
     def words() -> str:
@@ -123,7 +124,7 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
 
 
 def test_a_study_says_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trainmark.cli.plain_lines.FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("trainmark.progress.plain_lines.FIRST_SECONDS", 0.0)
     screen = a_log()
     progress = StudyProgress(screen, "Timing")
     with progress:

@@ -1,0 +1,37 @@
+"""One line that moves; where no line can move, a whole line now and then."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress, ProgressColumn
+
+from trainmark.progress.plain_lines import PlainLines
+
+
+class ProgressLine:
+    """Drawn from when it is entered until it is left.
+
+    Args:
+        columns: of the line that moves.
+    """
+
+    def __init__(self, screen: Console, *columns: ProgressColumn) -> None:
+        self._screen = screen
+        self._progress = Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+        self._lines = PlainLines(screen, self._words)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        self._lines.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self._lines.__exit__(kind, error, trace)
+        self._progress.stop()
+
+    def _words(self) -> str:
+        """The same for a whole line; empty while there is nothing to say."""
+        raise NotImplementedError

@@ -1,0 +1,22 @@
+"""Records of an earlier command, from which ``--resume`` continues."""
+
+from __future__ import annotations
+
+from trainmark.measure.machine import made_here
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.study.progress import Progress
+from trainmark.units import many
+
+
+def earlier_records(store: Store, progress: Progress) -> list[Record]:
+    """The records of this machine; says how many others are left out."""
+    kept: list[Record] = []
+    others: list[Record] = []
+    for record in store.read_all():
+        (kept if made_here(record.machine) else others).append(record)
+    if others:
+        names = ", ".join(sorted({record.machine.name for record in others}))
+        left_out = f"left out {many(len(others), 'record')} of {names}"
+        progress.say(f"note: --resume continues only runs of this machine; {left_out}")
+    return kept

@@ -1,0 +1,180 @@
+"""From the options of ``trainmark run`` to a request, on the command line and in Python alike."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
+
+from trainmark.data.cache import environment_dir
+from trainmark.errors import UnknownName, UsageError
+from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.probe import Interpreter
+from trainmark.execute.parent.request import Request
+from trainmark.workload.decode import Misfit
+from trainmark.workload.schedule import Quantity, Target
+
+_LONGEST_LABEL = 200
+
+
+class RunOptions(TypedDict, total=False):
+    """What ``trainmark run`` takes, except what concerns its output; ``trainmark run --help`` explains each.
+
+    Args:
+        backend, style, device: names, as a list or between commas.
+        until: such as ``test_accuracy>=0.98``.
+        pythons: such as ``old=/opt/old/bin/python``.
+        prices: of an hour, such as ``cuda:0=2.49``.
+        timeout: seconds.
+    """
+
+    backend: str | Iterable[str]
+    style: str | Iterable[str]
+    device: str | Iterable[str]
+    pythons: Iterable[str]
+    repeats: int | None
+    epochs: int | None
+    steps: int | None
+    until: str | None
+    seed: int
+    dataset: str | None
+    dataset_repeats: int | None
+    precision: str
+    threads: int | None
+    memory_fraction: float | None
+    protocol: Literal["fresh", "continued"] | None
+    published: bool
+    weights_from: str | os.PathLike[str] | None
+    save_weights: bool
+    log_every: int | None
+    prices: Iterable[str]
+    timeout: float | None
+    data_dir: str | os.PathLike[str] | None
+
+
+_NAMES = {
+    "workloads": "workloads",
+    "workload": "workloads",
+    "backend": "backends",
+    "style": "styles",
+    "device": "devices",
+}
+_PATHS = ("weights_from", "data_dir")
+_VALUES = ("repeats", "epochs", "steps", "dataset", "dataset_repeats", "protocol", "published", "precision")
+_SETTINGS = ("seed", "threads", "memory_fraction", "log_every", "save_weights", "timeout")
+
+
+def require_known(options: Iterable[str]) -> None:
+    """Raise :class:`~trainmark.errors.UnknownName` for an option that ``trainmark run`` does not have."""
+    known = RunOptions.__annotations__
+    for name in options:
+        if name not in known:
+            raise UnknownName("option", name, known)
+
+
+def request_of(options: Mapping[str, Any], command: str) -> Request:
+    """What the options ask for; an option that is not among them stays as :class:`Request` has it.
+
+    Args:
+        options: by name, those of other purposes among them.
+        command: that was given, for the records.
+
+    Raises:
+        UsageError: an option that can't be read.
+    """
+    asked: dict[str, Any] = {field: _tuple(options[name]) for name, field in _NAMES.items() if name in options}
+    asked |= {name: Path(options[name]) for name in _PATHS if options.get(name) is not None}
+    asked |= {name: options[name] for name in _VALUES if name in options}
+    settings = {name: options[name] for name in _SETTINGS if name in options}
+    return Request(
+        interpreters=read_interpreters(options.get("pythons", ())),
+        until=read_target(options.get("until")),
+        environment=environment_dir(),
+        settings=Settings(prices=read_prices(options.get("prices", ())), command=command, **settings),
+        **asked,
+    )
+
+
+def _tuple(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
+    """One name, several or none."""
+    return given if isinstance(given, tuple) else (given,) if given else ()
+
+
+def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
+    """The values of --python; raises :class:`~trainmark.errors.UsageError`."""
+    return tuple(_interpreter(text) for text in texts)
+
+
+def read_labels(texts: Iterable[str]) -> dict[str, str]:
+    """Labels of a machine, each ``KEY=VALUE``; raises :class:`~trainmark.errors.UsageError`."""
+    labels: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (equals and key and value and text.isprintable()) or len(text) > _LONGEST_LABEL:
+            raise UsageError(
+                f"--label {text[:_LONGEST_LABEL]!r} can't be read",
+                expected=f"KEY=VALUE of at most {_LONGEST_LABEL} printable characters, such as instance=g5.xlarge",
+            )
+        labels[key] = value
+    return labels
+
+
+def read_target(text: str | None) -> Target | None:
+    """The value of --until; raises :class:`~trainmark.errors.UsageError`."""
+    if text is None:
+        return None
+    written = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*", text)
+    quantities = get_args(Quantity)
+    if written and written[1] not in quantities:
+        raise UnknownName("quantity", written[1], quantities)
+    try:
+        target = Target(written[1], float(written[3])) if written else None  # type: ignore[arg-type]
+    except (ValueError, Misfit):
+        target = None
+    if target is None or written is None or (written[2] == ">=") != target.is_accuracy:
+        raise UsageError(
+            f"--until {text!r} can't be read",
+            expected="an accuracy as a fraction, such as test_accuracy>=0.98, or a loss, such as train_loss<=0.05",
+            fix="Quote it: the shell interprets > and <.",
+        )
+    return target
+
+
+def read_prices(texts: Iterable[str]) -> dict[str, float]:
+    """The value of --price; raises :class:`~trainmark.errors.UsageError`."""
+    prices: dict[str, float] = {}
+    for text in texts:
+        device, _, price = text.partition("=")
+        try:
+            prices[device.strip()] = float(price)
+        except ValueError:
+            prices[device.strip()] = math.nan
+        if not device.strip() or not 0 <= prices[device.strip()] < math.inf:
+            raise UsageError(
+                f"--price {text!r} can't be read",
+                expected="DEVICE=PER_HOUR with a price of 0 or more, such as cuda:0=2.49 or cpu=0.10",
+                found=repr(text),
+            )
+    return prices
+
+
+def working_folder() -> Path:
+    """Where this was started."""
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another."
+        ) from error
+
+
+def _interpreter(text: str) -> Interpreter:
+    label, separator, path = text.partition("=")
+    if not separator or not label or not path or "@" in label or label == "default":
+        raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
+    # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
+    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path's own ends where there is no such user)
+    return Interpreter(label, place if place.is_absolute() else working_folder() / place)

@@ -1,0 +1,44 @@
+"""How a study gets on: whoever starts one passes an observer, and the study itself never writes to a screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from trainmark.execute.parent.request import Watcher
+from trainmark.execute.parent.scheduler import Observer
+from trainmark.execute.parent.task import Task
+
+Tell: TypeAlias = Callable[[str, float], None]
+"""Takes the current step and the share that is done, 0 to 1."""
+
+
+class Progress:
+    """Observes a study; override what you want to show. This one shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Show a sentence, such as the plan."""
+
+    def preparing(self) -> AbstractContextManager[Watcher]:
+        """Follow downloads, the detection of devices and the measurement of their peaks."""
+        return nullcontext(Watcher())
+
+    def running(
+        self, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
+    ) -> AbstractContextManager[Observer]:
+        """Follow runs.
+
+        Args:
+            folder: where the records go.
+            log: whether to print the steps of ``--log-every``.
+            resumes: whether the study has a ``--resume``.
+        """
+        del tasks, folder, log, resumes
+        return nullcontext(Observer())
+
+    def working(self, title: str) -> AbstractContextManager[Tell]:
+        """Follow work that leaves no records."""
+        del title
+        return nullcontext(lambda *_: None)

@@ -1,0 +1,162 @@
+"""Run workloads or a command in interleaved rounds and keep a record of each run.
+
+``trainmark run``, ``trainmark measure`` and :func:`trainmark.run` are these functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from trainmark.errors import UsageError
+from trainmark.execute.parent.bounds import require_positive
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.peaks import Keep, Key, find_peaks
+from trainmark.execute.parent.plan import Run, Settings
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.request import Prepared, Request, prepare
+from trainmark.execute.parent.scheduler import execute
+from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
+from trainmark.measure.sampler import Sampler
+from trainmark.record.record import Peaks, Record
+from trainmark.record.store import Store
+from trainmark.study.earlier import earlier_records
+from trainmark.study.progress import Progress
+from trainmark.study.stable import rounds_until_stable
+from trainmark.units import many
+
+
+@dataclass(frozen=True)
+class RoundOptions:
+    """How rounds are run, whatever they are of.
+
+    Args:
+        resume: run only what has no record yet.
+        until_stable: percent; add rounds until the intervals are within it.
+        labels: of this machine, for the records.
+    """
+
+    resume: bool = False
+    until_stable: float | None = None
+    labels: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        require_positive("the percentage of until_stable", self.until_stable, most=100.0)
+        if self.until_stable is not None and self.resume:
+            raise UsageError("--until-stable can't be combined with --resume", fix="Leave one of them out.")
+
+
+def run(request: Request, store: Store, progress: Progress, options: RoundOptions) -> tuple[list[Record], list[Record]]:
+    """Train what is requested, in interleaved rounds.
+
+    Returns:
+        The new records and, with ``resume``, the earlier ones.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    if options.until_stable is not None and request.published:
+        raise UsageError("--until-stable can't be combined with --published", fix="Leave one of them out.")
+    with progress.preparing() as watcher:
+        prepared = prepare(request, watcher)
+    if options.until_stable is not None:
+        _require_rounds(prepared)
+    for notice in prepared.notices:
+        progress.say(f"note: {notice}")
+
+    def peaks(tasks: list[Task[Run]]) -> dict[Key, Peaks]:
+        return _peaks(tasks, prepared.seen, request.cache, progress)
+
+    log = request.settings.log_every is not None
+    return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks, log=log)
+
+
+def measure(
+    command: Command,
+    sides: Sequence[CommandSide],
+    repeats: int,
+    settings: Settings,
+    store: Store,
+    progress: Progress,
+    options: RoundOptions,
+) -> tuple[list[Record], list[Record]]:
+    """Run ``command`` in interleaved rounds; returns what :func:`run` returns.
+
+    Args:
+        sides: the values of its placeholders.
+    """
+    tasks = command_in_rounds(command, sides, repeats, settings)
+    return _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
+
+
+def _in_rounds(
+    planned: list[Task[AnyRun]],
+    seen: Mapping[tuple[str, str], Seen],
+    store: Store,
+    progress: Progress,
+    options: RoundOptions,
+    announce: Callable[[list[Task[AnyRun]]], str],
+    find_peaks: Callable[[list[Task[AnyRun]]], dict[Key, Peaks]],
+    *,
+    log: bool = False,
+) -> tuple[list[Record], list[Record]]:
+    with store.locked():
+        earlier = earlier_records(store, progress) if options.resume else []
+        tasks = remaining(planned, earlier)
+        if not tasks:
+            return [], earlier
+        resumed = _runs_left(planned) - _runs_left(tasks)
+        found = f" {many(resumed, 'run')} already recorded." if resumed else ""
+        progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
+        peaks, sampler, here = find_peaks(tasks), Sampler(), partial(look_around, options.labels)
+
+        def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
+            with progress.running(these, store.folder, log=log) as observer:
+                return execute(these, seen, store, observer, here, sampler, peaks)
+
+        return rounds_until_stable(tasks, carry_out, options.until_stable, told=progress.say), earlier
+
+
+def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:
+    return sum(len(task.runs) - len(task.done) for task in tasks)
+
+
+def _require_rounds(prepared: Prepared) -> None:
+    """Refuse repeats that continue each other: they are not rounds."""
+    for task in prepared.tasks:
+        workload = task.first.course.workload
+        if workload.schedule.protocol == "continued":
+            raise UsageError(
+                f"--until-stable needs independent rounds, but the repeats of {workload.name} continue each other",
+                fix="Use --protocol fresh.",
+            )
+
+
+def _peaks(
+    tasks: list[Task[Run]], seen: Mapping[tuple[str, str], Seen], cache: Path, progress: Progress
+) -> dict[Key, Peaks]:
+    """The measured peaks of the devices; those of an earlier command if nothing has changed since."""
+    places = [(task.first.side, task.first.settings.threads) for task in tasks]
+    with progress.preparing() as watcher:
+        return find_peaks(places, seen, Keep(cache / "limits"), look_around, watcher.measuring)
+
+
+def announcement(tasks: Sequence[Task[Run]]) -> str:
+    """The plan, in a sentence or two."""
+    sides = dict.fromkeys(task.first.side.title for task in tasks)
+    workloads = dict.fromkeys(task.first.course.workload.name for task in tasks)
+    rounds = max(task.runs[-1].round for task in tasks) + 1
+    what = f"{', '.join(workloads)} on {', '.join(sides)}"
+    text = f"{many(_runs_left(tasks), 'run')}: {what}, {many(rounds, 'round')}."
+    if len(workloads) > 1:
+        text += " Sides are compared within one workload, never one workload with another."
+    return text
+
+
+def _command_announcement(tasks: Sequence[Task[CommandRun]]) -> str:
+    sides = dict.fromkeys(task.first.side.title if task.first.side.values else "as it is" for task in tasks)
+    rounds = 1 + max(task.round for task in tasks)
+    return f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, {many(rounds, 'round')}."

@@ -1,0 +1,46 @@
+"""Records of an earlier command, from which ``--resume`` continues."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+from msgspec import structs
+
+from tests.unit.record.samples import a_record
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.study.earlier import earlier_records
+from trainmark.study.progress import Progress
+
+
+class Heard(Progress):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.said.append(text)
+
+
+def of(machine: str, name: str) -> Record:
+    record = a_record(id=name)
+    return structs.replace(record, machine=structs.replace(record.machine, name=machine, cpu=None, identity=None))
+
+
+def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for machine, name in ((platform.node(), "mine"), ("a-container", "theirs"), ("a-container", "theirs-too")):
+        store.write(of(machine, name))
+    heard = Heard()
+    assert [record.id for record in earlier_records(store, heard)] == ["mine"]
+    assert "left out 2 records of a-container" in heard.said[0]
+
+
+def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    store.write(of(platform.node(), "mine"))
+    heard = Heard()
+    assert [record.id for record in earlier_records(store, heard)] == ["mine"]
+    assert heard.said == []
