@@ -104,14 +104,14 @@ class ARun:
     title, turn = "mnist-mlp32 numpy fast cpu", "round 1"
 
 
-class AJob:
-    runs, kind = (ARun(),), "numpy"
+class ATask:
+    runs, first = (ARun(),), ARun()
 
 
 def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
     screen = a_log()
-    with RunProgress(screen, [AJob(), AJob()], Path()) as progress:  # type: ignore[list-item]
-        progress.task_started(AJob())  # type: ignore[arg-type]
+    with RunProgress(screen, [ATask(), ATask()], Path()) as progress:  # type: ignore[list-item]
+        progress.task_started(ATask())  # type: ignore[arg-type]
         progress.run_started(ARun(), replayed=False)
         clock.now += 2
         progress.heard(Ready(steps=400, epochs=2))

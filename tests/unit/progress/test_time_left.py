@@ -7,13 +7,19 @@ import pytest
 from trainmark.progress.time_left import TimeLeft
 
 
-class AJob:
-    def __init__(self, kind: str = "a") -> None:
-        self.kind = kind
+class ATask:
+    """A task and its only run."""
+
+    def __init__(self, title: str = "a") -> None:
+        self.title = title
+
+    @property
+    def first(self) -> ATask:
+        return self
 
 
 def left_of(*kinds: str) -> TimeLeft:
-    return TimeLeft([AJob(kind) for kind in kinds])  # type: ignore[misc]
+    return TimeLeft([ATask(kind) for kind in kinds])  # type: ignore[misc]
 
 
 def test_nothing_is_known_at_the_beginning() -> None:
