@@ -41,7 +41,7 @@ def a_record(
     backend: str = "numpy",
     version: str | None = "2.1.0",
     style: str = "fast",
-    device: str = "cpu",
+    device: str | None = "cpu",
     machine: str = "lab",
     python: str = "default",
     precision: str = "fp32",
@@ -63,7 +63,7 @@ def a_record(
 ) -> Record:
     """One record; ``seconds`` are its epochs' and ``changes`` any other field of :class:`Record`."""
     workload = catalog.find(workload) if isinstance(workload, str) else workload
-    gpu = device != "cpu"
+    gpu = device not in ("cpu", None)
     model = lay_out(workload)
     name = "-".join(
         (
@@ -71,7 +71,7 @@ def a_record(
             workload.schedule_fingerprint[:4],
             backend,
             style,
-            device,
+            str(device),
             machine,
             python,
             group,
@@ -122,8 +122,8 @@ def a_trial(
 
 def a_command(
     *,
-    side: str = "as is",
-    device: str = "cpu",
+    side: str | None = None,
+    device: str | None = "cpu",
     round: int = 0,
     process_seconds: float | None = 10.0,
     seconds: Sequence[float] = (),
@@ -134,12 +134,13 @@ def a_command(
 ) -> Record:
     """A record of a command; ``seconds`` are those of the epochs that it reports, after 2 of start-up."""
     fields: dict[str, Any] = {
-        "id": f"train.py-{side}-{device}-r{round}".replace(" ", "-"),
+        "id": f"train.py-{side or 'as is'}-{device or 'no device'}-r{round}".replace(" ", "-"),
         "workload": WorkloadRef("train.py", "abc", "abc", {"command": ["python", "train.py"]}),
         "dataset": None,
-        "backend": BackendRef("python", None, side, None, "none"),
+        "backend": BackendRef("python", None, side, None, None),
         "model": None,
         "metrics": None,
+        "python": Python(None, None, "python"),
         "seed": None,
         "threads": None,
         "epochs": [

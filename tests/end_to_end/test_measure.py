@@ -58,7 +58,7 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
     assert [record.device.id for record in records] == ["cpu", "other"] * 2
     assert [record.seed for record in records] == [3, 3, 4, 4]
     first = records[0]
-    assert (first.workload.name, first.backend.style, first.outcome.status) == ("train.py", "as is", "ok")
+    assert (first.workload.name, first.backend.style, first.outcome.status) == ("train.py", None, "ok")
     assert (first.dataset, first.model, first.metrics, first.backend.precision) == (None, None, None, None)
     assert [epoch.examples for epoch in first.epochs] == [600] * 3
     assert [epoch.train_loss for epoch in first.epochs] == [2.0, 1.0, pytest.approx(2 / 3)]

@@ -76,6 +76,6 @@ def _run_of(record: Record) -> tuple[object, ...]:
 
 
 def _fits(partial: Key, whole: Key) -> bool:
-    """Whether ``partial`` says nothing else than ``whole``; None, 0 and "" say nothing."""
+    """Whether ``partial`` says nothing else than ``whole``; None says nothing."""
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
-    return all(not said or said == known for said, known in pairs)
+    return all(said is None or said == known for said, known in pairs)

@@ -46,7 +46,7 @@ def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[st
     for members in families.values():
         able = (position for position in members if groups[position].records)
         if baseline is not None:
-            able = (position for position in able if _value(groups[position].key, baseline[0]) == baseline[1])
+            able = (position for position in able if groups[position].key.words(baseline[0]) == baseline[1])
         reference = next(able, None)
         for position in members:
             chosen[position] = reference
@@ -55,10 +55,6 @@ def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[st
 
 def _family(key: Key, by: Dimension | None) -> object:
     return key.same_work if by is None else key.without(by)
-
-
-def _value(key: Key, name: str) -> str:
-    return str(getattr(key, name))
 
 
 def _require_dimension(by: str) -> None:
@@ -78,9 +74,9 @@ def _check(groups: Sequence[Group], by: Dimension | None, name: str, value: str)
     if by is not None and name != by:
         raise UsageError(
             f"a comparison by {by} can't start from a {name}",
-            expected=f"a baseline such as {by}={_value(groups[0].key, by)}",
+            expected=f"a baseline such as {by}={groups[0].key.words(by)}",
             found=f"{name}={value}",
         )
-    known = {_value(group.key, name) for group in groups if group.records}
+    known = {group.key.words(name) for group in groups if group.records}
     if value not in known:
         raise UnknownName(f"baseline {name}", value, known)

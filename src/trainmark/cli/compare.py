@@ -199,4 +199,4 @@ def _named(group: GroupResult) -> str:
     from trainmark.report.comparison_table import title_of
 
     key = group.key
-    return f"{title_of([group])}, {key.backend} {key.style} on {key.device}"
+    return f"{title_of([group])}, {key.backend} {key.words('style')} on {key.words('device')}"

@@ -66,6 +66,10 @@ def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
     return None if process is None else (tuple(process.argv), process.directory, process.program_sha256)
 
 
+def _computed_on(record: Record) -> str | None:
+    return " ".join(filter(None, (record.device.id, record.device.name))) or None
+
+
 def _of_gpus(record: Record, value: str | None) -> str | None:
     return value or (None if record.machine.gpus else "none")
 
@@ -81,7 +85,7 @@ FACTS: dict[str, Fact] = {
     "schedule_fingerprint": Fact(lambda record: record.workload.schedule_fingerprint, "schedule"),
     "outcome": Fact(lambda record: record.outcome.status, "outcome"),
     "framework": Fact(lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"),
-    "style": Fact(lambda record: record.backend.style, "style (input path, compilation)"),
+    "style": Fact(lambda record: record.backend.style, "style (input path, compilation)", unknown="as is"),
     "compile_cache": Fact(lambda record: record.backend.compile_cache, "compile cache"),
     "machine": Fact(lambda record: record.machine.name, "machine"),
     "data": Fact(lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}", "data"),
@@ -94,7 +98,7 @@ FACTS: dict[str, Fact] = {
     "caveats": Fact(lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"),
     "labels": _machine("labels", lambda record: record.machine.labelled),
     "price_per_hour": _machine("price an hour", lambda record: record.price_per_hour, units.significant),
-    "computed_on": _machine("device", lambda record: f"{record.device.id} {record.device.name or ''}".strip()),
+    "computed_on": _machine("device", _computed_on, unknown="not told"),
     "cpu": _machine("CPU", lambda record: record.machine.cpu),
     "usable_cores": _machine("cores", lambda record: record.machine.usable_cores),
     "cpu_quota": _machine("CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"),
@@ -113,7 +117,7 @@ FACTS: dict[str, Fact] = {
     "backend": Fact(lambda record: record.backend.name),
     "version": Fact(lambda record: record.backend.version),
     "protocol": Fact(lambda record: record.protocol),
-    "device": Fact(lambda record: record.device.id),
+    "device": Fact(lambda record: record.device.id, unknown="not told"),
     "device_name": Fact(lambda record: record.device.name),
     "accelerator": Fact(lambda record: record.device.name if record.device.kind == "accelerator" else None),
     "cores": Fact(lambda record: record.machine.usable_cores or record.machine.logical_cores),
@@ -157,7 +161,7 @@ class Key:
         cpu_quota: cores at a time; None without a quota.
         threads: None is the framework's own choice.
         memory_fraction: 0 to 1, or None for no limit.
-        dataset, precision: and all of the data, None for a command.
+        style, device, python, dataset, precision: None if a command does not tell.
         weights_from: id of the record whose weights it started from.
         program: start of the checksum of a command's script.
         layout: copies and stages of a training on several devices.
@@ -165,10 +169,10 @@ class Key:
 
     workload: str
     backend: str
-    style: str
-    device: str
+    style: str | None
+    device: str | None
     machine: str
-    python: str
+    python: str | None
     precision: str | None
     threads: int | None
     version: str | None
@@ -195,6 +199,11 @@ class Key:
         names = {field.name for field in dataclasses.fields(cls)} - {"machine", "instance", "device_name"}
         device_name = FACTS["accelerator"].of(record)
         return cls(**facts_of(record, names), machine=machine, instance=instance, device_name=device_name)
+
+    def words(self, name: str) -> str:
+        """A field in words, also if it is not known."""
+        value = getattr(self, name)
+        return (value is None and FACTS[name].unknown) or str(value)
 
     @property
     def same_work(self) -> tuple[str, str, str]:

@@ -15,6 +15,8 @@ def migrated(record: Record) -> Record:
         return record
     if record.process is None:
         record = structs.replace(record, workload=_with_fingerprints(record.workload))
+    else:
+        record = _without_placeholders(record)
     return structs.replace(record, schema_version=SCHEMA_VERSION)
 
 
@@ -29,4 +31,15 @@ def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
         return ref
     return structs.replace(
         ref, step_fingerprint=workload.step_fingerprint, schedule_fingerprint=workload.schedule_fingerprint
+    )
+
+
+def _without_placeholders(record: Record) -> Record:
+    """Version 1 had words where a command tells nothing."""
+    style, device = record.backend.style, record.device.id
+    return structs.replace(
+        record,
+        backend=structs.replace(record.backend, style=None if style == "as is" else style, compile_cache=None),
+        device=structs.replace(record.device, id=None if device == "not told" else device),
+        python=structs.replace(record.python, label=None),
     )

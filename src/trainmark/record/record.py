@@ -2,7 +2,7 @@
 
 History of the format
     1   2026-11: the first. Later, without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
-    2   2026-11: fingerprints leave out fields at their default.
+    2   2026-11: fingerprints leave out fields at their default; what a command does not tell of itself is null.
 
 :mod:`trainmark.record.migrations` reads the older ones.
 
@@ -20,8 +20,6 @@ from msgspec import Struct, field
 from trainmark.record.caveats import Caveat
 
 SCHEMA_VERSION = 2
-NOTHING_VARIED, NOT_TOLD = "as is", "not told"
-"""Style and device of a command that is told nothing of either."""
 
 Status = Literal["ok", "failed", "timeout", "interrupted", "diverged"]
 Protocol = Literal["fresh", "continued"]
@@ -58,24 +56,24 @@ class DatasetRef(Struct, frozen=True):
 class BackendRef(Struct, frozen=True):
     """By whom; ``settings`` are the framework's own switches that decide speed or arithmetic, as it reported them.
 
-    Of a script, the program is the name, and what was varied the style.
+    Of a script, the program is the name, and what was varied the style, null where nothing was.
     """
 
     name: str
     version: str | None
-    style: str
+    style: str | None
     precision: str | None
-    compile_cache: Literal["cold", "warm", "none"]
+    compile_cache: Literal["cold", "warm", "none"] | None
     settings: dict[str, Any] = field(default_factory=dict)
 
 
 class DeviceRef(Struct, frozen=True):
     """On what, as the backend reports it; ``gpu`` is its column in the samples, null for a CPU or where unknown.
 
-    Of a script, ``id`` is what it was told; ``kind`` is null where that says nothing.
+    Of a script, ``id`` is the device that it was given; ``kind`` is null where that says nothing.
     """
 
-    id: str
+    id: str | None
     name: str | None
     kind: Literal["cpu", "accelerator"] | None
     memory_bytes: int | None = None
@@ -154,7 +152,7 @@ class Machine(Struct, frozen=True):
 class Python(Struct, frozen=True):
     """The interpreter that trained; ``packages`` are the versions that matter to the run."""
 
-    label: str
+    label: str | None
     version: str | None
     executable: str
     packages: dict[str, str] = field(default_factory=dict)
@@ -375,7 +373,8 @@ class Record(Struct, frozen=True, kw_only=True):
     """What one run left.
 
     Of a command of somebody's own (``process`` is not null) nothing is known but what is seen from outside and what it
-    reports: ``dataset``, ``model`` and ``metrics`` are null, and ``seed`` is where it was told none.
+    reports: ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if the command
+    has no place for one.
 
     ``trainmark`` is the version that measured; in a clone it names the commit, and whether files were changed.
     """

@@ -283,9 +283,9 @@ def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
     if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) > 1:
         best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)
         several = len({group.key.machine for group in able}) > 1
-        where = f"{best.key.device} of {best.key.machine}" if several else best.key.device
+        where = best.key.words("device") + (f" of {best.key.machine}" if several else "")
         lines.append(
-            f"cheapest: {best.key.backend} {best.key.style} on {where}, "
+            f"cheapest: {best.key.backend} {best.key.words('style')} on {where}, "
             f"{_money(best.cost.money_per_million_samples)} for a million samples."
         )
     return lines

@@ -10,7 +10,6 @@ from trainmark import units
 from trainmark.analysis.results import GroupResult
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.facts import Key
-from trainmark.record.record import NOT_TOLD, NOTHING_VARIED
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,11 @@ def _generic(name: str) -> Condition:
 
 SIDE: dict[str, Callable[[Key], str]] = {
     "backend": lambda key: key.backend,
-    "style": lambda key: "" if key.style == NOTHING_VARIED else key.style,
-    "device": lambda key: "" if key.device == NOT_TOLD else key.device,
+    "style": lambda key: key.style or "",
+    "device": lambda key: key.device or "",
 }
 """What every row of a table and every label names."""
+
 
 _WORDED = (
     Condition("dataset", _data),
@@ -85,7 +85,7 @@ _WORDED = (
     Condition("CPU", _cpu, 1, ("machine",)),
     Condition("device name", lambda key: key.device_name or "", 1, ("device",)),
     Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
-    Condition("python", lambda key: "" if key.precision is None else f"python {key.python}", 2),
+    Condition("python", lambda key: f"python {key.python}" if key.python else "", 2),
     Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
 )
 _IN_OTHER_WORDS = {
@@ -138,7 +138,8 @@ def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
         return values.pop() if len(values) == 1 else None
     by_name: dict[str, str] = {}
     for key in keys:
-        if by_name.setdefault(getattr(key, condition.follows[0]), condition.words(key)) != condition.words(key):
+        name = key.words(condition.follows[0])
+        if by_name.setdefault(name, condition.words(key)) != condition.words(key):
             return None
     told = {name: value for name, value in by_name.items() if value}
     if condition.title == "CPU" and len(by_name) == 1:

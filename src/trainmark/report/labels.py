@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark.record.facts import Key
-from trainmark.record.record import NOT_TOLD, NOTHING_VARIED, Record
+from trainmark.record.record import Record
 from trainmark.report.conditions import CONDITIONS, SIDE
 
 _LONGEST = 60
@@ -13,9 +13,8 @@ _LONGEST = 60
 
 def side_of(record: Record) -> str:
     """What was trained or run, by whom and where, on one line; of a command what it was told."""
-    told = (record.backend.style, record.device.id)
-    words = [each for each in told if each not in (NOTHING_VARIED, NOT_TOLD)]
-    return " ".join([record.workload.name, *([] if record.process else [record.backend.name]), *words])
+    backend = None if record.process else record.backend.name
+    return " ".join(filter(None, (record.workload.name, backend, record.backend.style, record.device.id)))
 
 
 _ALWAYS: tuple[Callable[[Key], str], ...] = (*SIDE.values(), lambda key: key.layout or "")

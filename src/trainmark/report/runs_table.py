@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.machines import tell_apart
 from trainmark.analysis.summary import summarize
+from trainmark.record.facts import FACTS
 from trainmark.record.record import Record
 from trainmark.report.table import Cell, Column, Row, Table, Tone
 
@@ -59,8 +60,8 @@ def _row(record: Record, machine: str) -> Row:
         Cell(record.id),
         Cell(record.workload.name),
         Cell(f"{record.backend.name} {record.backend.version or ''}".strip()),
-        Cell(record.backend.style),
-        Cell(record.device.id),
+        Cell(FACTS["style"].told(record)),
+        Cell(FACTS["device"].told(record)),
         Cell(_part(record)),
         Cell(str(record.round), value=record.round),
         Cell(units.MISSING if record.seed is None else str(record.seed), value=record.seed),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from trainmark import units
 from trainmark.analysis.results import GroupResult
 from trainmark.record.facts import Key
-from trainmark.record.record import NOT_TOLD
 from trainmark.report.conditions import SIDE, Condition
 from trainmark.report.table import Cell, Column, Tone
 
@@ -60,7 +59,7 @@ def same_side(groups: Sequence[GroupResult]) -> str:
 def _hardware(key: Key) -> Cell:
     if key.device_name:
         return Cell(key.device_name, key.cpu or "")
-    return Cell(key.cpu or "CPU not known" if key.device in ("cpu", NOT_TOLD) else key.device)
+    return Cell(key.cpu or "CPU not known" if key.device in ("cpu", None) else key.device)
 
 
 def _cores(key: Key) -> Cell:
@@ -75,7 +74,7 @@ def _price(group: GroupResult) -> Cell:
 
 def _side_column(name: str) -> Shown:
     tone: Tone = "strong" if name == "backend" else "plain"
-    return Shown(Column(name), lambda group, _: Cell(getattr(group.key, name), tone=tone))
+    return Shown(Column(name), lambda group, _: Cell(group.key.words(name), tone=tone))
 
 
 def _condition_column(condition: Condition) -> Shown:

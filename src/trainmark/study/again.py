@@ -22,7 +22,13 @@ def request_of(record: Record, asked: Request) -> Request:
     Raises:
         ForeignRecord: its workload is not one that this trainmark can read, or it is of a command.
     """
-    if record.process is not None or record.dataset is None or record.seed is None or record.backend.precision is None:
+    style, device, precision = record.backend.style, record.device.id, record.backend.precision
+    if (
+        record.process is not None
+        or record.dataset is None
+        or record.seed is None
+        or not (style and device and precision)
+    ):
         raise ForeignRecord(
             f"{record.id} is of a command, which trainmark only measured from outside",
             expected="a record of trainmark run",
@@ -48,9 +54,9 @@ def request_of(record: Record, asked: Request) -> Request:
         specification=workload,
         dataset=record.dataset.name if record.dataset.name != workload.dataset else None,
         backends=(f"{record.backend.name}{label}",),
-        styles=(record.backend.style,),
-        devices=(record.device.id,),
-        precision=record.backend.precision,
+        styles=(style,),
+        devices=(device,),
+        precision=precision,
         settings=dataclasses.replace(
             asked.settings,
             seed=record.seed,

@@ -80,7 +80,7 @@ def test_a_value_is_not_looked_into_again() -> None:
 
 def test_without_anything_varied_there_is_one_side() -> None:
     (only,) = sides(command("make", "train"), (), {})
-    assert (only.style, only.device, only.title) == ("as is", None, "as is")
+    assert (only.style, only.device, only.title) == (None, None, "as is")
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from trainmark.analysis.comparison import compare
 from trainmark.record import codec, store
 from trainmark.record.facts import Key, RunKey
 from trainmark.record.record import SCHEMA_VERSION
+from trainmark.report.comparison_table import comparison_tables
+from trainmark.report.runs_table import runs_table
 from trainmark.workload import catalog
 from trainmark.workload.spec import Workload
 
@@ -64,6 +67,26 @@ def test_a_workload_that_cant_be_read_keeps_its_fingerprints() -> None:
 @pytest.mark.parametrize("name", ["command.json", "command-varied.json"])
 def test_a_command_keeps_its_fingerprint(name: str) -> None:
     assert store.read(OLD / name).workload.step_fingerprint == written(name)["workload"]["step_fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("name", "style", "device"),
+    [("command.json", None, None), ("command-on-cpu.json", None, "cpu"), ("command-varied.json", "w=a", None)],
+)
+def test_what_a_command_does_not_tell_is_null(name: str, style: str | None, device: str | None) -> None:
+    old, record = written(name), store.read(OLD / name)
+    assert (old["backend"]["style"], old["device"]["id"]) == (style or "as is", device or "not told")
+    assert (record.backend.style, record.device.id) == (style, device)
+    assert record.backend.compile_cache is record.python.label is None
+    assert codec.decode(codec.encode(record), "r.json") == record
+
+
+def test_an_old_command_is_printed_in_the_same_words() -> None:
+    (table,) = comparison_tables(compare([store.read(OLD / "command.json")]))
+    assert [cell.text for cell in table.rows[0].cells[:3]] == ["python", "as is", "not told"]
+    assert "as is program 9d34fc60" in table.conditions
+    (side,) = runs_table([store.read(OLD / "command.json")]).rows
+    assert [cell.text for cell in side.cells[3:5]] == ["as is", "not told"]
 
 
 def test_a_record_of_today_is_left_as_it_is() -> None:

@@ -46,7 +46,7 @@ def test_the_heading_and_the_line_of_a_run_say_it_alike(record: Record, words: s
 @pytest.mark.parametrize(
     ("record", "words"),
     [
-        (a_command(device="not told"), "train.py, round 1: 10.0 s from start to end"),
+        (a_command(device=None), "train.py, round 1: 10.0 s from start to end"),
         (a_command(side="workers=4"), "train.py workers=4 cpu, round 1: 10.0 s from start to end"),
         (a_record(epochs=[]), "mnist-mlp512 numpy fast cpu, round 1: test accuracy 98.00 %, train loss 0.08000"),
     ],
@@ -56,7 +56,7 @@ def test_what_is_not_told_is_not_said(record: Record, words: str) -> None:
 
 
 def test_the_title_of_a_commands_record() -> None:
-    assert record_tables(a_command(device="not told"))[0].title == "train.py: ok"
+    assert record_tables(a_command(device=None))[0].title == "train.py: ok"
 
 
 @pytest.mark.parametrize(("threads", "words"), [(1, "fp32, 1 thread"), (2, "fp32, 2 threads")])

@@ -16,8 +16,7 @@ from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.protocol.requests import RunScript
-from trainmark.record.facts import RunKey
-from trainmark.record.record import NOTHING_VARIED
+from trainmark.record.facts import FACTS, RunKey
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
@@ -36,15 +35,14 @@ class CommandSide:
         return self.values.get(DEVICE)
 
     @property
-    def style(self) -> str:
-        """The varied values besides the device, such as ``workers=4``."""
-        others = [f"{name}={value}" for name, value in self.values.items() if name != DEVICE]
-        return " ".join(others) or NOTHING_VARIED
+    def style(self) -> str | None:
+        """The varied values besides the device, such as ``workers=4``; None if there are none."""
+        return " ".join(f"{name}={value}" for name, value in self.values.items() if name != DEVICE) or None
 
     @property
     def title(self) -> str:
         """How people tell it from the others."""
-        return " ".join(f"{name}={value}" for name, value in self.values.items()) or NOTHING_VARIED
+        return " ".join(f"{name}={value}" for name, value in self.values.items()) or FACTS["style"].unknown
 
 
 @dataclass(frozen=True)

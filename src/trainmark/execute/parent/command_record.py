@@ -13,7 +13,6 @@ from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordB
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
-    NOT_TOLD,
     BackendRef,
     DeviceRef,
     Epoch,
@@ -72,13 +71,13 @@ class CommandRecordBuilder(RecordBuilder):
         record = self._record(
             outcome,
             samples,
-            DeviceRef(run.side.device or NOT_TOLD, self._device_name, kind, gpu=gpu),
+            DeviceRef(run.side.device, self._device_name, kind, gpu=gpu),
             self._windows,
             self._holds(outcome),
             workload=WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
             dataset=None,
-            backend=BackendRef(Path(program).name, self._versions, run.side.style, None, "none"),
-            python=Python("default", None, program, self._packages),
+            backend=BackendRef(Path(program).name, self._versions, run.side.style, None, None),
+            python=Python(None, None, program, self._packages),
             protocol="fresh",
             model=None,
             metrics=None,

@@ -162,7 +162,7 @@ class RecordBuilder:
             round=run.round,
             threads=settings.threads,
             memory_fraction=settings.memory_fraction,
-            price_per_hour=settings.prices.get(device.id),
+            price_per_hour=settings.prices.get(device.id or ""),
             epochs=self.epochs,
             final=self._final(),
             samples=samples,
