@@ -6,6 +6,7 @@ results that may still be on the device; only ``synchronize`` waits for them, an
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -36,6 +37,10 @@ DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 
 PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
 
+EVALUATION_BATCH = 1000
+LOSS, L2_LOSS, HITS = range(3)
+"""Columns of the results of steps where a trainer keeps them as rows of an array."""
+
 
 @dataclass(frozen=True)
 class Device:
@@ -46,6 +51,11 @@ class Device:
     kind: Literal["cpu", "accelerator"]
     memory_bytes: int | None = None
     precisions: tuple[Precision, ...] = ("fp32",)
+
+
+def cpu(*precisions: Precision) -> Device:
+    """The processor of this machine."""
+    return Device("cpu", platform.processor() or platform.machine(), "cpu", None, precisions)
 
 
 @dataclass(frozen=True)
@@ -109,14 +119,15 @@ class EpochPlan:
     order: NDArray[np.int64] | None
     whole: bool = False
 
-
-def drawn_order(
-    plan: EpochPlan, batches: Batches, examples: int, permutation: Callable[[int], NDArray[np.int64]]
-) -> NDArray[np.int64]:
-    """A fresh order of ``examples`` for each pass over the data that ``plan`` takes, drawn by ``permutation``."""
-    one_pass = sum(batches.sizes(examples))
-    passes = -(-sum(plan.sizes) // one_pass)
-    return np.concatenate([permutation(examples)[:one_pass] for _ in range(passes)])
+    def drawn(
+        self, batches: Batches, examples: int, permutation: Callable[[int], NDArray[np.int64]]
+    ) -> NDArray[np.int64] | None:
+        """The order of use; if none is given, ``permutation`` draws one for each pass. None if nothing is gathered."""
+        if self.whole or self.order is not None:
+            return None if self.whole else self.order
+        one_pass = sum(batches.sizes(examples))
+        passes = -(-sum(self.sizes) // one_pass)
+        return np.concatenate([permutation(examples)[:one_pass] for _ in range(passes)])
 
 
 @dataclass(frozen=True)
@@ -132,6 +143,11 @@ class Steps:
     losses: NDArray[np.float64]
     l2_losses: NDArray[np.float64] | None
     hits: NDArray[np.int64]
+
+    @classmethod
+    def from_rows(cls, rows: NDArray[np.float64], *, has_l2: bool) -> Steps:
+        """From an array ``[steps, 3]`` whose columns are ``LOSS``, ``L2_LOSS`` and ``HITS``."""
+        return cls(rows[:, LOSS], rows[:, L2_LOSS] if has_l2 else None, rows[:, HITS].astype(np.int64))
 
 
 @dataclass(frozen=True)

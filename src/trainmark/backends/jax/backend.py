@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-import platform
+import re
+from importlib.metadata import distributions
 from typing import Any
 
 import jax
@@ -20,12 +21,12 @@ from trainmark.backends.base import (
     Part,
     Style,
     Trainer,
+    cpu,
     is_untested,
     require_support,
 )
 from trainmark.backends.collectives import Reduction
-from trainmark.backends.examination import Examination
-from trainmark.backends.jax import health
+from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.jax.fast import FastTrainer
 from trainmark.backends.jax.idiomatic import IdiomaticTrainer
 from trainmark.backends.jax.limits import JaxLimits
@@ -37,6 +38,7 @@ from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
 OLDEST, NEWEST = "0.5", "0.10"
+_PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
 STYLES: tuple[Style, ...] = ("idiomatic", "fast")
@@ -57,15 +59,7 @@ class JaxBackend:
         untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
         return Capabilities(
-            "jax",
-            jax.__version__,
-            STYLES,
-            tuple(_devices()),
-            KINDS,
-            packages,
-            untested,
-            "devices",
-            compiles_already=True,
+            "jax", jax.__version__, STYLES, tuple(_devices()), KINDS, packages, untested, "devices", True
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
@@ -109,17 +103,37 @@ class JaxBackend:
         return JaxLimits(options, _object(options.device))
 
     def examine(self) -> Examination:
-        """What it was built for."""
-        return health.examine()
+        """Which plug-in JAX has for GPUs, and why it sees none."""
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read when the first device is looked at
+        platforms = os.environ.get("JAX_PLATFORMS", "")
+        hidden = not any(each.strip() in ("", "gpu", "cuda", "rocm") for each in platforms.split(","))
+        built_for, blind = _built_for(), None
+        if built_for and not hidden:
+            try:
+                jax.devices("gpu")
+            except RuntimeError as error:
+                blind = first_line(error)
+        return Examination(built_for, None, blind, f"JAX_PLATFORMS={platforms}" if hidden else None)
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """A small product on one device."""
-        return health.multiply(device)
+        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        kind, _, index = device.partition(":")
+        place = jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
+        left, right = (jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT))
+        product = jax.jit(jax.numpy.matmul)(left, right)
+        return np.asarray(product), str(next(iter(product.devices())))
+
+
+def _built_for() -> str | None:
+    """The accelerator of the installed plug-in; None if there is none."""
+    names = (distribution.metadata["Name"] or "" for distribution in distributions())
+    plugin = next(filter(None, map(_PLUGIN.fullmatch, names)), None)
+    return f"{'CUDA' if plugin[1].lower() == 'cuda' else 'ROCm'} {plugin[2]}" if plugin else None
 
 
 def _devices() -> dict[Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "bf16", "fp64")): _cpu()}
+    found = {cpu("fp32", "bf16", "fp64"): jax.local_devices(backend="cpu")[0]}
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
@@ -143,7 +157,3 @@ def _mesh(options: Options) -> Mesh:
 def _object(device_id: str) -> Any:
     """JAX's own object for a device."""
     return next(object_ for device, object_ in _devices().items() if device.id == device_id)
-
-
-def _cpu() -> Any:
-    return jax.local_devices(backend="cpu")[0]

@@ -41,7 +41,7 @@ class FastTrainer(JaxTrainer):
         self._scan = jax.jit(self._spread(self._scanned), donate_argnums=0)
         self._compiled: dict[tuple[int, ...], Any] = {}
         self._plan = EpochPlan((), None)
-        self._order = np.zeros(0, np.int32)
+        self._order: NDArray[np.int32] | None = None
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -52,9 +52,9 @@ class FastTrainer(JaxTrainer):
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Draw an order where none is given."""
-        self._plan = plan
+        order = self._order_of(plan)
+        self._plan, self._order = plan, None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
-        self._order = np.zeros(0, np.int32) if plan.whole else self._drawn_order(plan).astype(np.int32)
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
         """Queue steps, one scan for each batch size in a row; results stay on the device."""
@@ -62,7 +62,7 @@ class FastTrainer(JaxTrainer):
         results = []
         for count, size in _stretches(self._plan.sizes[first : first + steps], self._longest):
             used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
-            order = np.zeros((count, 0), np.int32) if self._plan.whole else self._order[used].reshape(count, size)
+            order = np.zeros((count, 0), np.int32) if self._order is None else self._order[used].reshape(count, size)
             taken = jax.device_put(order, self._order_sharding)
             program = self._program(order.shape)
             self._training, rows = program(self._training, self._images, self._labels, taken, self._key)

@@ -62,12 +62,9 @@ class IdiomaticTrainer(JaxTrainer):
         return self._put(x), self._put(y)
 
     def _drawn(self, plan: EpochPlan) -> Iterator[Batch]:
-        if plan.whole:
-            yield from itertools.repeat(self._whole, len(plan.sizes))
-            return
-        order, start = self._drawn_order(plan), 0
+        order, start = self._order_of(plan), 0
         for size in plan.sizes:
-            yield self._taken(order[start : start + size])
+            yield self._whole if order is None else self._taken(order[start : start + size])
             start += size
 
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:

@@ -22,21 +22,18 @@ Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, Stat
 
 def initial_state(spec: Optimizer | None, weights: Parameters) -> State:
     """Everything that the optimiser remembers, at zero."""
-    return {name: {key: jnp.zeros_like(weight) for key, weight in weights.items()} for name in _names(spec)}
-
-
-def _names(spec: Optimizer | None) -> tuple[str, ...]:
     match spec:
         case None:
-            return ("gradients",)
+            names: tuple[str, ...] = ("gradients",)
         case SGD():
-            return ("momentum",) if spec.momentum else ()
+            names = ("momentum",) if spec.momentum else ()
         case Adam():
-            return ("mean", "square")
+            names = ("mean", "square")
         case RMSprop():
-            return ("square",)
+            names = ("square",)
         case _:
             assert_never(spec)
+    return {name: _each(jnp.zeros_like, weights) for name in names}
 
 
 def build(spec: Optimizer | None) -> Update:

@@ -15,10 +15,9 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from trainmark.backends.base import Options, Steps
+from trainmark.backends.base import HITS, Options, Steps
 from trainmark.backends.jax.fast import FastTrainer
 from trainmark.backends.jax.network import Parameters
-from trainmark.backends.jax.trainer import HITS
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload

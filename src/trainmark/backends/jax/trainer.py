@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps, drawn_order
+from trainmark.backends.base import EVALUATION_BATCH, EpochPlan, Evaluation, Options, SplitName, Steps
 from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Parameters
 from trainmark.backends.parts import loss_left
@@ -18,9 +18,6 @@ from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
-
-EVALUATION_BATCH = 1000
-LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
 
 
 class Training(NamedTuple):
@@ -72,7 +69,7 @@ class JaxTrainer:
     def read(self, results: Any) -> Steps:
         """Parts of ``[steps, 3]`` to the host."""
         host = np.concatenate([np.asarray(part, np.float64).reshape(-1, 3) for part in results])
-        return Steps(host[:, LOSS], host[:, L2_LOSS] if self._l2 else None, host[:, HITS].astype(np.int64))
+        return Steps.from_rows(host, has_l2=bool(self._l2))
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
@@ -102,11 +99,8 @@ class JaxTrainer:
         peak: int | None = statistics.get("peak_bytes_in_use")
         return peak
 
-    def _drawn_order(self, plan: EpochPlan) -> NDArray[np.int64]:
-        """The order of the plan, or one drawn here, pass by pass, where it leaves that to the framework."""
-        if plan.order is not None:
-            return plan.order
-        return drawn_order(plan, self._workload.batches, len(self._data.train.labels), self._rng.permutation)
+    def _order_of(self, plan: EpochPlan) -> NDArray[np.int64] | None:
+        return plan.drawn(self._workload.batches, len(self._data.train.labels), self._rng.permutation)
 
     def _learn(self, training: Training, x: Array, y: Array, key: Array) -> tuple[Training, Array]:
         """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``.
@@ -128,7 +122,7 @@ class JaxTrainer:
         return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
 
     def _shared(self, gradients: Parameters) -> Parameters:
-        """What the update takes: the gradients of the one device."""
+        """The gradients that the update takes; the mean over all devices if there are several."""
         return gradients
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
+    EVALUATION_BATCH,
     Capabilities,
-    Device,
     EpochPlan,
     Evaluation,
     Options,
     Part,
     SplitName,
     Steps,
-    drawn_order,
+    cpu,
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
@@ -31,8 +30,6 @@ from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
 from trainmark.workload.spec import Workload
-
-EVALUATION_BATCH = 1000
 
 KINDS = frozenset(
     {
@@ -48,8 +45,8 @@ class NumpyBackend:
 
     def capabilities(self) -> Capabilities:
         """Every layer, loss and optimiser, on the CPU."""
-        cpu = Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "fp64"))
-        return Capabilities("numpy", np.__version__, ("idiomatic",), (cpu,), KINDS, {"numpy": np.__version__})
+        devices = (cpu("fp32", "fp64"),)
+        return Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> NumpyTrainer:
         """A trainer with the whole training set prepared in memory."""
@@ -98,7 +95,7 @@ class NumpyTrainer:
         """Take weights, rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
         self._average = {name: value.copy() for name, value in self._weights.items()}
-        self._updater = optimizers.build(self._workload.optimizer)
+        self._updater = optimizers.Updater(self._workload.optimizer, self._weights)
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
@@ -107,11 +104,7 @@ class NumpyTrainer:
 
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Draw an order where none is given."""
-        if plan.whole or plan.order is not None:
-            self._order = None if plan.whole else plan.order
-        else:
-            batches, count = self._workload.batches, len(self._labels["train"])
-            self._order = drawn_order(plan, batches, count, self._rng.permutation)
+        self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 
@@ -130,12 +123,7 @@ class NumpyTrainer:
 
     def read(self, results: Any) -> Steps:
         """The results of :meth:`train` as arrays."""
-        losses_, l2_losses, hits = zip(*results, strict=True)
-        return Steps(
-            np.array(losses_, dtype=np.float64),
-            np.array(l2_losses, dtype=np.float64) if self._l2 else None,
-            np.array(hits, dtype=np.int64),
-        )
+        return Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """Loss and accuracy over a split, with the averaged weights where there is an average."""

@@ -6,6 +6,7 @@ A module keeps of the forward pass what its backward pass needs. Activations are
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,56 +76,47 @@ class DenseModule:
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         self._x = x
-        y: Array = x @ self._weights[self._plan.kernel_name]
+        y: Array = x @ self._kernel()
         y += self._weights[self._plan.bias_name]
         return y
 
     def backward(self, gradient: Array) -> Array:
-        self._gradients[self._plan.kernel_name] = self._x.T @ gradient
+        self._gradients[self._plan.kernel_name] = (self._x.T @ gradient).reshape(self._plan.kernel_shape)
         self._gradients[self._plan.bias_name] = gradient.sum(axis=0)
-        if self._plan.input_gradient_macs == 0:
-            return NOT_COMPUTED
-        by_input: Array = gradient @ self._weights[self._plan.kernel_name].T
-        return by_input
+        return gradient @ self._kernel().T if self._plan.input_gradient_macs else NOT_COMPUTED
+
+    def _kernel(self) -> Array:
+        """The kernel as a matrix ``[window, out]``."""
+        kernel = self._weights[self._plan.kernel_name]
+        return kernel.reshape(-1, kernel.shape[-1])
 
 
-class ConvModule:
+class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
     def __init__(self, plan: LayerPlan, layer: Conv2D, weights: Parameters, gradients: Parameters) -> None:
-        self._plan, self._weights, self._gradients = plan, weights, gradients
+        super().__init__(plan, weights, gradients)
         self._size = layer.size
         self._padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
 
-    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+    def forward(self, x: Array, training: bool) -> Array:
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
         windows = sliding_window_view(x, (self._size, self._size), axis=(1, 2))  # [n, h, w, c, size, size]
-        self._padded_shape = x.shape
-        self._columns = windows.transpose(0, 1, 2, 4, 5, 3).reshape(*windows.shape[:3], -1)
-        flat = self._columns.reshape(-1, self._columns.shape[-1]) @ self._kernel()  # one product, not one a row
-        y: Array = flat.reshape(*windows.shape[:3], -1)
-        y += self._weights[self._plan.bias_name]
-        return y
+        self._padded_shape, positions = x.shape, windows.shape[:3]
+        rows = windows.transpose(0, 1, 2, 4, 5, 3).reshape(math.prod(positions), -1)
+        return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        flat = gradient.reshape(-1, gradient.shape[-1])
-        by_kernel = self._columns.reshape(len(flat), -1).T @ flat
-        self._gradients[self._plan.kernel_name] = by_kernel.reshape(self._weights[self._plan.kernel_name].shape)
-        self._gradients[self._plan.bias_name] = flat.sum(axis=0)
-        if self._plan.input_gradient_macs == 0:
+        size, (count, height, width, filters) = self._size, gradient.shape
+        by_row = super().backward(gradient.reshape(-1, filters))
+        if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
-        size, (_, height, width, _) = self._size, gradient.shape
-        by_column = (flat @ self._kernel().T).reshape(*gradient.shape[:3], size, size, -1)
+        by_window = by_row.reshape(count, height, width, size, size, -1)
         by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
         for row in range(size):
             for column in range(size):
-                by_input[:, row : row + height, column : column + width] += by_column[:, :, :, row, column]
-        (top, bottom), (left, right) = self._padding
-        return by_input[:, top : by_input.shape[1] - bottom, left : by_input.shape[2] - right]
-
-    def _kernel(self) -> Array:
-        kernel = self._weights[self._plan.kernel_name]
-        return kernel.reshape(-1, kernel.shape[-1])
+                by_input[:, row : row + height, column : column + width] += by_window[:, :, :, row, column]
+        return _cropped(by_input, self._padding)
 
 
 class MaxPoolModule:
@@ -151,8 +143,7 @@ class MaxPoolModule:
             for column in range(size):
                 target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
                 target += gradient * (self._winner == row * size + column)
-        (top, bottom), (left, right) = self._padding
-        return by_input[:, top : by_input.shape[1] - bottom, left : by_input.shape[2] - right]
+        return _cropped(by_input, self._padding)
 
 
 class LocalResponseNormModule:
@@ -235,3 +226,8 @@ class LogSoftmaxModule:
     def backward(self, gradient: Array) -> Array:
         by_input: Array = gradient - np.exp(self._y) * gradient.sum(axis=1, keepdims=True)
         return by_input
+
+
+def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:
+    (top, bottom), (left, right) = padding
+    return padded[:, top : padded.shape[1] - bottom, left : padded.shape[2] - right]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +16,14 @@ from trainmark.backends.base import (
     Part,
     Precision,
     Trainer,
+    cpu,
     is_untested,
     require_support,
 )
 from trainmark.backends.collectives import Reduction
-from trainmark.backends.examination import Examination
+from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.layout import Fall, Launch
 from trainmark.backends.limits import Limits
-from trainmark.backends.torch import health
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
@@ -85,11 +84,22 @@ class TorchBackend:
 
     def examine(self) -> Examination:
         """What it was built for."""
-        return health.examine()
+        built_for = f"ROCm {torch.version.hip}" if torch.version.hip else None
+        if torch.version.cuda:
+            built_for = f"CUDA {torch.version.cuda}"
+        sees, blind = torch.cuda.is_available(), None
+        if built_for and not sees:
+            try:
+                torch.cuda.init()
+            except Exception as error:  # noqa: BLE001  (its reasons come as several kinds of exception)
+                blind = first_line(error)
+        return Examination(built_for, tuple(torch.cuda.get_arch_list()) if sees else None, blind)
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """A small product on one device."""
-        return health.multiply(device)
+        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        left, right = (torch.tensor(factor, dtype=torch.float32, device=device) for factor in (LEFT, RIGHT))
+        product = left @ right
+        return product.cpu().numpy(), str(product.device)
 
 
 def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Trainer]:
@@ -123,7 +133,7 @@ def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Tra
 
 
 def _devices() -> tuple[Device, ...]:
-    devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "bf16", "fp64"))]
+    devices = [cpu("fp32", "bf16", "fp64")]
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
         precisions: tuple[Precision, ...] = ("fp32", "fp16", "fp64")

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainmark.backends.base import EpochPlan, Options, drawn_order
+from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
@@ -106,9 +106,9 @@ class FastTrainer(TorchTrainer):
         self._plan = plan
         self._steps_of_epoch = self._examples_of_epoch = 0
         self._place.go_to_start()
-        if not plan.whole:
-            order = self._drawn(plan) if plan.order is None else torch.from_numpy(plan.order)
-            self._place.order[: sum(plan.sizes)].copy_(order[: sum(plan.sizes)])
+        order = plan.drawn(self._workload.batches, len(self._labels), lambda count: torch.randperm(count).numpy())
+        if order is not None:
+            self._place.order[: sum(plan.sizes)].copy_(torch.from_numpy(order[: sum(plan.sizes)]))
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
         """Queue steps; results stay on the device."""
@@ -143,10 +143,6 @@ class FastTrainer(TorchTrainer):
     def _prepared(self, images: Tensor) -> Tensor:
         """Images of bytes as the network takes them."""
         return transform(self._workload.input, images, self._dtype).contiguous(memory_format=self._format)
-
-    def _drawn(self, plan: EpochPlan) -> Tensor:
-        batches, examples = self._workload.batches, len(self._labels)
-        return torch.from_numpy(drawn_order(plan, batches, examples, lambda count: torch.randperm(count).numpy()))
 
     def _next(self, size: int) -> Tensor:
         """Indices of the examples of the next step."""
@@ -225,7 +221,8 @@ class FastTrainer(TorchTrainer):
         rate = learning_rate_at(self._workload.optimizer, self._step)
         if rate != self._rate:
             self._rate = rate
-            optimizers.set_learning_rate(self._optimizer, rate)
+            for group in self._optimizer.param_groups:
+                group["lr"] = rate
             if self._graphs:
                 self._capture(tuple(self._graphs))
 

@@ -30,8 +30,7 @@ class TorchLimits:
         operands = []
         for m, k, n, turned in asked:
             left, right, out = (
-                torch.rand(size, device=self._device).to(self._dtype)
-                for size in ((k, m) if turned else (m, k), (k, n), (m, n))
+                self._random(*shape) for shape in ((k, m) if turned else (m, k), (k, n), (m, n))
             )
             operands.append((left.t() if turned else left, right, out))
 
@@ -45,8 +44,9 @@ class TorchLimits:
         """Forward and backward, channels first."""
         operands = [
             (
-                *(self._random(each.input_shape), self._random(each.output_shape)),
-                torch.rand((each.filters, each.channels, each.size, each.size), device=self._device).to(self._dtype),
+                self._images(*each.input_shape),
+                self._images(*each.output_shape),
+                self._random(each.filters, each.channels, each.size, each.size),
                 [each.padding] * 2,
                 [each.by_input, True, False],
             )
@@ -62,10 +62,11 @@ class TorchLimits:
 
         return Work(torch.no_grad()(queue), self._wait)
 
-    def _random(self, shape: tuple[int, int, int, int]) -> torch.Tensor:
-        """Of such a shape, which has its channels last, with channels first."""
-        batch, height, width, channels = shape
-        return torch.rand((batch, channels, height, width), device=self._device).to(self._dtype)
+    def _images(self, batch: int, height: int, width: int, channels: int) -> torch.Tensor:
+        return self._random(batch, channels, height, width)
+
+    def _random(self, *shape: int) -> torch.Tensor:
+        return torch.rand(shape, device=self._device).to(self._dtype)
 
     def copy(self, size: int) -> Work:
         """A copy into memory that is there."""

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
 from trainmark.errors import assert_never
 from trainmark.workload.layers import (
@@ -33,7 +32,10 @@ def build(layers: Iterable[LayerPlan]) -> nn.Sequential:
     """These layers of a network, under their own names."""
     network = nn.Sequential()
     for plan in layers:
-        network.add_module(plan.name, _module(plan))
+        *padding, module = _modules(plan)
+        if padding:
+            network.add_module(f"{plan.name}_padding", *padding)
+        network.add_module(plan.name, module)
     return network
 
 
@@ -87,57 +89,40 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     return kernel
 
 
-def _module(plan: LayerPlan) -> nn.Module:
+def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
+    """The module of a layer, perhaps after one that pads its images."""
     match layer := plan.layer:
         case Dense():
-            return nn.Linear(plan.input_shape[0], layer.units)
+            yield nn.Linear(plan.input_shape[0], layer.units)
         case Conv2D():
-            padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
-            even = [before for before, after in padding if before == after]
-            if len(even) == 2:
-                return nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even)
-            return PaddedConv2d(plan.input_shape[2], layer.filters, layer.size, padding)
+            around = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+            even = [before for before, after in around if before == after]
+            if len(even) < 2:
+                yield _padding(around, 0.0)
+            yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even if len(even) == 2 else 0)
         case MaxPool():
-            padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
-            pool = nn.MaxPool2d(layer.size, layer.stride)
-            return nn.Sequential(Padded(padding, float("-inf")), pool) if np.any(padding) else pool
+            around = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
+            if np.any(around):
+                yield _padding(around, float("-inf"))
+            yield nn.MaxPool2d(layer.size, layer.stride)
         case LocalResponseNorm():
             window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
-            return nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
+            yield nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
         case ReLU():
-            return nn.ReLU()
+            yield nn.ReLU()
         case Dropout():
-            return nn.Dropout(layer.rate)
+            yield nn.Dropout(layer.rate)
         case ChannelDropout():
-            return nn.Dropout2d(layer.rate)
+            yield nn.Dropout2d(layer.rate)
         case Flatten():
-            return nn.Flatten()
+            yield nn.Flatten()
         case LogSoftmax():
-            return nn.LogSoftmax(dim=1)
+            yield nn.LogSoftmax(dim=1)
         case _:
             assert_never(layer)
 
 
-class PaddedConv2d(nn.Conv2d):
-    """A convolution that may have more zeros behind than before."""
-
-    def __init__(self, channels: int, filters: int, size: int, around: list[tuple[int, int]]) -> None:
-        super().__init__(channels, filters, size)
-        self._padded = Padded(around, 0.0)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``[batch, channels, height, width]``, padded and convolved."""
-        return super().forward(self._padded(x))
-
-
-class Padded(nn.Module):
-    """Constant rows and columns around an image, for paddings that PyTorch's own layers don't have."""
-
-    def __init__(self, padding: list[tuple[int, int]], value: float) -> None:
-        super().__init__()
-        (top, bottom), (left, right) = padding
-        self._padding, self._value = (left, right, top, bottom), value
-
-    def forward(self, x: Tensor) -> Tensor:
-        """``[batch, channels, height, width]``, made larger."""
-        return functional.pad(x, self._padding, value=self._value)
+def _padding(around: list[tuple[int, int]], value: float) -> nn.Module:
+    """Constant rows and columns around images, for paddings that PyTorch's own layers don't have."""
+    (top, bottom), (left, right) = around
+    return nn.ConstantPad2d((left, right, top, bottom), value)

@@ -57,12 +57,6 @@ def reset(optimizer: torch.optim.Optimizer) -> None:
                 value.zero_()
 
 
-def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """The rate of all parameter groups."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
 def _groups(spec: SGD, network: nn.Module) -> list[dict[str, Any]]:
     named = list(network.named_parameters())
     if not spec.weight_decay or spec.decay_biases:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,16 +11,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trainmark.backends.base import Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import EVALUATION_BATCH, HITS, L2_LOSS, LOSS, Evaluation, Options, SplitName, Steps
 from trainmark.backends.parts import loss_left
 from trainmark.backends.torch import losses, network, precision
 from trainmark.data.dataset import Dataset, Split
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
-
-EVALUATION_BATCH = 1000
-LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
 
 
 class TorchTrainer:
@@ -39,7 +36,6 @@ class TorchTrainer:
         self._workload, self._model, self._data = workload, model, data
         self._precision = options.precision
         self._dtype = precision.parameter_dtype(options.precision)
-        self._host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
         layers = self._layers(model)
         self._network = network.build(layers).to(self._device, self._dtype)
         self._forward: Callable[[Tensor], Tensor] = self._network
@@ -57,9 +53,7 @@ class TorchTrainer:
     def load(self, weights: Weights) -> None:
         """Copy weights in; the styles add their optimiser."""
         network.load_weights(self._network, self._model, weights)
-        with torch.no_grad():
-            for average, parameter in zip(self._average, self._parameters, strict=True):
-                average.copy_(parameter)
+        _copy(self._parameters, self._average)
 
     def weights(self) -> Weights:
         """A copy of the weights on the host."""
@@ -79,9 +73,8 @@ class TorchTrainer:
 
     def read(self, results: Any) -> Steps:
         """Results ``[steps, 3]`` to the host."""
-        host = results.cpu().double().numpy()
-        l2_losses = host[:, L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
-        return Steps(host[:, LOSS], l2_losses, host[:, HITS].astype(np.int64))
+        has_l2 = any(plan.l2 for plan in self._model.weighted_layers)
+        return Steps.from_rows(results.cpu().double().numpy(), has_l2=has_l2)
 
     def evaluate(self, split: SplitName) -> Evaluation:
         """Whole split in large batches; with the averaged weights where there is an average."""
@@ -100,11 +93,9 @@ class TorchTrainer:
         loss, hits = 0.0, 0
         with torch.no_grad(), precision.autocast(self._precision, self._device):
             for start in range(0, len(part.labels), EVALUATION_BATCH):
-                images = prepare(self._workload.input, part.images[start : start + EVALUATION_BATCH], self._host_dtype)
-                x = torch.from_numpy(images).permute(0, 3, 1, 2).to(self._device, self._dtype)
-                labels = torch.from_numpy(part.labels[start : start + EVALUATION_BATCH].astype(np.int64))
-                y = labels.to(self._device)
-                outputs = whole(x)
+                some = slice(start, start + EVALUATION_BATCH)
+                y = torch.from_numpy(part.labels[some].astype(np.int64)).to(self._device)
+                outputs = whole(self._input(part.images[some]))
                 loss += float(self._loss(outputs, y)) * len(y)
                 hits += int((outputs.argmax(dim=1) == y).sum())
         whole.train()
@@ -114,10 +105,14 @@ class TorchTrainer:
         """What the last layer gives, dropout off."""
         self._network.eval()
         with torch.no_grad(), precision.autocast(self._precision, self._device):
-            x = torch.from_numpy(prepare(self._workload.input, images, self._host_dtype)).permute(0, 3, 1, 2)
-            outputs: NDArray[np.float64] = self._network(x.to(self._device)).cpu().double().numpy()
+            outputs: NDArray[np.float64] = self._network(self._input(images)).cpu().double().numpy()
         self._network.train()
         return outputs
+
+    def _input(self, images: NDArray[np.uint8]) -> Tensor:
+        """Stored images as the network takes them, undistorted."""
+        host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
+        return torch.from_numpy(prepare(self._workload.input, images, host_dtype)).permute(0, 3, 1, 2).to(self._device)
 
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches as they are now."""
@@ -163,19 +158,17 @@ class TorchTrainer:
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:
-        """The average, where there is one, in the place of the weights."""
-        if not self._workload.weight_average:
-            yield
-            return
-        self._swap_average()
+        """Use the average, if there is one, instead of the weights."""
+        replaced = self._parameters if self._workload.weight_average else []
+        trained = [parameter.detach().clone() for parameter in replaced]
+        _copy(self._average, replaced)
         try:
             yield
         finally:
-            self._swap_average()
+            _copy(trained, replaced)
 
-    def _swap_average(self) -> None:
-        with torch.no_grad():
-            for average, parameter in zip(self._average, self._parameters, strict=True):
-                kept = parameter.clone()
-                parameter.copy_(average)
-                average.copy_(kept)
+
+@torch.no_grad()
+def _copy(values: Iterable[Tensor], places: Iterable[Tensor]) -> None:
+    for place, value in zip(places, values, strict=False):
+        place.copy_(value)

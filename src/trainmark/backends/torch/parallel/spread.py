@@ -14,11 +14,11 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainmark.backends.base import EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import HITS, EpochPlan, Evaluation, Options, SplitName, Steps
 from trainmark.backends.torch.fast import FastTrainer
 from trainmark.backends.torch.idiomatic import IdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
-from trainmark.backends.torch.trainer import HITS, TorchTrainer
+from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset, Split
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
