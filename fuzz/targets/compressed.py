@@ -7,8 +7,7 @@ import io
 import tempfile
 from pathlib import Path
 
-from trainmark.data.catalog import KnownFile
-from trainmark.data.mirrors import Mirror
+from trainmark.data.catalog import KnownFile, Mirror
 from trainmark.data.stored import is_sound, read
 from trainmark.data.unpack import NotTheArchive, unpack
 from trainmark.errors import DamagedData

@@ -92,8 +92,8 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
 
 
 def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any]]:
-    from trainmark.data.at_hand import glimpse
     from trainmark.data.catalog import CATALOG, find
+    from trainmark.data.locate import glimpse
 
     wanted = [find(name).name for name in names] or list(CATALOG)
     rows = []

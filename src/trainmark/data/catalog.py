@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from trainmark.data import mirrors
-from trainmark.data.mirrors import Mirror
 from trainmark.errors import UnknownName
 
 SplitName: TypeAlias = Literal["train", "test"]
 Format: TypeAlias = Literal["idx", "cifar10"]
+Packaging: TypeAlias = Literal["gzip", "tar.gz"]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,23 @@ class KnownFile:
 
 
 @dataclass(frozen=True)
+class Mirror:
+    """One place that serves one dataset. No mirror is trusted: the SHA-256 of the uncompressed files decides.
+
+    Attributes:
+        url: of the archive; for ``gzip`` the folder, to which ``NAME.gz`` is added.
+        packaging: how the files are wrapped.
+        sha256: of the archive, checked before it is opened; None when only its content is known.
+        folder: the folder inside the archive that holds the files, ending in ``/``; empty for none.
+    """
+
+    url: str
+    packaging: Packaging = "gzip"
+    sha256: str | None = None
+    folder: str = ""
+
+
+@dataclass(frozen=True)
 class KnownDataset:
     """A dataset that can be asked for by name.
 
@@ -50,7 +67,7 @@ class KnownDataset:
         layouts: where in a folder they may lie, relative, the likeliest first.
         parts: files that may stand in for one of ``files``, in a dataset that is then not complete.
         splittable: whether some of the training files already are a (partial) dataset.
-        mirrors: where it can be fetched; empty for what is drawn here.
+        mirrors: where it can be downloaded, in the order of trying; empty for what is drawn here.
         classes: names of the labels, from 0.
     """
 
@@ -90,10 +107,12 @@ def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
     )
 
 
-def _cifar10_train(number: int, sha256: str) -> KnownFile:
-    return KnownFile(f"data_batch_{number}.bin", "train", "records", 10_000, 30_730_000, sha256)
+def _cifar10_file(name: str, split: SplitName, sha256: str, examples: int = 10_000, part_of: str = "") -> KnownFile:
+    return KnownFile(f"{name}.bin", split, "records", examples, 3_073 * examples, sha256, part_of or None)
 
 
+# Mirrors are those of well-known loaders that serve the original files. Those of Python pickles are left out, since
+# unpickling runs code from the server.
 MNIST = KnownDataset(
     name="mnist",
     title="MNIST: handwritten digits, 28×28 grey",
@@ -106,7 +125,12 @@ MNIST = KnownDataset(
         "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
     ),
     layouts=("mnist", "MNIST/raw", "."),
-    mirrors=mirrors.MNIST,
+    mirrors=(
+        Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),  # torchvision, MLDatasets.jl
+        Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),  # tensorflow-datasets
+        Mirror("http://yann.lecun.com/exdb/mnist/"),  # the origin; often refuses
+        Mirror("https://cache.julialang.org/http://yann.lecun.com/exdb/mnist/"),  # Flux 0.8
+    ),
 )
 
 CIFAR10 = KnownDataset(
@@ -115,34 +139,33 @@ CIFAR10 = KnownDataset(
     format="cifar10",
     image_shape=(32, 32, 3),
     files=(
-        _cifar10_train(1, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
-        _cifar10_train(2, "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
-        _cifar10_train(3, "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
-        _cifar10_train(4, "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
-        _cifar10_train(5, "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
-        KnownFile(
-            "test_batch.bin",
-            "test",
-            "records",
-            10_000,
-            30_730_000,
-            "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-        ),
+        _cifar10_file("data_batch_1", "train", "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"),
+        _cifar10_file("data_batch_2", "train", "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"),
+        _cifar10_file("data_batch_3", "train", "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"),
+        _cifar10_file("data_batch_4", "train", "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"),
+        _cifar10_file("data_batch_5", "train", "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"),
+        _cifar10_file("test_batch", "test", "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"),
     ),
     layouts=("cifar10/cifar-10-batches-bin", "cifar-10-batches-bin", "."),
     parts=(
-        KnownFile(
-            "test_batch_first1000.bin",
+        _cifar10_file(
+            "test_batch_first1000",
             "test",
-            "records",
-            1_000,
-            3_073_000,
             "8314c96d7cd65618193bab23acdd5d4c4af15bf6dd00a1781d55beedf3be1ef5",
+            examples=1_000,
             part_of="test_batch.bin",
         ),
     ),
     splittable=True,
-    mirrors=mirrors.CIFAR10,
+    mirrors=tuple(
+        Mirror(
+            f"{scheme}://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+            "tar.gz",
+            sha256="c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+            folder="cifar-10-batches-bin/",
+        )
+        for scheme in ("https", "http")
+    ),
     classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
 )
 
@@ -173,3 +196,9 @@ def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:
     if name not in catalog:
         raise UnknownName("dataset", name, catalog)
     return catalog[name]
+
+
+def dataset_sha256(files: Iterable[KnownFile]) -> str:
+    """SHA-256 of what ``sha256sum`` prints for these files, uncompressed, in the catalogue's order."""
+    listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
+    return hashlib.sha256(listing.encode()).hexdigest()

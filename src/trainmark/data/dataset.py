@@ -39,7 +39,7 @@ class Dataset:
         name: its name in the catalogue.
         train: what a workload trains on.
         test: what it is tested with.
-        sha256: names exactly these bytes, see ``trainmark.data.digest.of_dataset``.
+        sha256: names exactly these bytes, see ``trainmark.data.catalog.dataset_sha256``.
         complete: False when it is only a part of what the name promises.
     """
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainmark.data import digest, idx, synthetic
-from trainmark.data.catalog import KnownDataset, KnownFile, SplitName
+from trainmark.data import idx, stored, synthetic
+from trainmark.data.catalog import KnownDataset, SplitName
 from trainmark.data.progress import Progress
 from trainmark.data.synthetic import SIDE
 from trainmark.errors import DamagedData, DataUnavailable
@@ -33,19 +33,16 @@ def draw(known: KnownDataset, directory: Path, progress: Progress) -> None:
         images, labels = synthetic.draw(synthetic.SEED[split], known.examples(split), drawn)
         for file in known.files:
             if file.split == split:
-                payload = idx.encode(images if file.holds == "images" else labels)
-                _expect(payload, file, directory / file.name)
-                write_atomically(directory / file.name, payload)
+                payload, path = idx.encode(images if file.holds == "images" else labels), directory / file.name
+                try:
+                    stored.check(payload, file, path)
+                except DamagedData as error:
+                    raise DataUnavailable(
+                        f"this machine generates a different {file.name}",
+                        expected=error.expected,
+                        found=error.found,
+                        fix="Please report this; until then, copy the folder from another machine and name it with "
+                        "--data-dir.",
+                    ) from error
+                write_atomically(path, payload)
         before += len(images) * _PIXELS
-
-
-def _expect(payload: bytes, file: KnownFile, path: Path) -> None:
-    try:
-        digest.check(payload, file, path)
-    except DamagedData as error:
-        raise DataUnavailable(
-            f"this machine generates a different {file.name}",
-            expected=error.expected,
-            found=error.found,
-            fix="Please report this; until then, copy the folder from another machine and name it with --data-dir.",
-        ) from error

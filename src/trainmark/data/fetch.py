@@ -8,9 +8,8 @@ import time
 from pathlib import Path
 
 from trainmark.data import stored
-from trainmark.data.catalog import KnownDataset, KnownFile
+from trainmark.data.catalog import KnownDataset, KnownFile, Mirror
 from trainmark.data.download import TIMEOUT, DownloadFailed, Unreachable, download
-from trainmark.data.mirrors import Mirror
 from trainmark.data.progress import Progress
 from trainmark.data.unpack import NotTheArchive, unpack
 from trainmark.regular import write_atomically

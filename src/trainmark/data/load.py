@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.data import catalog, cifar10, digest, folder, idx, stored
+from trainmark.data import catalog, cifar10, folder, idx, stored
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset, SplitName
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.folder import Held, Holding
@@ -57,7 +57,7 @@ def read(known: KnownDataset, holding: Holding) -> Dataset:
         name=known.name,
         train=read_split(known, _of(holding, "train")),
         test=read_split(known, _of(holding, "test")),
-        sha256=digest.of_dataset(file.known for file in holding.files),
+        sha256=catalog.dataset_sha256(file.known for file in holding.files),
         complete=holding.complete,
     )
 
@@ -73,11 +73,11 @@ def _read_idx(known: KnownDataset, files: tuple[Held, ...]) -> Split:
     images, labels = files
     payload = stored.read(images.path, images.known)
     pixels = idx.parse(payload, (images.known.examples, *known.image_shape[:2]), images.path)
-    digest.check(payload, images.known, images.path)
+    stored.check(payload, images.known, images.path)
 
     payload = stored.read(labels.path, labels.known)
     classes = idx.parse_labels(payload, labels.known.examples, labels.path)
-    digest.check(payload, labels.known, labels.path)
+    stored.check(payload, labels.known, labels.path)
     return Split(pixels.reshape(-1, *known.image_shape), classes)
 
 
@@ -90,6 +90,6 @@ def _read_cifar10(known: KnownDataset, files: tuple[Held, ...]) -> Split:
         some = slice(first, first + file.known.examples)
         payload = stored.read(file.path, file.known)
         images[some], labels[some] = cifar10.parse(payload, file.known.examples, file.path)
-        digest.check(payload, file.known, file.path)
+        stored.check(payload, file.known, file.path)
         first = some.stop
     return Split(images, labels)

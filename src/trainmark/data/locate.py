@@ -6,6 +6,7 @@ whoever named it must not get other data without a word. When it holds nothing o
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,6 @@ from trainmark import regular
 from trainmark.data import catalog, folder
 from trainmark.data.cache import exclusive
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
-from trainmark.data.digest import of_dataset
 from trainmark.data.draw import draw
 from trainmark.data.folder import Holding
 from trainmark.data.load import DataFolder, read
@@ -54,6 +54,25 @@ class Located:
     def folder(self) -> DataFolder:
         """As a measured process is told of it."""
         return DataFolder(self.name, str(self.directory))
+
+
+@dataclass(frozen=True)
+class Glimpse:
+    """What names of files tell of a dataset: no byte is read, no mirror is asked, nothing is drawn.
+
+    Attributes:
+        name: its name in the catalogue.
+        directory: the folder with its files; None where it is not at hand.
+        source: what led there.
+        complete: False when it is only a part of what the name promises.
+        problem: why what there is can't be used; empty where it can, or there is nothing.
+    """
+
+    name: str
+    directory: Path | None = None
+    source: Source | None = None
+    complete: bool = False
+    problem: str = ""
 
 
 def locate(
@@ -130,6 +149,29 @@ def places_of(
         yield source, holding
 
 
+def glimpse(
+    name: str, *, named: Path | None, environment: Path | None, cache: Path, known_datasets: Catalog = CATALOG
+) -> Glimpse:
+    """Where :func:`locate` would find the dataset; arguments as there.
+
+    Raises:
+        UsageError: a named folder does not exist, or can't be read.
+    """
+    known = known_datasets[name]
+    try:
+        for source, holding in places_of(known, named, environment):
+            if holding is not None:
+                return Glimpse(name, holding.directory.resolve(), source, holding.complete)
+    except DamagedData as error:
+        return Glimpse(name, problem=str(error))
+    cached = None
+    with contextlib.suppress(OSError):  # what is wrong with the cache is said where it is needed
+        cached = folder.look(known, cache / known.layouts[0])
+    if cached is not None and cached.complete:
+        return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
+    return Glimpse(name)
+
+
 def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]) -> Located:
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
     if not (known.drawn or download):
@@ -178,7 +220,7 @@ def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
         name=known.name,
         directory=holding.directory.resolve(),
         source=source,
-        sha256=of_dataset(file.known for file in holding.files),
+        sha256=catalog.dataset_sha256(file.known for file in holding.files),
         complete=holding.complete,
         train_examples=train,
         test_examples=test,

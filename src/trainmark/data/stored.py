@@ -69,6 +69,13 @@ def is_sound(path: Path, known: KnownFile) -> bool:
     return found.hexdigest() == known.sha256
 
 
+def check(payload: bytes, known: KnownFile, path: Path) -> None:
+    """Raises DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the known file."""
+    found = hashlib.sha256(payload).hexdigest()
+    if found != known.sha256:
+        raise damaged(path, f"not the {known.name} that is known", expected=f"SHA-256 {known.sha256}", found=found)
+
+
 def _gunzip(stored: bytes, known: KnownFile, path: Path) -> bytes:
     stream = zlib.decompressobj(_GZIP_WBITS)
     try:

@@ -11,8 +11,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from typing import IO, TypeAlias, assert_never
 
-from trainmark.data.catalog import KnownFile
-from trainmark.data.mirrors import Mirror
+from trainmark.data.catalog import KnownFile, Mirror
 
 Members: TypeAlias = "Iterator[tuple[KnownFile, bytes]]"
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from trainmark.data import idx, synthetic
-from trainmark.data.catalog import KnownDataset, KnownFile, SplitName
+from trainmark.data.catalog import KnownDataset, KnownFile, Mirror, SplitName
 from trainmark.data.cifar10 import RECORD
-from trainmark.data.mirrors import Mirror
 
 TRAIN, TEST = 60, 20
 

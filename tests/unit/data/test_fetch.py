@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from trainmark.data import fetch as fetch_module
+from trainmark.data.catalog import Mirror
 from trainmark.data.download import Unreachable
 from trainmark.data.fetch import fetch
-from trainmark.data.mirrors import Mirror
 from trainmark.data.progress import silent
 
 from .archives import tar_gz

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.data.catalog import Mirror
 from trainmark.data.load import load
 from trainmark.data.locate import Located, locate
-from trainmark.data.mirrors import Mirror
 from trainmark.errors import DamagedData, DataUnavailable, UnknownName, UsageError
 
 from .archives import tar_gz

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.data.mirrors import Mirror
+from trainmark.data.catalog import Mirror
 from trainmark.data.unpack import NotTheArchive, unpack
 
 from .archives import tar_gz

@@ -12,16 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from numpy.typing import NDArray
 
-from trainmark.backends.base import (
-    STYLES,
-    Capabilities,
-    Options,
-    Part,
-    Trainer,
-    is_untested,
-    require_support,
-)
-from trainmark.backends.examination import Examination
+from trainmark.backends.base import STYLES, Capabilities, Options, Part, Trainer, is_untested, require_support
+from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
@@ -85,10 +77,10 @@ class KerasBackend:
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
         """A trainer of the requested style."""
         require_support(self.capabilities(), workload, options)
-        from trainmark.backends.keras.idiomatic import IdiomaticTrainer
+        from trainmark.backends.keras.idiomatic import KerasIdiomaticTrainer
 
         self._engine.prepare(options)
-        kind = self._engine.fast_trainer if options.style == "fast" else IdiomaticTrainer
+        kind = self._engine.fast_trainer if options.style == "fast" else KerasIdiomaticTrainer
         trainer: Trainer = kind(workload, model, data, options, self._engine)
         return trainer
 
@@ -115,16 +107,24 @@ class KerasOnTensorFlow(KerasBackend):
         return TensorFlowLimits(options)
 
     def examine(self) -> Examination:
-        """What it was built for."""
-        from trainmark.backends.keras import health
+        """What TensorFlow was built for."""
+        import tensorflow as tf
 
-        return health.examine()
+        for gpu in tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.set_memory_growth(gpu, True)  # others are being asked at the same time
+        build = tf.sysconfig.get_build_info()
+        if not build.get("is_cuda_build"):
+            return Examination()
+        return Examination(f"CUDA {build['cuda_version']}", tuple(build.get("cuda_compute_capabilities", ())))
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """A small product on one device."""
-        from trainmark.backends.keras import health
+        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        import tensorflow as tf
 
-        return health.multiply(device)
+        kind, _, index = device.partition(":")
+        with tf.device(f"/{'GPU' if kind == 'cuda' else 'CPU'}:{index or 0}"):
+            product = tf.constant(LEFT, tf.float32) @ tf.constant(RIGHT, tf.float32)
+        return product.numpy(), str(product.device)
 
 
 class KerasOnTorch(KerasBackend):

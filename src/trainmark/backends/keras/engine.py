@@ -16,12 +16,14 @@ class Engine(Protocol):
         version: of the engine.
         oldest: the oldest version that works.
         newest: the newest version that was tested.
+        fast_trainer: the class of its fast trainer.
     """
 
     title: str
     version: str
     oldest: str
     newest: str
+    fast_trainer: Any
 
     def packages(self) -> dict[str, str]:
         """Versions of what decides speed or arithmetic."""
@@ -34,10 +36,6 @@ class Engine(Protocol):
 
     def reseed(self, seed: int) -> None:
         """Give it other random numbers of its own, if it would begin the same ones anew with every ``fit``."""
-
-    @property
-    def fast_trainer(self) -> Any:
-        """The class of its fast trainer."""
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """The same batch ``steps`` times over, as something that ``fit`` takes and that costs next to nothing."""

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from trainmark.backends.base import EpochPlan, Options, Steps, drawn_order
+from trainmark.backends.base import EpochPlan, Options, Steps
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort
 from trainmark.backends.keras.trainer import KerasTrainer
@@ -20,11 +20,10 @@ from trainmark.workload.model import Model
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
 
-LOSS, L2_LOSS, HITS = range(3)  # columns of the results of steps
 MOST_STEPS = 200  # in one call, so that the steps of a long epoch can be counted as they go
 
 
-class FastTrainer(KerasTrainer):
+class KerasFastTrainer(KerasTrainer):
     """Images and labels on the device. An engine adds how it runs steps: :meth:`_run`."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
@@ -55,10 +54,7 @@ class FastTrainer(KerasTrainer):
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Start from its first batch."""
         self._plan, self._step = plan, 0
-        self._order = None if plan.whole else plan.order
-        if plan.order is None and not plan.whole:
-            batches, count = self._workload.batches, len(self._labels["train"])
-            self._order = drawn_order(plan, batches, count, self._rng.permutation)
+        self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
         """Queue steps, as many of the same size at once as there are; results stay on the device."""
@@ -79,8 +75,7 @@ class FastTrainer(KerasTrainer):
     def read(self, results: Any) -> Steps:
         """Results ``[steps, 3]`` to the host."""
         host = np.concatenate([ops.convert_to_numpy(rows)[:count] for rows, count in results]).astype(np.float64)
-        l2_losses = host[:, L2_LOSS] if self._network.has_l2 else None
-        return Steps(host[:, LOSS], l2_losses, host[:, HITS].astype(np.int64))
+        return Steps.from_rows(host, has_l2=self._network.has_l2)
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
         """Queue steps.

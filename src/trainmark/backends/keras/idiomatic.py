@@ -15,8 +15,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Options, Steps, drawn_order
-from trainmark.backends.keras.batches import Batches, Indices
+from trainmark.backends.base import EpochPlan, Options, Steps
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
 from trainmark.backends.keras.trainer import KerasTrainer, seed_of
@@ -25,10 +24,12 @@ from trainmark.workload.model import Model
 from trainmark.workload.pixels import distort
 from trainmark.workload.spec import Workload
 
+Indices = NDArray[np.int64]
+
 _ORDER, _DISTORTION = 1, 2  # streams of random numbers, apart from each other
 
 
-class IdiomaticTrainer(KerasTrainer):
+class KerasIdiomaticTrainer(KerasTrainer):
     """``model.fit``."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
@@ -67,7 +68,7 @@ class IdiomaticTrainer(KerasTrainer):
         elif self._plan.whole:
             self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
         elif self._shuffled_by_keras(self._plan, steps):
-            left, one_pass = steps, len(self._one_pass())
+            left, one_pass = steps, len(self._workload.batches.sizes(len(self._labels["train"])))
             while left:
                 self._engine.reseed(seed_of(self._options.seed, self._passes))
                 self._fit_arrays(len(self._labels["train"]), sizes[0], report, most=left)
@@ -84,9 +85,6 @@ class IdiomaticTrainer(KerasTrainer):
         """``fit`` has fetched them already."""
         steps: Steps = results
         return steps
-
-    def _one_pass(self) -> tuple[int, ...]:
-        return self._workload.batches.sizes(len(self._labels["train"]))
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
         """Whether ``fit`` on the arrays takes the batches of these steps: whole epochs, or the whole set each time."""
@@ -112,7 +110,7 @@ class IdiomaticTrainer(KerasTrainer):
         )
 
     def _fit_batches(self, parts: list[Indices], first: int, report: Report) -> None:
-        batches = Batches(self._images, self._labels["train"], parts, first)
+        batches = OrderedBatches(self._images, self._labels["train"], parts, first)
         self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _images(self, taken: Indices, step: int) -> NDArray[Any]:
@@ -125,6 +123,34 @@ class IdiomaticTrainer(KerasTrainer):
         """Every example of the epoch in the order of use; drawn where none is given."""
         if self._order is None:
             rng = np.random.default_rng([self._options.seed, _ORDER, self._epoch])
-            batches, count = self._workload.batches, len(self._labels["train"])
-            self._order = drawn_order(self._plan, batches, count, rng.permutation)
+            self._order = self._plan.drawn(self._workload.batches, len(self._labels["train"]), rng.permutation)
+        assert self._order is not None  # plans of whole sets are not gathered
         return self._order
+
+
+class OrderedBatches(keras.utils.PyDataset):
+    """The examples ``parts[i]`` as batch ``i``.
+
+    Args:
+        images: network input of the given examples; also told the number of the batch, so that distortions are
+            those of the batch, however often and in whichever order it is asked for.
+        labels: of all examples, ``[examples]``.
+        first: number of the first batch in its epoch.
+    """
+
+    def __init__(
+        self,
+        images: Callable[[Indices, int], NDArray[Any]],
+        labels: NDArray[np.int32],
+        parts: list[Indices],
+        first: int,
+    ) -> None:
+        super().__init__()
+        self._images, self._labels, self._parts, self._first = images, labels, parts, first
+
+    def __len__(self) -> int:
+        return len(self._parts)
+
+    def __getitem__(self, index: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        taken = self._parts[index]
+        return self._images(taken, self._first + index), self._labels[taken]

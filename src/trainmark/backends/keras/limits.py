@@ -57,11 +57,16 @@ class TensorFlowLimits:
         return Work(queue, tf.test.experimental.sync_devices)
 
 
+def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:
+    """Append what ``compute`` gives, once the one before is there, as in a step: else several may run at once."""
+    with tf.control_dependencies(found[-1:]):
+        found.append(compute(*operands, **options))
+
+
 def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> list[Any]:
     found: list[Any] = []
     for product, (left, right) in zip(asked, operands, strict=True):
-        with tf.control_dependencies(found[-1:]):  # as in a step: else TensorFlow may compute several at once
-            found.append(tf.matmul(left, right, transpose_a=product.turned))
+        _after(found, tf.matmul, left, right, transpose_a=product.turned)
     return found
 
 
@@ -69,17 +74,22 @@ def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any,
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         how = {"strides": (1, 1, 1, 1), "padding": "SAME" if each.padding else "VALID"}
-        with tf.control_dependencies(found[-1:]):
-            found.append(tf.nn.conv2d(x, kernel, **how))
-        with tf.control_dependencies(found[-1:]):
-            found.append(
-                tf.raw_ops.Conv2DBackpropFilter(input=x, filter_sizes=each.kernel_shape, out_backprop=gradient, **how)
-            )
+        _after(found, tf.nn.conv2d, x, kernel, **how)
+        _after(
+            found,
+            tf.raw_ops.Conv2DBackpropFilter,
+            input=x,
+            filter_sizes=each.kernel_shape,
+            out_backprop=gradient,
+            **how,
+        )
         if each.by_input:
-            with tf.control_dependencies(found[-1:]):
-                found.append(
-                    tf.raw_ops.Conv2DBackpropInput(
-                        input_sizes=each.input_shape, filter=kernel, out_backprop=gradient, **how
-                    )
-                )
+            _after(
+                found,
+                tf.raw_ops.Conv2DBackpropInput,
+                input_sizes=each.input_shape,
+                filter=kernel,
+                out_backprop=gradient,
+                **how,
+            )
     return found

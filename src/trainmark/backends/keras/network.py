@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 import keras
@@ -69,16 +71,11 @@ class Learner(keras.Sequential):
         if not training:
             return loss
         if self.has_l2:
-            l2_loss = self.l2_loss()
+            l2_loss = functools.reduce(operator.add, self.losses)
             self._batch_l2_loss.update_state(l2_loss)
             loss = loss + l2_loss
         self._batch_loss.update_state(loss)
         return loss
-
-    def l2_loss(self) -> Any:
-        """Sum of the L2 terms of all kernels."""
-        first, *others = self.losses
-        return sum(others, first)
 
 
 class Latest(keras.metrics.Metric):

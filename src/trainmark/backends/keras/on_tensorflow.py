@@ -1,22 +1,72 @@
-"""TensorFlow as the engine of Keras."""
+"""TensorFlow as the engine of Keras; ``fast`` is a loop within a compiled function."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow as tf
 
-from trainmark.backends.base import Device, Options
+from trainmark.backends.base import Device, Options, cpu
+from trainmark.backends.keras.engine import Engine
+from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
+from trainmark.data.dataset import Dataset
+from trainmark.workload.model import Model
+from trainmark.workload.spec import Workload
+
+
+class FastOnTensorFlow(KerasFastTrainer):
+    """Steps in a ``tf.while_loop``."""
+
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
+        super().__init__(workload, model, data, options, engine)
+        self._xla = not self._slow_in_loops
+        self._loop = tf.function(self._steps_on, autograph=False, jit_compile=self._xla)
+
+    def settings(self) -> dict[str, Any]:
+        """TensorFlow's switches, and whether the loop is compiled by XLA or run by TensorFlow itself."""
+        return {**super().settings(), "jit_compile": self._xla}
+
+    def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
+        rows = self._loop(x, y, batches, tf.constant(count))
+        for _ in range(count):
+            tick()
+        return rows
+
+    def _steps_on(self, x: Any, y: Any, batches: Any, count: Any) -> Any:
+        def one_step(step: Any, rows: Any) -> tuple[Any, Any]:
+            batch = (x, y) if batches is None else (tf.gather(x, batches[step]), tf.gather(y, batches[step]))
+            row = self._learn(*batch)
+            if not self._updates:
+                self._unsettle(self._network.trainable_variables[0].value, step)
+            return step + 1, tf.tensor_scatter_nd_update(rows, [[step]], [row])
+
+        rows = tf.zeros((MOST_STEPS, 3), self._dtype)
+        return tf.while_loop(lambda step, _: step < count, one_step, (0, rows))[1]
+
+    def _learn(self, x: Any, y: Any) -> Any:
+        with tf.GradientTape() as tape:
+            total, row = self._judge(self._learner(x, training=True), y, self._learner.losses)
+        variables = self._network.trainable_variables
+        gradients = tape.gradient(total, [variable.value for variable in variables])
+        self._optimizer.apply(gradients, variables)
+        return row
+
+    def _unsettle(self, kernel: Any, step: Any) -> None:
+        """Write what is there: of weights that never change XLA would compute much before the loop."""
+        now = tf.convert_to_tensor(kernel)
+        corner = [[0] * len(now.shape)]
+        same = tf.where(step < 0, tf.zeros([], now.dtype), tf.gather_nd(now, corner)[0])
+        kernel.assign(tf.tensor_scatter_nd_update(now, corner, [same]))
 
 
 class TensorFlowEngine:
     """TensorFlow on CPU and CUDA."""
 
     title, version, oldest, newest = "TensorFlow", tf.__version__, "2.18", "2.21"
+    fast_trainer = FastOnTensorFlow
 
     def __init__(self) -> None:
         self._on_gpu = False
@@ -29,7 +79,7 @@ class TensorFlowEngine:
 
     def devices(self) -> tuple[Device, ...]:
         """Asks without starting the runtime, which would fix its threads."""
-        devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32", "fp64"))]
+        devices = [cpu("fp32", "fp64")]
         for index, gpu in enumerate(tf.config.list_physical_devices("GPU")):
             name = tf.config.experimental.get_device_details(gpu).get("device_name")
             memory = _memory_bytes(index)
@@ -60,13 +110,6 @@ class TensorFlowEngine:
     def reseed(self, seed: int) -> None:
         """Once seeded, TensorFlow shuffles every ``fit`` on the same arrays alike."""
         tf.random.set_seed(seed)
-
-    @property
-    def fast_trainer(self) -> Any:
-        """A loop within a compiled function."""
-        from trainmark.backends.keras.fast_tensorflow import TensorFlowTrainer
-
-        return TensorFlowTrainer
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """Arrays as a data set that has nothing to make."""

@@ -1,22 +1,51 @@
-"""PyTorch as the engine of Keras. There Keras makes float32 of float64 in every matrix product, so it has no fp64."""
+"""PyTorch as the engine of Keras. There Keras makes float32 of float64 in every matrix product, so it has no fp64.
+
+``fast`` is a plain loop, since Keras's layers run there one operation at a time.
+"""
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import keras
 import torch
 
-from trainmark.backends.base import Device, Options
+from trainmark.backends.base import Device, EpochPlan, Options, cpu
 from trainmark.backends.inductor import require_compiler
+from trainmark.backends.keras.fast import KerasFastTrainer
+
+
+class FastOnTorch(KerasFastTrainer):
+    """Steps in a Python loop; nothing is fetched in it."""
+
+    def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
+        """Nothing is compiled."""
+        return False
+
+    def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
+        rows = []
+        for step in range(count):
+            batch = (x, y) if batches is None else (x.index_select(0, batches[step]), y.index_select(0, batches[step]))
+            rows.append(self._learn(*batch))
+            tick()
+        return torch.stack(rows)
+
+    def _learn(self, x: Any, y: Any) -> Any:
+        self._network.zero_grad()
+        total, row = self._judge(self._learner(x, training=True), y, self._learner.losses)
+        total.backward()
+        variables = self._network.trainable_variables
+        with torch.no_grad():
+            self._optimizer.apply([variable.value.grad for variable in variables], variables)
+        return row.detach()
 
 
 class TorchEngine:
     """PyTorch on CPU and CUDA."""
 
     title, version, oldest, newest = "PyTorch", torch.__version__, "2.5", "2.13"
+    fast_trainer = FastOnTorch
 
     def __init__(self) -> None:
         self._device = torch.device("cpu")
@@ -28,7 +57,7 @@ class TorchEngine:
 
     def devices(self) -> tuple[Device, ...]:
         """CPU and every CUDA device."""
-        devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, ("fp32",))]
+        devices = [cpu("fp32")]
         for index in range(torch.cuda.device_count()):
             found = torch.cuda.get_device_properties(index)
             devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, ("fp32", "tf32")))
@@ -52,13 +81,6 @@ class TorchEngine:
 
     def reseed(self, seed: int) -> None:
         """PyTorch's run on."""
-
-    @property
-    def fast_trainer(self) -> Any:
-        """A plain loop."""
-        from trainmark.backends.keras.fast_torch import TorchTrainer
-
-        return TorchTrainer
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """Arrays as a generator that has nothing to make."""

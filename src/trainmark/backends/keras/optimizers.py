@@ -24,11 +24,11 @@ def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Op
             same = spec.momentum_form == "velocity" or not (spec.momentum and spec.staircase)
             if same and not spec.weight_decay and average is None:
                 return keras.optimizers.SGD(_learning_rate(spec), momentum=np.float64(spec.momentum))
-            return DefinedSGD(spec, average)
+            return DefinedSGD(spec, average, *(("momentum",) if spec.momentum else ()))
         case Adam():
-            return DefinedAdam(spec, average)
+            return DefinedAdam(spec, average, "mean", "square")
         case RMSprop():
-            return DefinedRMSprop(spec, average)
+            return DefinedRMSprop(spec, average, "square")
         case _:
             assert_never(spec)
 
@@ -74,15 +74,17 @@ def _learning_rate(spec: Optimizer) -> Any:
 
 
 class Defined(keras.optimizers.Optimizer):
-    """What the optimisers written here share: their rate, and the average of the weights.
+    """What the optimisers written here share: their rate, their state, and the average of the weights.
 
     Keras has an average of its own, but its decay does not grow with the steps.
+
+    Args:
+        slots: names of the arrays that are kept for each weight.
     """
 
-    def __init__(self, spec: Optimizer, average: WeightAverage | None) -> None:
+    def __init__(self, spec: Any, average: WeightAverage | None, *slots: str) -> None:
         super().__init__(_learning_rate(spec))
-        self._spec: Optimizer = spec
-        self._average = average
+        self._spec, self._average, self._names = spec, average, slots
         self.averages: list[Any] = []
 
     def build(self, variables: list[Any]) -> None:
@@ -90,7 +92,7 @@ class Defined(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self._make_slots(variables)
+        self._slots = [self.add_optimizer_variables(variables, name) for name in self._names]
         if self._average is not None:
             self.averages = self.add_optimizer_variables(variables, "average")
 
@@ -104,49 +106,39 @@ class Defined(keras.optimizers.Optimizer):
             share = 1 - ops.minimum(done / (9 + done), self._average.decay)
             self.assign(average, average + share * (weight - average))
 
-    def _make_slots(self, variables: list[Any]) -> None:
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """One update of one variable."""
+        index = self._get_variable_index(variable)
+        rate = ops.cast(learning_rate, variable.dtype)
+        self._move(variable, gradient, rate, *(slot[index] for slot in self._slots))
+
+    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
         raise NotImplementedError
 
 
 class DefinedSGD(Defined):
     """Both forms of momentum, and a weight decay that passes through it; Keras's own decay is decoupled."""
 
-    _spec: SGD
-
-    def _make_slots(self, variables: list[Any]) -> None:
-        self._decays = [self._spec.decay_biases or variable.name != "bias" for variable in variables]
-        self._momenta = self.add_optimizer_variables(variables, "momentum") if self._spec.momentum else []
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """One update of one variable."""
-        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
-        if spec.weight_decay and self._decays[index]:
+    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+        spec: SGD = self._spec
+        if spec.weight_decay and (spec.decay_biases or variable.name != "bias"):
             gradient = gradient + spec.weight_decay * variable
-        if not spec.momentum:
+        if not state:
             self.assign_sub(variable, rate * gradient)
-            return
-        momentum = self._momenta[index]
-        if spec.momentum_form == "buffer":
-            self.assign(momentum, spec.momentum * momentum + gradient)
-            self.assign_sub(variable, rate * momentum)
+        elif spec.momentum_form == "buffer":
+            self.assign(state[0], spec.momentum * state[0] + gradient)
+            self.assign_sub(variable, rate * state[0])
         else:
-            self.assign(momentum, spec.momentum * momentum - rate * gradient)
-            self.assign_add(variable, momentum)
+            self.assign(state[0], spec.momentum * state[0] - rate * gradient)
+            self.assign_add(variable, state[0])
 
 
 class DefinedAdam(Defined):
     """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the uncorrected one."""
 
-    _spec: Adam
-
-    def _make_slots(self, variables: list[Any]) -> None:
-        self._means = self.add_optimizer_variables(variables, "mean")
-        self._squares = self.add_optimizer_variables(variables, "square")
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """One update of one variable."""
-        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
-        mean, square = self._means[index], self._squares[index]
+    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+        spec: Adam = self._spec
+        mean, square = state
         t = ops.cast(self.iterations + 1, variable.dtype)
         self.assign(mean, spec.beta1 * mean + (1 - spec.beta1) * gradient)
         self.assign(square, spec.beta2 * square + (1 - spec.beta2) * ops.square(gradient))
@@ -157,15 +149,9 @@ class DefinedAdam(Defined):
 class DefinedRMSprop(Defined):
     """RMSprop with ε outside the root; Keras adds it within."""
 
-    _spec: RMSprop
-
-    def _make_slots(self, variables: list[Any]) -> None:
-        self._squares = self.add_optimizer_variables(variables, "square")
-
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """One update of one variable."""
-        spec, index, rate = self._spec, self._get_variable_index(variable), ops.cast(learning_rate, variable.dtype)
-        square = self._squares[index]
+    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+        spec: RMSprop = self._spec
+        (square,) = state
         self.assign(square, spec.rho * square + (1 - spec.rho) * ops.square(gradient))
         self.assign_sub(variable, rate * gradient / (ops.sqrt(square) + spec.epsilon))
 

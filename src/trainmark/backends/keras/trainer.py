@@ -12,7 +12,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from trainmark.backends.base import Evaluation, Options, SplitName
+from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Options, SplitName
 from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.parts import loss_left
@@ -21,8 +21,6 @@ from trainmark.errors import Unsupported
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
-
-EVALUATION_BATCH = 1000
 
 
 class KerasTrainer:
@@ -34,7 +32,9 @@ class KerasTrainer:
         random.seed(self._seed)
         np.random.seed(self._seed)
         engine.reseed(self._seed)
-        _set_floats("float64" if options.precision == "fp64" else "float32")
+        floats = "float64" if options.precision == "fp64" else "float32"
+        keras.config.set_floatx(floats)
+        keras.config.set_dtype_policy(floats)
         self._workload, self._model, self._data = workload, model, data
         self._options, self._engine = options, engine
         self._dtype = np.dtype(keras.config.floatx())
@@ -141,9 +141,3 @@ class KerasTrainer:
 def seed_of(*parts: int) -> int:
     """One seed below 2^31, as all of Keras takes it."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)
-
-
-def _set_floats(name: str) -> None:
-    """The type of weights, inputs and sums, whatever the user's Keras is configured for."""
-    keras.config.set_floatx(name)
-    keras.config.set_dtype_policy(name)

@@ -29,9 +29,7 @@ class TorchLimits:
         """Products into matrices that are there."""
         operands = []
         for m, k, n, turned in asked:
-            left, right, out = (
-                self._random(*shape) for shape in ((k, m) if turned else (m, k), (k, n), (m, n))
-            )
+            left, right, out = (self._random(*shape) for shape in ((k, m) if turned else (m, k), (k, n), (m, n)))
             operands.append((left.t() if turned else left, right, out))
 
         def queue() -> None:
