@@ -37,6 +37,15 @@ DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 
 PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
 
+KINDS_0_1 = frozenset(
+    {
+        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
+        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
+        *("sgd", "adam", "rmsprop"),
+    }
+)
+"""Layers, losses and optimisers of version 0.1. It never grows: a backend names each later kind that it implements."""
+
 EVALUATION_BATCH = 1000
 LOSS, L2_LOSS, HITS = range(3)
 """Columns of the results of steps where a trainer keeps them as rows of an array."""

@@ -50,44 +50,19 @@ class Entry:
         return " and ".join(self.frameworks)
 
 
-_KERAS = "pip install keras"
+def _built_in(name: str, backend: str, *frameworks: str, install_gpu: str = "") -> Entry:
+    module = f"trainmark.backends.{name.partition(':')[0]}.backend"
+    return Entry(name, f"{module}:{backend}", frameworks, f"pip install {' '.join(frameworks)}", install_gpu)
+
 
 # Best first: `run` without --backend takes the first that is installed.
 _BUILT_IN = (
-    Entry(
-        "torch",
-        "trainmark.backends.torch.backend:TorchBackend",
-        ("torch",),
-        "pip install torch",
-        install_gpu="pip install --force-reinstall torch",
-    ),
-    Entry(
-        "jax",
-        "trainmark.backends.jax.backend:JaxBackend",
-        ("jax",),
-        "pip install jax",
-        install_gpu="pip install 'jax[cuda13]'",
-    ),
-    Entry(
-        "keras",
-        "trainmark.backends.keras.backend:KerasOnTensorFlow",
-        ("keras", "tensorflow"),
-        f"{_KERAS} tensorflow",
-        install_gpu="pip install 'tensorflow[and-cuda]'",
-    ),
-    Entry(
-        "keras:torch",
-        "trainmark.backends.keras.backend:KerasOnTorch",
-        ("keras", "torch"),
-        f"{_KERAS} torch",
-    ),
-    Entry(
-        "keras:jax",
-        "trainmark.backends.keras.backend:KerasOnJax",
-        ("keras", "jax"),
-        f"{_KERAS} jax",
-    ),
-    Entry("numpy", "trainmark.backends.numpy.backend:NumpyBackend", ("numpy",), "pip install numpy"),
+    _built_in("torch", "TorchBackend", "torch", install_gpu="pip install --force-reinstall torch"),
+    _built_in("jax", "JaxBackend", "jax", install_gpu="pip install 'jax[cuda13]'"),
+    _built_in("keras", "KerasOnTensorFlow", "keras", "tensorflow", install_gpu="pip install 'tensorflow[and-cuda]'"),
+    _built_in("keras:torch", "KerasOnTorch", "keras", "torch"),
+    _built_in("keras:jax", "KerasOnJax", "keras", "jax"),
+    _built_in("numpy", "NumpyBackend", "numpy"),
 )
 
 WELL_KNOWN_PLUGINS = {

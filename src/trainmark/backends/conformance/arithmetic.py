@@ -15,7 +15,6 @@ from trainmark.backends.conformance.cases import (
     WITH_DROPOUT,
     Case,
     a_workload,
-    from_catalogue,
 )
 from trainmark.backends.conformance.oracle import exact
 from trainmark.backends.conformance.suite import Suite
@@ -25,31 +24,24 @@ from trainmark.workload.optimizers import SGD
 from trainmark.workload.schedule import Batches
 
 
-def deterministic(case: Case) -> Case:
-    """The case with dropout and distortions left out."""
-    return dataclasses.replace(case, workload=case.workload.deterministic())
-
-
 class ArithmeticConformance(Suite):
     """The same numbers as the oracle's, up to rounding."""
 
-    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT), ids=str)
+    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT, *CATALOGUE), ids=str)
     def test_weights_come_back_as_they_went_in(self, case: Case) -> None:
-        self._come_back(case)
+        trainer, given = self.trainer(case), case.weights
+        trainer.load(given)
+        found = trainer.weights()
+        assert sum(value.size for value in found.values()) == case.model.parameters
+        assert found.keys() == given.keys()
+        for name, value in given.items():
+            assert found[name].dtype == np.float32
+            np.testing.assert_array_equal(found[name], value, name)
 
-    @pytest.mark.parametrize("name", CATALOGUE)
-    def test_weights_of_the_catalogue_come_back_as_they_went_in(self, name: str) -> None:
-        self._come_back(from_catalogue(name))
-
-    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT), ids=str)
+    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT, *CATALOGUE), ids=str)
     def test_outputs_and_evaluations(self, case: Case) -> None:
-        """Dropout is off in both."""
-        self.compare(case, acts.look)
-
-    @pytest.mark.parametrize("name", CATALOGUE)
-    def test_outputs_and_evaluations_of_the_catalogue(self, name: str) -> None:
         """Dropout and distortions are off in both."""
-        self.compare(from_catalogue(name), acts.look)
+        self.compare(case, acts.look)
 
     @pytest.mark.parametrize("case", NETWORKS, ids=str)
     def test_loss_and_gradients(self, case: Case) -> None:
@@ -59,9 +51,10 @@ class ArithmeticConformance(Suite):
     def test_the_first_five_updates(self, case: Case) -> None:
         self.compare(case, acts.step_by_step)
 
-    @pytest.mark.parametrize("name", CATALOGUE)
-    def test_the_first_five_steps_of_the_catalogue(self, name: str) -> None:
-        self.compare(deterministic(from_catalogue(name)), acts.losses_alone)
+    @pytest.mark.parametrize("case", CATALOGUE, ids=str)
+    def test_the_first_five_steps_of_the_catalogue(self, case: Case) -> None:
+        deterministic = dataclasses.replace(case, workload=case.workload.deterministic())
+        self.compare(deterministic, acts.losses_alone)
 
     def test_hits_are_counted_before_the_update(self) -> None:
         """Three steps on the same examples, at a rate at which each finds more of them right."""
@@ -99,13 +92,3 @@ class ArithmeticConformance(Suite):
             np.testing.assert_array_equal(after, bias, "an example outside the clip range has no gradient")
         else:
             assert np.isnan(after).any(), "1/p times 0 is not a number"
-
-    def _come_back(self, case: Case) -> None:
-        trainer, given = self.trainer(case), case.weights
-        trainer.load(given)
-        found = trainer.weights()
-        assert sum(value.size for value in found.values()) == case.model.parameters
-        assert found.keys() == given.keys()
-        for name, value in given.items():
-            assert found[name].dtype == np.float32
-            np.testing.assert_array_equal(found[name], value, name)

@@ -216,14 +216,14 @@ OPTIMIZERS = tuple(
     }.items()
 )
 
-CATALOGUE = tuple(catalog.names())
 
-
-@cache
-def from_catalogue(name: str) -> Case:
+def _from_catalogue(name: str) -> Case:
     """Five steps of a workload of the catalogue, with small batches: a step's arithmetic does not depend on them."""
     workload = dataclasses.replace(catalog.find(name), published=None)
     if workload.batches.size == "full":
         return Case(name, workload, (24,) * 5)
     size = 4
     return Case(name, workload, (size,) * 5).changed(batches=dataclasses.replace(workload.batches, size=size))
+
+
+CATALOGUE = tuple(map(_from_catalogue, catalog.names()))

@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
+    KINDS_0_1,
     Capabilities,
     Device,
     Options,
@@ -42,13 +43,7 @@ _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
 STYLES: tuple[Style, ...] = ("idiomatic", "fast")
-KINDS = frozenset(
-    {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
-        *("sgd", "adam", "rmsprop"),
-    }
-)
+KINDS = KINDS_0_1
 
 
 class JaxBackend:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from numpy.typing import NDArray
 
-from trainmark.backends.base import STYLES, Capabilities, Options, Part, Trainer, is_untested, require_support
+from trainmark.backends.base import (
+    KINDS_0_1,
+    STYLES,
+    Capabilities,
+    Options,
+    Part,
+    Trainer,
+    is_untested,
+    require_support,
+)
 from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import Limits
 from trainmark.data.dataset import Dataset
@@ -25,13 +34,7 @@ if TYPE_CHECKING:
 
 OLDEST, NEWEST = "3.8", "3.15"
 
-KINDS = frozenset(
-    {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
-        *("sgd", "adam", "rmsprop"),
-    }
-)
+KINDS = KINDS_0_1
 
 
 class KerasBackend:

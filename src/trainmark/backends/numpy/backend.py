@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import (
     EVALUATION_BATCH,
+    KINDS_0_1,
     Capabilities,
     EpochPlan,
     Evaluation,
@@ -31,13 +32,7 @@ from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
 from trainmark.workload.spec import Workload
 
-KINDS = frozenset(
-    {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
-        *("sgd", "adam", "rmsprop"),
-    }
-)
+KINDS = KINDS_0_1
 
 
 class NumpyBackend:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from trainmark.backends.base import (
+    KINDS_0_1,
     STYLES,
     Capabilities,
     Device,
@@ -35,13 +36,7 @@ from trainmark.workload.spec import Workload
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
-KINDS = frozenset(
-    {
-        *("dense", "conv2d", "max-pool", "local-response-norm", "relu", "dropout", "channel-dropout", "flatten"),
-        *("log-softmax", "nll", "softmax-cross-entropy", "softmax-then-log", "clipped-softmax-cross-entropy"),
-        *("sgd", "adam", "rmsprop"),
-    }
-)
+KINDS = KINDS_0_1
 
 
 class TorchBackend:
