@@ -15,7 +15,7 @@ jax = pytest.importorskip("jax", reason="jax is not installed")
 
 ON_TWO_DEVICES = """
 import jax, numpy
-from trainmark.backends.jax.spread import AXIS, JaxReduction
+from trainmark.backends.jax.data_parallel import AXIS, JaxReduction
 reduction = JaxReduction(jax.sharding.Mesh(numpy.array(jax.devices()), (AXIS,)), 6)
 taken = numpy.ones((64, 1024), "f"), [numpy.ones(1000, "f")] * 6, numpy.ones((1024, 1024), "f")
 for summed in (False, True):

@@ -16,7 +16,7 @@ EXPECTED = (22.0, 28.0, 49.0, 64.0)
 
 
 @dataclass(frozen=True)
-class Product:
+class DeviceProduct:
     """``LEFT @ RIGHT`` on one device.
 
     Args:
@@ -62,15 +62,15 @@ class Examinable(Protocol):
         """``LEFT @ RIGHT`` computed on ``device`` in float32, ``[2, 2]``, and where the result lay."""
 
 
-def try_product(backend: Examinable, device: str) -> Product:
+def try_product(backend: Examinable, device: str) -> DeviceProduct:
     """One product, whatever becomes of it."""
     start = time.perf_counter()
     try:
         values, placed_on = backend.multiply(device)
     except Exception as error:  # noqa: BLE001  (whatever a framework raises is the answer)
-        return Product(device, problem=first_line(error), seconds=time.perf_counter() - start)
+        return DeviceProduct(device, problem=first_line(error), seconds=time.perf_counter() - start)
     flat = tuple(float(value) for value in np.asarray(values, np.float64).ravel())
-    return Product(device, flat, placed_on, time.perf_counter() - start)
+    return DeviceProduct(device, flat, placed_on, time.perf_counter() - start)
 
 
 def first_line(error: BaseException) -> str:

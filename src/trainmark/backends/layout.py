@@ -63,7 +63,7 @@ class Rendezvous:
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchSpec:
     """What an engine is asked to start on this machine.
 
     Args:
@@ -98,7 +98,7 @@ class Fall:
 
 
 @runtime_checkable
-class Spread(Protocol):
+class RankTrainer(Protocol):
     """What the trainer of one rank can do more than another :class:`~trainmark.backends.base.Trainer`."""
 
     def gather(self, value: Any) -> list[Any]:
@@ -109,7 +109,7 @@ class Spread(Protocol):
 class Launching(Protocol):
     """A backend whose ranks are processes, started by an engine of its framework."""
 
-    def launch(self, launch: Launch) -> Fall | None:
+    def launch(self, launch: LaunchSpec) -> Fall | None:
         """Start the ranks of this machine and wait for their end; None when all came to it.
 
         Raises:

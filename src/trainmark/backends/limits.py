@@ -28,7 +28,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
-class Work:
+class QueuedWork:
     """Something to be done over and over.
 
     Args:
@@ -40,22 +40,22 @@ class Work:
     wait: Callable[[], object] = lambda: None
 
 
-class Limits(Protocol):
+class DeviceLimits(Protocol):
     """A device, ready for such work in one precision."""
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Matrix products, one after the other, each computed as a training step computes its own; all in one program
         where the framework compiles programs."""
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """A copy of ``size`` bytes from one place in the device's memory to another."""
 
 
 @runtime_checkable
 class Convolving(Protocol):
-    """Limits of a framework that has convolutions of its own; to others they are matrix products."""
+    """DeviceLimits of a framework that has convolutions of its own; to others they are matrix products."""
 
-    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+    def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """Convolutions and their gradients, one layer after the other, as a training step computes its own."""
 
 
@@ -63,12 +63,12 @@ class Convolving(Protocol):
 class Limited(Protocol):
     """A backend whose limits can be measured; a plug-in need not be."""
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """The device of ``options``, with its precision and threads."""
 
 
 @dataclass(frozen=True)
-class Peaks:
+class DevicePeaks:
     """What was reached.
 
     Args:
@@ -84,15 +84,15 @@ class Peaks:
     copied_bytes: int
 
 
-def measure(limits: Limits, device: Device, clock: Clock) -> Peaks:
+def measure(limits: DeviceLimits, device: Device, clock: Clock) -> DevicePeaks:
     """Take the highest rates of a second or two."""
     rate, size = max(_products(limits, device, clock))
     memory = device.memory_bytes
     copied = _CPU_BYTES if memory is None else min(_LARGEST_COPY_BYTES, int(memory * _SHARE_OF_MEMORY))
-    return Peaks(rate, size, 2 * copied / best_seconds(limits.copy(copied), clock), copied)
+    return DevicePeaks(rate, size, 2 * copied / best_seconds(limits.copy(copied), clock), copied)
 
 
-def best_seconds(work: Work, clock: Clock, budget: float = _SECONDS_A_SIZE) -> float:
+def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE) -> float:
     """Seconds of one piece of ``work`` in the fastest of several windows."""
     _timed(work, 1, clock)  # the first use: compiles, allocates
     number = max(1, round(_WINDOW_SECONDS / max(_timed(work, 1, clock), 1e-7)))
@@ -103,7 +103,7 @@ def best_seconds(work: Work, clock: Clock, budget: float = _SECONDS_A_SIZE) -> f
     return best
 
 
-def _products(limits: Limits, device: Device, clock: Clock) -> Iterator[tuple[float, int]]:
+def _products(limits: DeviceLimits, device: Device, clock: Clock) -> Iterator[tuple[float, int]]:
     """Rate and size, from small to large, as long as they fit and don't take too long."""
     seconds = 0.0
     for before, size in itertools.pairwise((0, *SIZES)):
@@ -116,7 +116,7 @@ def _products(limits: Limits, device: Device, clock: Clock) -> Iterator[tuple[fl
         yield 2 * size**3 / seconds, size
 
 
-def _timed(work: Work, number: int, clock: Clock) -> float:
+def _timed(work: QueuedWork, number: int, clock: Clock) -> float:
     """Seconds of one of ``number`` pieces that are queued together."""
     start = clock()
     for _ in range(number):

@@ -34,7 +34,7 @@ _OPTIMIZER = ("learning_rate", "momentum", "weight_decay", "rho", "beta1", "beta
 
 
 @dataclass(frozen=True)
-class Point:
+class GridPoint:
     """One trial to be.
 
     Args:
@@ -130,7 +130,7 @@ def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str
     return [{key: each.draw(chance) for key, each in ranges.items()} for _ in range(samples if ranges else 1)]
 
 
-def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)) -> list[Point]:
+def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)) -> list[GridPoint]:
     """Every combination of the grid's values with each of the samples, each once; the grid's last key changes fastest.
 
     Raises:
@@ -160,7 +160,7 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
     return [_point(workload, values, targets) for values in once.values()]
 
 
-def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]) -> Point:
+def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, Sequence[Path]]) -> GridPoint:
     data = dataclasses.replace(workload, published=None).to_data()
     for key, value in values.items():
         for path in targets[key]:
@@ -172,7 +172,7 @@ def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, S
         lay_out(changed)
     except Misfit as misfit:
         raise _unfit(workload, values, targets, misfit) from None
-    return Point(values, changed, _seed(values))
+    return GridPoint(values, changed, _seed(values))
 
 
 def _seed(values: Mapping[str, Value]) -> int | None:

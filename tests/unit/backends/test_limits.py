@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from trainmark.backends.base import Device
-from trainmark.backends.limits import Peaks, Work, best_seconds, measure
+from trainmark.backends.limits import DevicePeaks, QueuedWork, best_seconds, measure
 from trainmark.workload.products import Product
 
 
@@ -26,7 +26,7 @@ class Slow:
         self.now += 1e-6
         return self.now
 
-    def work(self, seconds: float) -> Work:
+    def work(self, seconds: float) -> QueuedWork:
         def queue() -> None:
             self.queued += seconds + (0 if self.used else self.first_use_seconds)
             self.used = True
@@ -35,13 +35,13 @@ class Slow:
             self.now += self.queued
             self.queued = 0.0
 
-        return Work(queue, wait)
+        return QueuedWork(queue, wait)
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         self.largest = max(self.largest, *(product.rows for product in asked))
         return self.work(sum(2 * m * k * n for m, k, n, _ in asked) / self.flops_per_second)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         return self.work(2 * size / self.bytes_per_second)
 
 
@@ -70,12 +70,12 @@ def test_products_that_do_not_fit_are_not_tried() -> None:
 
 def test_the_fastest_size_counts() -> None:
     class Uneven(Slow):
-        def products(self, asked: Sequence[Product]) -> Work:
+        def products(self, asked: Sequence[Product]) -> QueuedWork:
             ((size, _, _, _),) = asked
             return self.work(2 * size**3 / (self.flops_per_second if size == 2048 else 1e11))
 
     uneven = Uneven()
-    assert measure(uneven, CPU, uneven.clock) == Peaks(
+    assert measure(uneven, CPU, uneven.clock) == DevicePeaks(
         pytest.approx(1e12, rel=0.02), 2048, pytest.approx(1e11, rel=0.02), 2**28
     )
 
@@ -87,4 +87,4 @@ def test_the_fastest_window_counts() -> None:
     def wait() -> None:
         slow.now += next(durations)
 
-    assert best_seconds(Work(lambda: None, wait), slow.clock) == pytest.approx(0.02, rel=0.01)
+    assert best_seconds(QueuedWork(lambda: None, wait), slow.clock) == pytest.approx(0.02, rel=0.01)

@@ -4,11 +4,11 @@ import pytest
 
 from trainmark.errors import SpecError, TrainmarkError, UnknownName, UsageError
 from trainmark.workload import catalog
-from trainmark.workload.grid import MOST_TRIALS, Point, drawn, points, read_grid, read_ranges, title
+from trainmark.workload.grid import MOST_TRIALS, GridPoint, drawn, points, read_grid, read_ranges, title
 from trainmark.workload.layers import ChannelDropout, Dense, Dropout
 
 
-def of(*words: str, workload: str = "mnist-mlp128") -> list[Point]:
+def of(*words: str, workload: str = "mnist-mlp128") -> list[GridPoint]:
     return points(catalog.find(workload), read_grid(words))
 
 

@@ -19,7 +19,7 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import Examination
-from trainmark.backends.limits import Limits
+from trainmark.backends.limits import DeviceLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -77,7 +77,7 @@ class MxnetBackend:
         """All but ``copy``: a Module always copies the batch into its graph."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """Matrix products, convolutions and copies on one device."""
         from trainmark_mxnet.limits import MxnetLimits
 

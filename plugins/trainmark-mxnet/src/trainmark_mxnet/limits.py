@@ -8,7 +8,7 @@ from functools import partial
 import mxnet as mx
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
 
 
@@ -20,7 +20,7 @@ class MxnetLimits:
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._dtype = "float64" if options.precision == "fp64" else "float32"
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""
         operands = [
             tuple(
@@ -34,9 +34,9 @@ class MxnetLimits:
             for product, (left, right, out) in zip(asked, operands):  # noqa: B905  (as many by their making)
                 mx.nd.dot(left, right, transpose_a=product.turned, out=out)
 
-        return Work(queue, mx.nd.waitall)
+        return QueuedWork(queue, mx.nd.waitall)
 
-    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+    def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """Forward and backward, channels first."""
         operands = []
         for each in asked:
@@ -59,14 +59,14 @@ class MxnetLimits:
                     )
                 y.backward(gradient)
 
-        return Work(queue, mx.nd.waitall)
+        return QueuedWork(queue, mx.nd.waitall)
 
     def _random(self, shape: tuple[int, int, int, int]) -> mx.nd.NDArray:
         """Of such a shape, which has its channels last, with channels first."""
         batch, height, width, channels = shape
         return mx.nd.random.uniform(shape=(batch, channels, height, width), ctx=self._context, dtype=self._dtype)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """A copy into memory that is there."""
         source, target = (mx.nd.ones(size // 4, ctx=self._context) for _ in range(2))
-        return Work(partial(source.copyto, target), mx.nd.waitall)
+        return QueuedWork(partial(source.copyto, target), mx.nd.waitall)

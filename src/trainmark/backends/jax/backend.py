@@ -28,11 +28,11 @@ from trainmark.backends.base import (
 )
 from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
-from trainmark.backends.jax.fast import FastTrainer
-from trainmark.backends.jax.idiomatic import IdiomaticTrainer
+from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer, JaxReduction
+from trainmark.backends.jax.fast import JaxFastTrainer
+from trainmark.backends.jax.idiomatic import JaxIdiomaticTrainer
 from trainmark.backends.jax.limits import JaxLimits
-from trainmark.backends.jax.spread import AXIS, JaxReduction, SpreadTrainer
-from trainmark.backends.limits import Limits
+from trainmark.backends.limits import DeviceLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model
@@ -71,9 +71,9 @@ class JaxBackend:
         if layout is not None and layout.ranks > 1:
             if layout.pipeline > 1 or options.style != "fast":
                 raise Unsupported("jax spreads copies in the style fast only", expected="one stage, --style fast")
-            return SpreadTrainer(workload, model, data, options, _mesh(options))
+            return JaxDataParallelTrainer(workload, model, data, options, _mesh(options))
         device = _object(options.device)
-        kind = FastTrainer if options.style == "fast" else IdiomaticTrainer
+        kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
         return kind(workload, model, data, options, device)
 
     def reduction(self, options: Options, arrays: int) -> Reduction:
@@ -93,7 +93,7 @@ class JaxBackend:
             ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
         )
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """Products and copies on one device."""
         return JaxLimits(options, _object(options.device))
 

@@ -27,7 +27,7 @@ from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
 
 
-class FastTrainer(JaxTrainer):
+class JaxFastTrainer(JaxTrainer):
     """Everything resident."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:

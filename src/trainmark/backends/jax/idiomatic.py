@@ -21,7 +21,7 @@ from trainmark.workload.spec import Workload
 Batch = tuple[Any, Any]
 
 
-class IdiomaticTrainer(JaxTrainer):
+class JaxIdiomaticTrainer(JaxTrainer):
     """One batch at a time from the host."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:

@@ -14,7 +14,7 @@ from jax import Array, lax
 from trainmark.backends.base import Options
 from trainmark.backends.jax.network import convolve
 from trainmark.backends.jax.precision import product_dtype, set_arithmetic
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
 
 
@@ -25,14 +25,14 @@ class JaxLimits:
         set_arithmetic(options.precision)
         self._device, self._dtype = device, product_dtype(options.precision)
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled program."""
         operands = [
             tuple(self._random(size) for size in ((k, m) if turned else (m, k), (k, n))) for m, k, n, turned in asked
         ]
         return _work(jax.jit(partial(_in_a_row, asked)), operands)
 
-    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+    def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """One compiled program."""
         operands = [
             tuple(self._random(shape) for shape in (each.input_shape, each.kernel_shape, each.output_shape))
@@ -44,7 +44,7 @@ class JaxLimits:
         values = np.random.default_rng(0).random(shape, np.float32)
         return jax.device_put(values, self._device).astype(self._dtype)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write, which XLA does not remove as it would a copy."""
         return _work(jax.jit(jnp.negative), jax.device_put(np.ones(size // 4, np.float32), self._device))
 
@@ -71,10 +71,10 @@ def _layers_in_a_row(asked: Sequence[Convolution], operands: list[tuple[Array, A
     return found
 
 
-def _work(function: Callable[..., Any], *arguments: Any) -> Work:
+def _work(function: Callable[..., Any], *arguments: Any) -> QueuedWork:
     last: list[Any] = []
 
     def queue() -> None:
         last[:] = [function(*arguments)]
 
-    return Work(queue, lambda: jax.block_until_ready(last))
+    return QueuedWork(queue, lambda: jax.block_until_ready(last))

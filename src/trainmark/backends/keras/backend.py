@@ -23,7 +23,7 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
-from trainmark.backends.limits import Limits
+from trainmark.backends.limits import DeviceLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
@@ -102,7 +102,7 @@ class KerasOnTensorFlow(KerasBackend):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """Products and copies on one device."""
         from trainmark.backends.keras.limits import TensorFlowLimits
 

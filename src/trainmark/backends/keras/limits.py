@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
 
 
@@ -20,7 +20,7 @@ class TensorFlowLimits:
         self._device = "CPU:0" if options.device == "cpu" else "GPU:0"
         self._dtype = tf.float64 if options.precision == "fp64" else tf.float32
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled function."""
         with tf.device(self._device):
             operands = [
@@ -29,7 +29,7 @@ class TensorFlowLimits:
             ]
         return self._work(tf.function(partial(_in_a_row, asked)), operands)
 
-    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+    def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """One compiled function."""
         with tf.device(self._device):
             operands = [
@@ -41,20 +41,20 @@ class TensorFlowLimits:
             ]
         return self._work(tf.function(partial(_layers_in_a_row, asked)), operands)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
         with tf.device(self._device):
             source = tf.ones(size // 4)
         return self._work(tf.function(tf.negative), source)
 
-    def _work(self, function: Callable[..., Any], *arguments: Any) -> Work:
+    def _work(self, function: Callable[..., Any], *arguments: Any) -> QueuedWork:
         last: list[Any] = []
 
         def queue() -> None:
             with tf.device(self._device):
                 last[:] = [function(*arguments)]
 
-        return Work(queue, tf.test.experimental.sync_devices)
+        return QueuedWork(queue, tf.test.experimental.sync_devices)
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:

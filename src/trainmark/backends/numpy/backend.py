@@ -23,7 +23,7 @@ from trainmark.backends.base import (
     require_support,
 )
 from trainmark.backends.examination import LEFT, RIGHT, Examination
-from trainmark.backends.limits import Limits
+from trainmark.backends.limits import DeviceLimits
 from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.backends.numpy.limits import NumpyLimits
 from trainmark.backends.parts import loss_left
@@ -52,7 +52,7 @@ class NumpyBackend:
         """It gathers batches, and updates."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """Products and copies of the CPU."""
         return NumpyLimits(options)
 

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Product
 
 
@@ -18,7 +18,7 @@ class NumpyLimits:
     def __init__(self, options: Options) -> None:
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""
         rng = np.random.default_rng(0)
         operands = []
@@ -32,9 +32,9 @@ class NumpyLimits:
             for left, right, out in operands:
                 np.matmul(left, right, out=out)
 
-        return Work(queue)
+        return QueuedWork(queue)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """A copy into memory that is there; by one core, as NumPy copies."""
         source, target = np.ones(size // 4, np.float32), np.zeros(size // 4, np.float32)
-        return Work(partial(np.copyto, target, source))
+        return QueuedWork(partial(np.copyto, target, source))

@@ -23,10 +23,10 @@ from trainmark.backends.base import (
 )
 from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
-from trainmark.backends.layout import Fall, Launch
-from trainmark.backends.limits import Limits
-from trainmark.backends.torch.fast import FastTrainer
-from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.layout import Fall, LaunchSpec
+from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.torch.fast import TorchFastTrainer
+from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported, assert_never
@@ -60,7 +60,7 @@ class TorchBackend:
         copies = options.style != "fast" and options.device != "cpu"
         return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
 
-    def launch(self, asked: Launch) -> Fall | None:
+    def launch(self, asked: LaunchSpec) -> Fall | None:
         """By ``torchrun``'s launcher."""
         from trainmark.backends.torch.parallel.launch import launch
 
@@ -73,7 +73,7 @@ class TorchBackend:
         del arrays  # DDP packs them into messages of its own
         return TorchReduction(options)
 
-    def limits(self, options: Options) -> Limits:
+    def limits(self, options: Options) -> DeviceLimits:
         """Products and copies on one device."""
         return TorchLimits(options)
 
@@ -103,21 +103,21 @@ def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Tra
     if layout is None or layout.ranks == 1:
         match options.style:
             case "idiomatic":
-                return IdiomaticTrainer
+                return TorchIdiomaticTrainer
             case "compiled":
-                from trainmark.backends.torch.compiled import CompiledTrainer
+                from trainmark.backends.torch.compiled import TorchCompiledTrainer
 
-                return CompiledTrainer
+                return TorchCompiledTrainer
             case "fast":
-                return FastTrainer
+                return TorchFastTrainer
             case _:
                 assert_never(options.style)
     if options.style == "compiled":
         raise Unsupported("torch does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
     if layout.pipeline == 1:
-        from trainmark.backends.torch.parallel.spread import SpreadFast, SpreadIdiomatic
+        from trainmark.backends.torch.parallel.data_parallel import DataParallelFast, DataParallelIdiomatic
 
-        return SpreadFast if options.style == "fast" else SpreadIdiomatic
+        return DataParallelFast if options.style == "fast" else DataParallelIdiomatic
     if options.precision in ("bf16", "fp16"):
         raise Unsupported(
             f"torch does not cut a network into stages in {options.precision}", expected="fp32, tf32 or fp64"

@@ -8,13 +8,13 @@ from torch.utils.data import DataLoader
 
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.inductor import require_compiler
-from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
 
-class CompiledTrainer(IdiomaticTrainer):
+class TorchCompiledTrainer(TorchIdiomaticTrainer):
     """The forward and backward pass are compiled; loader, optimiser and loop are those of ``idiomatic``."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:

@@ -52,7 +52,7 @@ class Place:
         self.step.zero_()
 
 
-class FastTrainer(TorchTrainer):
+class TorchFastTrainer(TorchTrainer):
     """Data, results and the place in the epoch stay on the device."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:

@@ -23,7 +23,7 @@ from trainmark.workload.spec import Workload
 Batch = tuple[Tensor, Tensor]
 
 
-class IdiomaticTrainer(TorchTrainer):
+class TorchIdiomaticTrainer(TorchTrainer):
     """One batch at a time from the host."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:

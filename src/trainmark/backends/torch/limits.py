@@ -8,7 +8,7 @@ from functools import partial
 import torch
 
 from trainmark.backends.base import Options
-from trainmark.backends.limits import Work
+from trainmark.backends.limits import QueuedWork
 from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
 from trainmark.workload.products import Convolution, Product
 
@@ -25,7 +25,7 @@ class TorchLimits:
         self._device = torch.device(options.device)
         self._dtype = _SIXTEEN_BITS.get(options.precision, parameter_dtype(options.precision))
 
-    def products(self, asked: Sequence[Product]) -> Work:
+    def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""
         operands = []
         for m, k, n, turned in asked:
@@ -36,9 +36,9 @@ class TorchLimits:
             for left, right, out in operands:
                 torch.mm(left, right, out=out)
 
-        return Work(queue, self._wait)
+        return QueuedWork(queue, self._wait)
 
-    def convolutions(self, asked: Sequence[Convolution]) -> Work:
+    def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """Forward and backward, channels first."""
         operands = [
             (
@@ -58,7 +58,7 @@ class TorchLimits:
                     gradient, x, kernel, None, [1, 1], padding, [1, 1], False, [0, 0], 1, wanted
                 )
 
-        return Work(torch.no_grad()(queue), self._wait)
+        return QueuedWork(torch.no_grad()(queue), self._wait)
 
     def _images(self, batch: int, height: int, width: int, channels: int) -> torch.Tensor:
         return self._random(batch, channels, height, width)
@@ -66,10 +66,10 @@ class TorchLimits:
     def _random(self, *shape: int) -> torch.Tensor:
         return torch.rand(shape, device=self._device).to(self._dtype)
 
-    def copy(self, size: int) -> Work:
+    def copy(self, size: int) -> QueuedWork:
         """A copy into memory that is there."""
         source, target = (torch.ones(size // 4, device=self._device) for _ in range(2))
-        return Work(partial(target.copy_, source), self._wait)
+        return QueuedWork(partial(target.copy_, source), self._wait)
 
     def _wait(self) -> None:
         if self._device.type == "cuda":

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 
 from trainmark.backends import registry
-from trainmark.backends.examination import Examination, Product
+from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.process import Ending, converse
@@ -46,7 +46,7 @@ class Framework:
     version: str | None = None
     devices: tuple[str, ...] | None = None
     examination: Examination | None = None
-    products: tuple[Product, ...] = ()
+    products: tuple[DeviceProduct, ...] = ()
     libraries: dict[str, list[str]] = field(default_factory=dict)
     problem: str | None = None
     printed: str = ""
@@ -124,7 +124,7 @@ def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, st
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason
     products, devices = framework.products, framework.devices
     if problem and devices is not None and len(products) < len(devices):
-        products += (Product(devices[len(products)], problem=problem),)
+        products += (DeviceProduct(devices[len(products)], problem=problem),)
     return replace(
         framework,
         version=_version(entry) if devices is None else framework.version,

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 
 from trainmark.backends.base import Capabilities
 from trainmark.backends.collectives import Timing
-from trainmark.backends.examination import Examination, Product
-from trainmark.backends.limits import Peaks
+from trainmark.backends.examination import DeviceProduct, Examination
+from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.protocol import requests
 from trainmark.execute.protocol.requests import Request
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
@@ -202,7 +202,7 @@ class BackendsListed(Answer):
 class PeaksMeasured(Answer):
     """How fast the device can be."""
 
-    peaks: Peaks
+    peaks: DevicePeaks
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ class DevicesSeen(Answer):
 class Multiplied(Answer):
     """A small product on one device."""
 
-    product: Product
+    product: DeviceProduct
 
 
 @dataclass(frozen=True)

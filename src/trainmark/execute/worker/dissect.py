@@ -17,7 +17,7 @@ import numpy as np
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.limits import Convolving, Limited, Limits, Work
+from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset, Split
 from trainmark.execute.protocol.answers import (
@@ -86,7 +86,7 @@ class Variant:
 class Probe:
     """A piece of work that is no training: ``number`` of it are timed at once, and count ``times`` over."""
 
-    work: Work
+    work: QueuedWork
     number: int
     times: float
 
@@ -256,7 +256,7 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
     return found
 
 
-def _products(limits: Limits, asked: list[Product], clock: Clock) -> Iterator[Probe]:
+def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Iterator[Probe]:
     """Those that fit together; each that is too large alone, and in part."""
     whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:
@@ -282,7 +282,7 @@ def _largest_matrix(product: Product) -> int:
     return max(m * k, k * n, m * n)
 
 
-def _ready(work: Work, times: float, clock: Clock) -> Probe:
+def _ready(work: QueuedWork, times: float, clock: Clock) -> Probe:
     """Used once, for that compiles and allocates; and as often at a time as fills a window."""
     once = Probe(work, 1, 1.0)
     once.seconds(clock)

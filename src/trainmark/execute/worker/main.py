@@ -23,7 +23,7 @@ import numpy as np
 from trainmark.backends import collectives, limits, registry
 from trainmark.backends.base import Capabilities, EpochPlan, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
-from trainmark.backends.layout import Spread, require_agreement
+from trainmark.backends.layout import RankTrainer, require_agreement
 from trainmark.errors import DataError, Diverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
@@ -114,7 +114,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     trainer = backend.trainer(workload, model, data, options)
     can = backend.capabilities()  # not before: looking at devices would settle how many there are
     weights = _first_weights(request, model)
-    if isinstance(trainer, Spread):
+    if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
     course = Course(

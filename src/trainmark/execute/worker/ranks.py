@@ -51,7 +51,7 @@ def launch(request: Launch, say: Say, position_descriptor: int) -> None:
         logs.mkdir()
         with relay.listening():
             fall = backend.launch(
-                layout.Launch(
+                layout.LaunchSpec(
                     command=(sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)),
                     ranks=request.ranks,
                     device=request.device,

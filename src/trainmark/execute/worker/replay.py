@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
-from trainmark.backends.numpy.autopsy import Autopsy, open_up
+from trainmark.backends.numpy.inspection import StepTensors, inspect_step
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import Done, Replayed, StepInspected
@@ -106,18 +106,18 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     split = training.data.train
     images, labels = split.images[batch], split.labels[batch]
     known = labels < training.model.classes
-    autopsy = open_up(training.workload.deterministic(), _plain(training), before, images[known], labels[known])
+    inspected = inspect_step(training.workload.deterministic(), _plain(training), before, images[known], labels[known])
     return StepInspection(
         step=step,
         loss=loss,
-        tensors=autopsy.tensors,
-        reference_loss=float(autopsy.losses.mean()) if known.any() else None,
-        gap=autopsy.gap if known.any() else None,
+        tensors=inspected.tensors,
+        reference_loss=float(inspected.losses.mean()) if known.any() else None,
+        gap=inspected.gap if known.any() else None,
         bad_labels=tuple(sorted({int(label) for label in labels[~known]})),
         unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
         finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
         moved={name: _moved(before[name], after[name]) for name in before if name.endswith(".kernel")},
-        alone=_alone(training, before, batch, autopsy) if not np.isfinite(loss) else (),
+        alone=_alone(training, before, batch, inspected) if not np.isfinite(loss) else (),
     )
 
 
@@ -154,7 +154,7 @@ def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | N
     return float(change / max(np.abs(before).max(), 1e-12)) if np.isfinite(change) else None
 
 
-def _alone(training: _Training, weights: Weights, batch: Any, autopsy: Autopsy) -> tuple[OddExample, ...]:
+def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTensors) -> tuple[OddExample, ...]:
     """Examples of the batch whose own loss is not finite although the reference's is: something is wrong with them."""
     if not isinstance(training.backend, Separable):
         return ()
@@ -169,6 +169,6 @@ def _alone(training: _Training, weights: Weights, batch: Any, autopsy: Autopsy) 
     losses = trainer.read(trainer.train(len(taken), lambda: None)).losses
     return tuple(
         OddExample(int(example), float(loss), float(own))
-        for example, loss, own in zip(taken, losses, autopsy.losses, strict=False)
+        for example, loss, own in zip(taken, losses, inspected.losses, strict=False)
         if not np.isfinite(loss) and np.isfinite(own)
     )

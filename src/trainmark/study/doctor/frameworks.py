@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainmark import units
-from trainmark.backends.examination import EXPECTED, Examination, Product
+from trainmark.backends.examination import EXPECTED, DeviceProduct, Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host
 from trainmark.measure.nvidia import Driver
@@ -197,7 +197,7 @@ def _for_driver(install: str, driver: Driver) -> str:
     return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
 
 
-def _product(framework: Framework, product: Product) -> Check:
+def _product(framework: Framework, product: DeviceProduct) -> Check:
     id_ = f"{framework.name}.product.{product.device}"
     if product.values is None:
         fix = f"See {framework.name}.architecture and {framework.name}.libraries"

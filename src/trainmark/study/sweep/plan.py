@@ -27,7 +27,7 @@ from trainmark.record.record import Record
 from trainmark.study.layouts import layout_of, require_able, require_divisible, require_shareable
 from trainmark.study.sweep.trial import Report
 from trainmark.workload import catalog
-from trainmark.workload.grid import Point, drawn, points, read_grid, read_ranges
+from trainmark.workload.grid import GridPoint, drawn, points, read_grid, read_ranges
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
@@ -79,7 +79,7 @@ class Plan:
 
 def read(
     request: Request, grid: Iterable[str], ranges: Iterable[str], samples: int | None, *, asha: bool
-) -> list[Point]:
+) -> list[GridPoint]:
     """The trials that the user asked for; starts nothing.
 
     Args:
@@ -107,7 +107,7 @@ def read(
 
 
 def prepare(
-    request: Request, trials: Sequence[Point], watcher: Watcher, ask: Ask, layout: tuple[int, int] | None
+    request: Request, trials: Sequence[GridPoint], watcher: Watcher, ask: Ask, layout: tuple[int, int] | None
 ) -> Plan:
     """Choose the side, find the data, and lay out the runs.
 
@@ -130,7 +130,7 @@ def prepare(
         trials = [_spreadable(point, layout, side, there, located) for point in trials]
     group_id = secrets.token_hex(6)
 
-    def task(number: int, point: Point) -> Task[Run]:
+    def task(number: int, point: GridPoint) -> Task[Run]:
         seed = request.settings.seed if point.seed is None else point.seed
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
@@ -197,7 +197,7 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
         )
 
 
-def _spreadable(point: Point, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> Point:
+def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> GridPoint:
     """The trial with a batch that its copies can share, always of one size.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from trainmark.backends.examination import EXPECTED, Examination, Product
+from trainmark.backends.examination import EXPECTED, DeviceProduct, Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host, Limits
 from trainmark.measure.nvidia import Driver, Gpu
@@ -50,9 +50,9 @@ NO_GPU = {
 }
 
 
-def product(device: str, **changes: Any) -> Product:
+def product(device: str, **changes: Any) -> DeviceProduct:
     """A product that was right."""
-    return dataclasses.replace(Product(device, EXPECTED, device, 0.2), **changes)
+    return dataclasses.replace(DeviceProduct(device, EXPECTED, device, 0.2), **changes)
 
 
 TORCH = Framework(

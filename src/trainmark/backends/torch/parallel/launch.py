@@ -14,7 +14,7 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.elastic.rendezvous.api import RendezvousConnectionError, RendezvousTimeoutError
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
-from trainmark.backends.layout import Fall, Launch, Rendezvous
+from trainmark.backends.layout import Fall, LaunchSpec, Rendezvous
 from trainmark.errors import RendezvousFailed
 
 _SETTLE_SECONDS = 5
@@ -22,7 +22,7 @@ _SETTLE_SECONDS = 5
 _AGAIN_SECONDS = 0.5
 
 
-def launch(asked: Launch) -> Fall | None:
+def launch(asked: LaunchSpec) -> Fall | None:
     """Start the ranks and wait for their end; see :class:`~trainmark.backends.layout.Launching`."""
     logging.getLogger("torch.distributed").setLevel(logging.ERROR)
     deadline = time.monotonic() + asked.rendezvous.seconds
@@ -45,7 +45,7 @@ def launch(asked: Launch) -> Fall | None:
             return None
 
 
-def _configuration(asked: Launch, deadline: float, *, serves: bool) -> LaunchConfig:
+def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> LaunchConfig:
     place, left = asked.rendezvous, max(1, round(deadline - time.monotonic()))
     several = place.nodes > 1
     settings: dict[str, Any] = {

@@ -14,16 +14,16 @@ from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 from trainmark.backends.base import Options
 from trainmark.backends.torch import network
-from trainmark.backends.torch.fast import FastTrainer
-from trainmark.backends.torch.idiomatic import IdiomaticTrainer
-from trainmark.backends.torch.parallel.spread import Spread
+from trainmark.backends.torch.fast import TorchFastTrainer
+from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
+from trainmark.backends.torch.parallel.data_parallel import DataParallel
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut
 
 
-class Pipelined(Spread):
+class Pipelined(DataParallel):
     """One stage of one copy; stands before a style among its bases."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
@@ -82,9 +82,9 @@ class Pipelined(Spread):
         return self._schedules[size]
 
 
-class PipelinedFast(Pipelined, FastTrainer):
+class PipelinedFast(Pipelined, TorchFastTrainer):
     """``fast``, one stage of it."""
 
 
-class PipelinedIdiomatic(Pipelined, IdiomaticTrainer):
+class PipelinedIdiomatic(Pipelined, TorchIdiomaticTrainer):
     """``idiomatic``, one stage of it."""

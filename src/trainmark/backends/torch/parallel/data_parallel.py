@@ -15,8 +15,8 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from trainmark.backends.base import HITS, EpochPlan, Evaluation, Options, SplitName, Steps
-from trainmark.backends.torch.fast import FastTrainer
-from trainmark.backends.torch.idiomatic import IdiomaticTrainer
+from trainmark.backends.torch.fast import TorchFastTrainer
+from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.data.dataset import Dataset, Split
@@ -26,7 +26,7 @@ from trainmark.workload.spec import Workload
 _SEEDS_APART = 1_000_003
 
 
-class Spread(TorchTrainer):
+class DataParallel(TorchTrainer):
     """What a rank does otherwise than who trains alone; stands before a style among its bases."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
@@ -121,11 +121,11 @@ class Spread(TorchTrainer):
         return EpochPlan(sizes, np.concatenate(shares))
 
 
-class SpreadFast(Spread, FastTrainer):
+class DataParallelFast(DataParallel, TorchFastTrainer):
     """``fast``, one rank of it."""
 
 
-class SpreadIdiomatic(Spread, IdiomaticTrainer):
+class DataParallelIdiomatic(DataParallel, TorchIdiomaticTrainer):
     """``idiomatic``, one rank of it."""
 
 

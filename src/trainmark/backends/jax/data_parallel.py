@@ -16,7 +16,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
 from trainmark.backends.base import HITS, Options, Steps
-from trainmark.backends.jax.fast import FastTrainer
+from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.network import Parameters
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
@@ -29,7 +29,7 @@ _SIDE, _ROWS, _PRODUCTS, _TINY = 1024, 64, 2, 1e-20
 """A substitute for a step, with a factor that makes each turn depend on the previous one."""
 
 
-class SpreadTrainer(FastTrainer):
+class JaxDataParallelTrainer(JaxFastTrainer):
     """``fast`` on several devices."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, mesh: Mesh) -> None:

@@ -19,7 +19,7 @@ _ENOUGH = 32
 
 
 @dataclass(frozen=True)
-class Autopsy:
+class StepTensors:
     """One step.
 
     Args:
@@ -33,9 +33,9 @@ class Autopsy:
     gap: float | None
 
 
-def open_up(
+def inspect_step(
     workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.uint8]
-) -> Autopsy:
+) -> StepTensors:
     """The step of ``workload``, which has no dropout, from ``weights`` on a batch, in float32.
 
     Args:
@@ -47,7 +47,7 @@ def open_up(
     gap = None
     if len(labels) and np.isfinite(logits).all():
         gap = float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max())
-    return Autopsy(tuple(tensors), each.astype(np.float64), gap)
+    return StepTensors(tuple(tensors), each.astype(np.float64), gap)
 
 
 def _step(
