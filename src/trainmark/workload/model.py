@@ -15,20 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.errors import assert_never
+from trainmark.workload import layers
 from trainmark.workload.decode import Misfit
-from trainmark.workload.layers import (
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    Layer,
-    LocalResponseNorm,
-    LogSoftmax,
-    MaxPool,
-    ReLU,
-    padding_of,
-)
 from trainmark.workload.spec import Workload
 
 MOST_PARAMETERS = 1 << 30
@@ -47,7 +35,7 @@ class LayerPlan:
     """One layer in its place. Shapes leave the batch out; images are ``(height, width, channels)``."""
 
     name: str
-    layer: Layer
+    layer: layers.Layer
     input_shape: Shape
     output_shape: Shape
     kernel_shape: Shape | None
@@ -62,7 +50,7 @@ class LayerPlan:
     @property
     def l2(self) -> float:
         """Factor of the L2 term of its kernel; 0 where there is none."""
-        return self.layer.l2 if isinstance(self.layer, (Dense, Conv2D)) else 0.0
+        return self.layer.l2 if isinstance(self.layer, (layers.Dense, layers.Conv2D)) else 0.0
 
     @property
     def training_macs(self) -> int:
@@ -158,7 +146,7 @@ def initial_weights(model: Model, seed: int) -> Weights:
     weights: Weights = {}
     for index, plan in enumerate(model.layers):
         layer = plan.layer
-        if not isinstance(layer, (Dense, Conv2D)) or plan.kernel_shape is None:
+        if not isinstance(layer, (layers.Dense, layers.Conv2D)) or plan.kernel_shape is None:
             continue
         *receptive, inputs, outputs = plan.kernel_shape
         field = math.prod(receptive)
@@ -170,29 +158,29 @@ def initial_weights(model: Model, seed: int) -> Weights:
     return weights
 
 
-def _apply(layer: Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
+def _apply(layer: layers.Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
     """Output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
     match layer:
-        case Dense():
+        case layers.Dense():
             _vector(layer, shape)
             return (layer.units,), (shape[0], layer.units), shape[0] * layer.units
-        case Conv2D():
+        case layers.Conv2D():
             height, width, channels = _image(layer, shape)
             rows = _windows(layer.size, 1, height, layer.padding)
             columns = _windows(layer.size, 1, width, layer.padding)
             kernel = (layer.size, layer.size, channels, layer.filters)
             return (rows, columns, layer.filters), kernel, rows * columns * math.prod(kernel)
-        case MaxPool():
+        case layers.MaxPool():
             height, width, channels = _image(layer, shape)
             rows = _windows(layer.size, layer.stride, height, layer.padding)
             return (rows, _windows(layer.size, layer.stride, width, layer.padding), channels), None, 0
-        case Flatten():
+        case layers.Flatten():
             return (math.prod(shape),), None, 0
-        case LocalResponseNorm() | ChannelDropout():
+        case layers.LocalResponseNorm() | layers.ChannelDropout():
             return _image(layer, shape), None, 0
-        case LogSoftmax():
+        case layers.LogSoftmax():
             return _vector(layer, shape), None, 0
-        case ReLU() | Dropout():
+        case layers.ReLU() | layers.Dropout():
             return shape, None, 0
         case _:
             assert_never(layer)
@@ -208,20 +196,20 @@ def _require_room(parameters: int, output: Shape) -> None:
         raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {_written(output)}")
 
 
-def _vector(layer: Layer, shape: Shape) -> Shape:
+def _vector(layer: layers.Layer, shape: Shape) -> Shape:
     if len(shape) != 1:
         raise Misfit((), f"a 'flatten' layer before {layer.kind!r}", f"images of {_written(shape)}")
     return shape
 
 
-def _image(layer: Layer, shape: Shape) -> Shape:
+def _image(layer: layers.Layer, shape: Shape) -> Shape:
     if len(shape) != 3:
         raise Misfit((), f"images before {layer.kind!r}", f"{_written(shape)} values an example")
     return shape
 
 
 def _windows(size: int, stride: int, width: int, padding: str) -> int:
-    before, after = padding_of(size, stride, width, "same" if padding == "same" else "valid")
+    before, after = layers.padding_of(size, stride, width, "same" if padding == "same" else "valid")
     if size > _MOST_SIDE:
         raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # of any number of digits
     if size > width + before + after:

@@ -8,14 +8,7 @@ import numpy as np
 import pytest
 
 from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import (
-    CATALOGUE,
-    NETWORKS,
-    OPTIMIZERS,
-    WITH_DROPOUT,
-    Case,
-    a_workload,
-)
+from trainmark.backends.conformance.cases import CATALOGUE, NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
 from trainmark.backends.conformance.oracle import exact
 from trainmark.backends.conformance.suite import Suite
 from trainmark.workload.layers import Dense, Flatten

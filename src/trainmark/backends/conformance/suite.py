@@ -7,17 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from trainmark.backends import registry
-from trainmark.backends.base import (
-    Backend,
-    Capabilities,
-    Device,
-    Options,
-    Precision,
-    Style,
-    Trainer,
-    kinds_of,
-)
+from trainmark.backends import base, registry
 from trainmark.backends.conformance.cases import Case
 from trainmark.backends.conformance.oracle import Act, differences
 
@@ -34,13 +24,13 @@ class Suite:
     """
 
     backend: ClassVar[str]
-    style: ClassVar[Style] = "idiomatic"
+    style: ClassVar[base.Style] = "idiomatic"
     device: ClassVar[str] = "cpu"
-    precision: ClassVar[Precision | None] = None
+    precision: ClassVar[base.Precision | None] = None
     threads: ClassVar[int | None] = None
 
     @property
-    def made(self) -> Backend:
+    def made(self) -> base.Backend:
         """The backend, one for all tests; skips the test where its framework is not installed."""
         entry = registry.find(self.backend)
         if not entry.installed:
@@ -48,12 +38,12 @@ class Suite:
         return _load(self.backend)
 
     @property
-    def can(self) -> Capabilities:
+    def can(self) -> base.Capabilities:
         """What it says it can do."""
         return self.made.capabilities()
 
     @property
-    def on(self) -> Device:
+    def on(self) -> base.Device:
         """The device as the backend reports it; skips the test where there is none."""
         for device in self.can.devices:
             if device.id == self.device:
@@ -61,18 +51,18 @@ class Suite:
         pytest.skip(f"{self.backend} does not see {self.device}")
 
     @property
-    def digits(self) -> Precision:
+    def digits(self) -> base.Precision:
         """The precision that is tested."""
-        best: Precision = "fp64" if "fp64" in self.on.precisions else "fp32"
+        best: base.Precision = "fp64" if "fp64" in self.on.precisions else "fp32"
         return self.precision or best
 
-    def options(self, seed: int = 1) -> Options:
+    def options(self, seed: int = 1) -> base.Options:
         """How it is to train."""
-        return Options(self.style, self.device, self.digits, seed, self.threads)
+        return base.Options(self.style, self.device, self.digits, seed, self.threads)
 
-    def trainer(self, case: Case, seed: int = 1) -> Trainer:
+    def trainer(self, case: Case, seed: int = 1) -> base.Trainer:
         """A trainer of ``case`` with no weights yet; skips the test where the backend lacks a layer or the like."""
-        lacking = sorted(set(kinds_of(case.workload)) - self.can.kinds)
+        lacking = sorted(set(base.kinds_of(case.workload)) - self.can.kinds)
         if lacking:
             pytest.skip(f"{self.backend} does not have {', '.join(lacking)}")
         return self.made.trainer(case.workload, case.model, case.data, self.options(seed))

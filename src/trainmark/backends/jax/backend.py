@@ -14,18 +14,7 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
-from trainmark.backends.base import (
-    KINDS_0_1,
-    Capabilities,
-    Device,
-    Options,
-    Part,
-    Style,
-    Trainer,
-    cpu,
-    is_untested,
-    require_support,
-)
+from trainmark.backends import base
 from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer, JaxReduction
@@ -42,25 +31,25 @@ OLDEST, NEWEST = "0.5", "0.10"
 _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
-STYLES: tuple[Style, ...] = ("idiomatic", "fast")
-KINDS = KINDS_0_1
+STYLES: tuple[base.Style, ...] = ("idiomatic", "fast")
+KINDS = base.KINDS_0_1
 
 
 class JaxBackend:
     """JAX on CPU and CUDA."""
 
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> base.Capabilities:
         """Everything, on the devices that JAX sees."""
-        untested = is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
+        untested = base.is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
         packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
-        return Capabilities(
+        return base.Capabilities(
             "jax", jax.__version__, STYLES, tuple(_devices()), KINDS, packages, untested, "devices", True
         )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """A trainer of the requested style."""
         self._set_up(options)
-        require_support(self.capabilities(), workload, options)
+        base.require_support(self.capabilities(), workload, options)
         share = None if options.memory_fraction is None else str(options.memory_fraction)
         if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
             # JAX takes its share when it first sees the device, so it has to forget that it has seen it. Once: what
@@ -76,24 +65,24 @@ class JaxBackend:
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
         return kind(workload, model, data, options, device)
 
-    def reduction(self, options: Options, arrays: int) -> Reduction:
+    def reduction(self, options: base.Options, arrays: int) -> Reduction:
         """Sums over the devices of this process."""
         self._set_up(options)
         return JaxReduction(_mesh(options), arrays)
 
-    def _set_up(self, options: Options) -> None:
+    def _set_up(self, options: base.Options) -> None:
         """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""
         if options.layout is not None and options.device == "cpu":
             wanted = (f"--xla_force_host_platform_device_count={options.layout.ranks}", *_ONE_THREAD)
             os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
-    def parts(self, options: Options) -> frozenset[Part]:
+    def parts(self, options: base.Options) -> frozenset[base.Part]:
         """``fast`` gathers its batches where they are; ``idiomatic`` hands NumPy arrays over, which are copied."""
         return frozenset(
             ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
         )
 
-    def limits(self, options: Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> DeviceLimits:
         """Products and copies on one device."""
         return JaxLimits(options, _object(options.device))
 
@@ -126,18 +115,18 @@ def _built_for() -> str | None:
     return f"{'CUDA' if plugin[1].lower() == 'cuda' else 'ROCm'} {plugin[2]}" if plugin else None
 
 
-def _devices() -> dict[Device, Any]:
+def _devices() -> dict[base.Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {cpu("fp32", "bf16", "fp64"): jax.local_devices(backend="cpu")[0]}
+    found = {base.cpu("fp32", "bf16", "fp64"): jax.local_devices(backend="cpu")[0]}
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
-            name = Device(f"cuda:{index}", device.device_kind, "accelerator", memory, ("fp32", "tf32", "bf16", "fp64"))
-            found[name] = device
+            precisions: tuple[base.Precision, ...] = ("fp32", "tf32", "bf16", "fp64")
+            found[base.Device(f"cuda:{index}", device.device_kind, "accelerator", memory, precisions)] = device
     return found
 
 
-def _mesh(options: Options) -> Mesh:
+def _mesh(options: base.Options) -> Mesh:
     """As many devices as the layout has ranks, the first ones."""
     assert options.layout is not None
     kind = "cpu" if options.device == "cpu" else "gpu"

@@ -10,29 +10,23 @@ import jax.numpy as jnp
 from jax import Array
 
 from trainmark.errors import assert_never
-from trainmark.workload.losses import (
-    ClippedCrossEntropy,
-    Loss,
-    NegativeLogLikelihood,
-    SoftmaxCrossEntropy,
-    TwoStageCrossEntropy,
-)
+from trainmark.workload import losses as spec
 
 
-def build(loss: Loss | None) -> Callable[[Array, Array], Array]:
+def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
     """A function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
     if loss is None:
         return lambda outputs, _: outputs.mean()
     match loss:
-        case NegativeLogLikelihood():
+        case spec.NegativeLogLikelihood():
             return lambda outputs, labels: -_true(outputs, labels).mean()
-        case SoftmaxCrossEntropy():
+        case spec.SoftmaxCrossEntropy():
             return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
-        case ClippedCrossEntropy():
+        case spec.ClippedCrossEntropy():
             low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
             # Clipping log p is clipping p: the same value, and no gradient outside the range either.
             return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), low, high).mean()
-        case TwoStageCrossEntropy():
+        case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
         case _:
             assert_never(loss)

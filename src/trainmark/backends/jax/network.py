@@ -10,18 +10,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 
 from trainmark.errors import assert_never
-from trainmark.workload.layers import (
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    LocalResponseNorm,
-    LogSoftmax,
-    MaxPool,
-    ReLU,
-    padding_of,
-)
+from trainmark.workload import layers
 from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
@@ -56,31 +45,31 @@ def convolve(padding: list[tuple[int, int]], x: Array, kernel: Array) -> Array:
 
 def _apply(plan: LayerPlan, weights: Parameters, x: Array, key: Array | None, product_dtype: Any) -> Array:
     match layer := plan.layer:
-        case Dense():
+        case layers.Dense():
             kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
             return jnp.matmul(x.astype(product_dtype), kernel, preferred_element_type=x.dtype) + bias
-        case Conv2D():
+        case layers.Conv2D():
             kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
-            padding = [padding_of(layer.size, 1, width, layer.padding) for width in x.shape[1:3]]
+            padding = [layers.padding_of(layer.size, 1, width, layer.padding) for width in x.shape[1:3]]
             return convolve(padding, x.astype(product_dtype), kernel).astype(x.dtype) + bias
-        case MaxPool():
-            padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+        case layers.MaxPool():
+            padding = [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
             window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
             return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
-        case LocalResponseNorm():
+        case layers.LocalResponseNorm():
             ones, radius = (1,) * x.ndim, layer.radius
             around = (*((0, 0) for _ in x.shape[1:]), (radius, radius))
             total = lax.reduce_window(x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around)
             return x / (layer.bias + layer.alpha * total) ** layer.beta
-        case ReLU():
+        case layers.ReLU():
             return jax.nn.relu(x)
-        case Dropout():
+        case layers.Dropout():
             return _dropped(x, layer.rate, x.shape, key)
-        case ChannelDropout():
+        case layers.ChannelDropout():
             return _dropped(x, layer.rate, (x.shape[0], 1, 1, x.shape[-1]), key)
-        case Flatten():
+        case layers.Flatten():
             return x.reshape(x.shape[0], -1)
-        case LogSoftmax():
+        case layers.LogSoftmax():
             return jax.nn.log_softmax(x)
         case _:
             assert_never(layer)

@@ -10,13 +10,7 @@ import keras
 from keras import ops
 
 from trainmark.errors import assert_never
-from trainmark.workload.losses import (
-    ClippedCrossEntropy,
-    Loss,
-    NegativeLogLikelihood,
-    SoftmaxCrossEntropy,
-    TwoStageCrossEntropy,
-)
+from trainmark.workload import losses as spec
 
 
 class PerExample(keras.losses.Loss):
@@ -30,21 +24,21 @@ class PerExample(keras.losses.Loss):
         return self._function(y_pred, y_true)
 
 
-def build(loss: Loss | None) -> keras.losses.Loss:
+def build(loss: spec.Loss | None) -> keras.losses.Loss:
     """The loss of a specification; without one, the mean of the outputs."""
     match loss:
         case None:
             return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
-        case SoftmaxCrossEntropy():
+        case spec.SoftmaxCrossEntropy():
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        case NegativeLogLikelihood():
+        case spec.NegativeLogLikelihood():
             return PerExample(lambda outputs, labels: -_true(outputs, labels))
         # Keras's own cross-entropy on probabilities goes back to the logits if it can find them, and clips nothing.
-        case ClippedCrossEntropy():
+        case spec.ClippedCrossEntropy():
             low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
             # Clipping log p is clipping p: the same value, and no gradient outside the range either.
             return PerExample(lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), low, high))
-        case TwoStageCrossEntropy():
+        case spec.TwoStageCrossEntropy():
             # The true class is picked before the logarithm, so that a wrong one that underflows does no harm.
             return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))
         case _:

@@ -11,17 +11,7 @@ import numpy as np
 from keras import ops
 
 from trainmark.errors import assert_never
-from trainmark.workload.layers import (
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    LocalResponseNorm,
-    LogSoftmax,
-    MaxPool,
-    ReLU,
-)
+from trainmark.workload import layers as spec
 from trainmark.workload.model import LayerPlan, Model, Weights
 
 
@@ -107,40 +97,40 @@ class L2(keras.regularizers.Regularizer):
 class LocalResponseNormalization(keras.layers.Layer):
     """``y = x / (bias + alpha · Σ x²)^beta``, which Keras does not have."""
 
-    def __init__(self, spec: LocalResponseNorm, name: str) -> None:
+    def __init__(self, layer: spec.LocalResponseNorm, name: str) -> None:
         super().__init__(name=name)
-        self._spec = spec
+        self._layer = layer
 
     def call(self, x: Any) -> Any:
         """Images ``[batch, height, width, channels]``; the sums over neighbours are a product with a band of ones."""
         channels = np.arange(x.shape[-1])
-        band = np.abs(np.subtract.outer(channels, channels)) <= self._spec.radius
+        band = np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius
         sums = ops.matmul(ops.square(x), ops.cast(band, x.dtype))
-        return x * ops.power(self._spec.bias + self._spec.alpha * sums, -self._spec.beta)
+        return x * ops.power(self._layer.bias + self._layer.alpha * sums, -self._layer.beta)
 
 
 def _layer(plan: LayerPlan) -> keras.Layer:
     layers, name, images = keras.layers, plan.name, {"name": plan.name, "data_format": "channels_last"}
     match layer := plan.layer:
-        case Dense():
+        case spec.Dense():
             return layers.Dense(layer.units, kernel_regularizer=_l2(layer.l2), name=name)
-        case Conv2D():
+        case spec.Conv2D():
             return layers.Conv2D(
                 layer.filters, layer.size, padding=layer.padding, kernel_regularizer=_l2(layer.l2), **images
             )
-        case MaxPool():
+        case spec.MaxPool():
             return layers.MaxPooling2D(layer.size, layer.stride, layer.padding, **images)
-        case LocalResponseNorm():
+        case spec.LocalResponseNorm():
             return LocalResponseNormalization(layer, name)
-        case Dropout():
+        case spec.Dropout():
             return layers.Dropout(layer.rate, name=name)
-        case ChannelDropout():
+        case spec.ChannelDropout():
             return layers.SpatialDropout2D(layer.rate, **images)
-        case ReLU():
+        case spec.ReLU():
             return layers.ReLU(name=name)
-        case Flatten():
+        case spec.Flatten():
             return layers.Flatten(**images)
-        case LogSoftmax():
+        case spec.LogSoftmax():
             return layers.Activation("log_softmax", name=name)
         case _:
             assert_never(layer)

@@ -121,7 +121,8 @@ class DefinedSGD(Defined):
 
     def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
         spec: SGD = self._spec
-        if spec.weight_decay and (spec.decay_biases or variable.name != "bias"):
+        own = self._trainable_variables[self._get_variable_index(variable)]  # TensorFlow hands over one of its own
+        if spec.weight_decay and (spec.decay_biases or own.name != "bias"):
             gradient = gradient + spec.weight_decay * variable
         if not state:
             self.assign_sub(variable, rate * gradient)

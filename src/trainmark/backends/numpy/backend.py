@@ -9,19 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import (
-    EVALUATION_BATCH,
-    KINDS_0_1,
-    Capabilities,
-    EpochPlan,
-    Evaluation,
-    Options,
-    Part,
-    SplitName,
-    Steps,
-    cpu,
-    require_support,
-)
+from trainmark.backends import base
 from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import DeviceLimits
 from trainmark.backends.numpy import layers, losses, optimizers
@@ -32,27 +20,27 @@ from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
 from trainmark.workload.spec import Workload
 
-KINDS = KINDS_0_1
+KINDS = base.KINDS_0_1
 
 
 class NumpyBackend:
     """The reference backend."""
 
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> base.Capabilities:
         """Every layer, loss and optimiser, on the CPU."""
-        devices = (cpu("fp32", "fp64"),)
-        return Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
+        devices = (base.cpu("fp32", "fp64"),)
+        return base.Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> NumpyTrainer:
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> NumpyTrainer:
         """A trainer with the whole training set prepared in memory."""
-        require_support(self.capabilities(), workload, options)
+        base.require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
 
-    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+    def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
         """It gathers batches, and updates."""
         return frozenset(("input", "optimizer", "loss"))
 
-    def limits(self, options: Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> DeviceLimits:
         """Products and copies of the CPU."""
         return NumpyLimits(options)
 
@@ -68,7 +56,7 @@ class NumpyBackend:
 class NumpyTrainer:
     """Trains at once: nothing is queued, so ``synchronize`` has nothing to wait for."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+    def __init__(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> None:
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.float64 if options.precision == "fp64" else np.float32
         self._rng = np.random.default_rng([options.seed, 1])
@@ -93,11 +81,11 @@ class NumpyTrainer:
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights)
         self._step = 0
 
-    def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
+    def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
         """Nothing to compile."""
         return False
 
-    def begin_epoch(self, plan: EpochPlan) -> None:
+    def begin_epoch(self, plan: base.EpochPlan) -> None:
         """Draw an order where none is given."""
         self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
         self._edges = iter(np.cumsum([0, *plan.sizes]))
@@ -116,19 +104,19 @@ class NumpyTrainer:
     def synchronize(self) -> None:
         """Nothing is ever pending."""
 
-    def read(self, results: Any) -> Steps:
+    def read(self, results: Any) -> base.Steps:
         """The results of :meth:`train` as arrays."""
-        return Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
+        return base.Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
 
-    def evaluate(self, split: SplitName) -> Evaluation:
+    def evaluate(self, split: base.SplitName) -> base.Evaluation:
         """Loss and accuracy over a split, with the averaged weights where there is an average."""
         trained = dict(self._weights)
         if self._workload.weight_average:
             self._weights.update(self._average)
         labels, images = self._labels[split], getattr(self._data, split).images
         loss, hits = 0.0, 0
-        for start in range(0, len(labels), EVALUATION_BATCH):
-            part = slice(start, start + EVALUATION_BATCH)
+        for start in range(0, len(labels), base.EVALUATION_BATCH):
+            part = slice(start, start + base.EVALUATION_BATCH)
             prepared = self._prepared[split]
             x = prepare(self._workload.input, images[part], self._dtype) if prepared is None else prepared[part]
             outputs = self._forward(x, training=False)
@@ -136,7 +124,7 @@ class NumpyTrainer:
             loss += float(each.sum(dtype=np.float64))
             hits += int((outputs.argmax(axis=1) == labels[part]).sum())
         self._weights.update(trained)
-        return Evaluation(loss / len(labels), hits / len(labels))
+        return base.Evaluation(loss / len(labels), hits / len(labels))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """What the last layer gives, dropout off."""

@@ -14,18 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from trainmark.errors import assert_never
-from trainmark.workload.layers import (
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    LocalResponseNorm,
-    LogSoftmax,
-    MaxPool,
-    ReLU,
-    padding_of,
-)
+from trainmark.workload import layers as spec
 from trainmark.workload.model import LayerPlan
 
 Array = NDArray[Any]
@@ -48,21 +37,21 @@ class Module(Protocol):
 def build(plan: LayerPlan, weights: Parameters, gradients: Parameters, rng: np.random.Generator) -> Module:
     """The module of one layer; it reads ``weights`` and writes ``gradients`` under its own names."""
     match layer := plan.layer:
-        case Dense():
+        case spec.Dense():
             return DenseModule(plan, weights, gradients)
-        case Conv2D():
+        case spec.Conv2D():
             return ConvModule(plan, layer, weights, gradients)
-        case MaxPool():
+        case spec.MaxPool():
             return MaxPoolModule(layer)
-        case LocalResponseNorm():
+        case spec.LocalResponseNorm():
             return LocalResponseNormModule(layer, plan.input_shape[-1])
-        case Dropout() | ChannelDropout():
+        case spec.Dropout() | spec.ChannelDropout():
             return DropoutModule(layer, rng)
-        case ReLU():
+        case spec.ReLU():
             return ReLUModule()
-        case Flatten():
+        case spec.Flatten():
             return FlattenModule()
-        case LogSoftmax():
+        case spec.LogSoftmax():
             return LogSoftmaxModule()
         case _:
             assert_never(layer)
@@ -94,10 +83,10 @@ class DenseModule:
 class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
-    def __init__(self, plan: LayerPlan, layer: Conv2D, weights: Parameters, gradients: Parameters) -> None:
+    def __init__(self, plan: LayerPlan, layer: spec.Conv2D, weights: Parameters, gradients: Parameters) -> None:
         super().__init__(plan, weights, gradients)
         self._size = layer.size
-        self._padding = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+        self._padding = [spec.padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
 
     def forward(self, x: Array, training: bool) -> Array:
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
@@ -122,12 +111,12 @@ class ConvModule(DenseModule):
 class MaxPoolModule:
     """Maximum over windows; the gradient goes to the first maximum."""
 
-    def __init__(self, layer: MaxPool) -> None:
+    def __init__(self, layer: spec.MaxPool) -> None:
         self._layer = layer
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         layer = self._layer
-        self._padding = [padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+        self._padding = [spec.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)], constant_values=-np.inf)
         self._padded_shape = x.shape
         windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
@@ -149,7 +138,7 @@ class MaxPoolModule:
 class LocalResponseNormModule:
     """``y = x · s^-beta`` with ``s = bias + alpha · Σ x²`` over neighbouring channels."""
 
-    def __init__(self, layer: LocalResponseNorm, channels: int) -> None:
+    def __init__(self, layer: spec.LocalResponseNorm, channels: int) -> None:
         self._layer = layer
         distance = np.abs(np.subtract.outer(np.arange(channels), np.arange(channels)))
         self._neighbours = distance <= layer.radius
@@ -171,13 +160,13 @@ class LocalResponseNormModule:
 class DropoutModule:
     """Inverted dropout of single values, or of whole feature maps."""
 
-    def __init__(self, layer: Dropout | ChannelDropout, rng: np.random.Generator) -> None:
+    def __init__(self, layer: spec.Dropout | spec.ChannelDropout, rng: np.random.Generator) -> None:
         self._layer, self._rng = layer, rng
 
     def forward(self, x: Array, training: bool) -> Array:
         if not training:
             return x
-        whole_maps = isinstance(self._layer, ChannelDropout)
+        whole_maps = isinstance(self._layer, spec.ChannelDropout)
         shape = (len(x), *(1,) * (x.ndim - 2), x.shape[-1]) if whole_maps else x.shape
         kept = self._rng.random(shape, dtype=np.float32) >= self._layer.rate
         self._factor = kept * x.dtype.type(1 / (1 - self._layer.rate))

@@ -8,18 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.errors import assert_never
-from trainmark.workload.losses import (
-    ClippedCrossEntropy,
-    Loss,
-    NegativeLogLikelihood,
-    SoftmaxCrossEntropy,
-    TwoStageCrossEntropy,
-)
+from trainmark.workload import losses as spec
 
 Array = NDArray[Any]
 
 
-def loss_and_gradient(loss: Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
+def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
     """Loss of each example ``[batch]`` and gradient of the *mean* by the outputs ``[batch, classes]``.
 
     Args:
@@ -29,15 +23,15 @@ def loss_and_gradient(loss: Loss | None, outputs: Array, labels: NDArray[np.int6
     if loss is None:
         return outputs.mean(axis=1), np.full_like(outputs, 1 / outputs.size)
     match loss:
-        case NegativeLogLikelihood():
+        case spec.NegativeLogLikelihood():
             return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
-        case SoftmaxCrossEntropy():
+        case spec.SoftmaxCrossEntropy():
             probabilities, shifted, total = _softmax(outputs)
             each = np.log(total[:, 0]) - _true(shifted, labels)
             return each, (probabilities - _one_hot(outputs, labels)) / len(labels)
-        case ClippedCrossEntropy():
+        case spec.ClippedCrossEntropy():
             return _clipped(loss.epsilon, _softmax(outputs)[0], labels)
-        case TwoStageCrossEntropy():
+        case spec.TwoStageCrossEntropy():
             return _two_stage(_softmax(outputs)[0], labels)
         case _:
             assert_never(loss)

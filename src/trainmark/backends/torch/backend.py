@@ -8,19 +8,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from trainmark.backends.base import (
-    KINDS_0_1,
-    STYLES,
-    Capabilities,
-    Device,
-    Options,
-    Part,
-    Precision,
-    Trainer,
-    cpu,
-    is_untested,
-    require_support,
-)
+from trainmark.backends import base
 from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.layout import Fall, LaunchSpec
@@ -36,26 +24,27 @@ from trainmark.workload.spec import Workload
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
 _AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
-KINDS = KINDS_0_1
+KINDS = base.KINDS_0_1
 
 
 class TorchBackend:
     """PyTorch on CPU, CUDA and Apple's GPU."""
 
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> base.Capabilities:
         """All capabilities, on the devices that PyTorch sees."""
-        untested = is_untested("PyTorch", torch.__version__, oldest=OLDEST, newest=NEWEST)
-        packages = {"torch": torch.__version__}
+        version: str = torch.__version__
+        untested = base.is_untested("PyTorch", version, oldest=OLDEST, newest=NEWEST)
+        packages = {"torch": version}
         if torch.version.cuda:
             packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return Capabilities("torch", torch.__version__, STYLES, _devices(), KINDS, packages, untested, "processes")
+        return base.Capabilities("torch", version, base.STYLES, _devices(), KINDS, packages, untested, "processes")
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """A trainer of the requested style."""
-        require_support(self.capabilities(), workload, options)
+        base.require_support(self.capabilities(), workload, options)
         return _kind(options)(workload, model, data, options)
 
-    def parts(self, options: Options) -> frozenset[Part]:
+    def parts(self, options: base.Options) -> frozenset[base.Part]:
         """``fast`` gathers its batches on the device; the other styles make them on the host."""
         copies = options.style != "fast" and options.device != "cpu"
         return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
@@ -66,14 +55,14 @@ class TorchBackend:
 
         return launch(asked)
 
-    def reduction(self, options: Options, arrays: int) -> Reduction:
+    def reduction(self, options: base.Options, arrays: int) -> Reduction:
         """All-reduces over the ranks by gloo or NCCL."""
         from trainmark.backends.torch.parallel.reduction import TorchReduction
 
         del arrays  # DDP packs them into messages of its own
         return TorchReduction(options)
 
-    def limits(self, options: Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> DeviceLimits:
         """Products and copies on one device."""
         return TorchLimits(options)
 
@@ -97,7 +86,7 @@ class TorchBackend:
         return product.cpu().numpy(), str(product.device)
 
 
-def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Trainer]:
+def _kind(options: base.Options) -> Callable[[Workload, Model, Dataset, base.Options], base.Trainer]:
     """The trainer of a style and layout; optional modules are imported on use."""
     layout = options.layout
     if layout is None or layout.ranks == 1:
@@ -127,14 +116,15 @@ def _kind(options: Options) -> Callable[[Workload, Model, Dataset, Options], Tra
     return PipelinedFast if options.style == "fast" else PipelinedIdiomatic
 
 
-def _devices() -> tuple[Device, ...]:
-    devices = [cpu("fp32", "bf16", "fp64")]
+def _devices() -> tuple[base.Device, ...]:
+    devices = [base.cpu("fp32", "bf16", "fp64")]
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        precisions: tuple[Precision, ...] = ("fp32", "fp16", "fp64")
+        precisions: tuple[base.Precision, ...] = ("fp32", "fp16", "fp64")
         if (properties.major, properties.minor) >= _AMPERE:
             precisions += ("tf32", "bf16")
-        devices.append(Device(f"cuda:{index}", properties.name, "accelerator", properties.total_memory, precisions))
+        memory = properties.total_memory
+        devices.append(base.Device(f"cuda:{index}", properties.name, "accelerator", memory, precisions))
     if torch.backends.mps.is_available():
-        devices.append(Device("mps", "Apple GPU", "accelerator", None, ("fp32",)))
+        devices.append(base.Device("mps", "Apple GPU", "accelerator", None, ("fp32",)))
     return tuple(devices)

@@ -9,29 +9,23 @@ from torch import Tensor
 from torch.nn import functional
 
 from trainmark.errors import assert_never
-from trainmark.workload.losses import (
-    ClippedCrossEntropy,
-    Loss,
-    NegativeLogLikelihood,
-    SoftmaxCrossEntropy,
-    TwoStageCrossEntropy,
-)
+from trainmark.workload import losses as spec
 
 
-def build(loss: Loss | None) -> Callable[[Tensor, Tensor], Tensor]:
+def build(loss: spec.Loss | None) -> Callable[[Tensor, Tensor], Tensor]:
     """A function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
     if loss is None:
         return lambda outputs, _: outputs.mean()
     match loss:
-        case NegativeLogLikelihood():
+        case spec.NegativeLogLikelihood():
             return functional.nll_loss
-        case SoftmaxCrossEntropy():
+        case spec.SoftmaxCrossEntropy():
             return functional.cross_entropy
-        case ClippedCrossEntropy():
+        case spec.ClippedCrossEntropy():
             low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
             # Clipping log p is clipping p: the same value, and no gradient outside the range either.
             return lambda logits, labels: -_true(logits.log_softmax(dim=1), labels).clamp(low, high).mean()
-        case TwoStageCrossEntropy():
+        case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -_true(logits.softmax(dim=1), labels).log().mean()
         case _:
             assert_never(loss)

@@ -13,25 +13,14 @@ import torch
 from torch import nn
 
 from trainmark.errors import assert_never
-from trainmark.workload.layers import (
-    ChannelDropout,
-    Conv2D,
-    Dense,
-    Dropout,
-    Flatten,
-    LocalResponseNorm,
-    LogSoftmax,
-    MaxPool,
-    ReLU,
-    padding_of,
-)
+from trainmark.workload import layers
 from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
 
-def build(layers: Iterable[LayerPlan]) -> nn.Sequential:
+def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
     """These layers of a network, under their own names."""
     network = nn.Sequential()
-    for plan in layers:
+    for plan in plans:
         *padding, module = _modules(plan)
         if padding:
             network.add_module(f"{plan.name}_padding", *padding)
@@ -63,7 +52,7 @@ def _weighted(network: nn.Sequential, model: Model) -> Iterator[tuple[LayerPlan,
     modules = dict(network.named_children())
     flattened: Shape | None = None
     for plan in model.layers:
-        if isinstance(plan.layer, Flatten):
+        if isinstance(plan.layer, layers.Flatten):
             flattened = plan.input_shape if len(plan.input_shape) == 3 else None
         elif plan.kernel_shape:
             if plan.name in modules:
@@ -92,31 +81,32 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
 def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
     """The module of a layer, perhaps after one that pads its images."""
     match layer := plan.layer:
-        case Dense():
+        case layers.Dense():
             yield nn.Linear(plan.input_shape[0], layer.units)
-        case Conv2D():
-            around = [padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+        case layers.Conv2D():
+            around = [layers.padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
             even = [before for before, after in around if before == after]
             if len(even) < 2:
                 yield _padding(around, 0.0)
             yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even if len(even) == 2 else 0)
-        case MaxPool():
-            around = [padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]]
+        case layers.MaxPool():
+            size, stride = layer.size, layer.stride
+            around = [layers.padding_of(size, stride, width, layer.padding) for width in plan.input_shape[:2]]
             if np.any(around):
                 yield _padding(around, float("-inf"))
-            yield nn.MaxPool2d(layer.size, layer.stride)
-        case LocalResponseNorm():
+            yield nn.MaxPool2d(size, stride)
+        case layers.LocalResponseNorm():
             window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
             yield nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
-        case ReLU():
+        case layers.ReLU():
             yield nn.ReLU()
-        case Dropout():
+        case layers.Dropout():
             yield nn.Dropout(layer.rate)
-        case ChannelDropout():
+        case layers.ChannelDropout():
             yield nn.Dropout2d(layer.rate)
-        case Flatten():
+        case layers.Flatten():
             yield nn.Flatten()
-        case LogSoftmax():
+        case layers.LogSoftmax():
             yield nn.LogSoftmax(dim=1)
         case _:
             assert_never(layer)
