@@ -11,7 +11,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,30 +213,24 @@ def _put(data: dict[str, Any], path: Path, value: Value) -> None:
     place[path[-1]] = value
 
 
-def _hidden(workload: Workload) -> list[Path]:
-    """The widths of all dense layers but the last, which has one unit a class."""
-    dense = [index for index, layer in enumerate(workload.model) if isinstance(layer, Dense)]
-    return [("model", index, "units") for index in dense[:-1]]
+NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
+"""Short names of values. ``seed`` is one more, and belongs to the run."""
 
 
-def _dropout(workload: Workload) -> list[Path]:
-    layers = enumerate(workload.model)
-    return [("model", index, "rate") for index, layer in layers if isinstance(layer, (Dropout, ChannelDropout))]
-
-
-def _of_optimizer(name: str) -> Callable[[Workload], list[Path]]:
-    return lambda workload: [("optimizer", name)] if hasattr(workload.optimizer, name) else []
-
-
-NAMES: Mapping[str, Callable[[Workload], list[Path]]] = {
-    **{name: _of_optimizer(name) for name in _OPTIMIZER},
-    "batch_size": lambda _: [("batches", "size")],
-    "epochs": lambda _: [("schedule", "epochs")],
-    "steps": lambda _: [("schedule", "steps")],
-    "hidden": _hidden,
-    "dropout": _dropout,
-}
-"""Short names, and what of a workload each sets. ``seed`` is one more, and belongs to the run."""
+def _named(workload: Workload, name: str) -> list[Path]:
+    """What a short name sets: ``hidden`` is the widths of all dense layers but the last, which has one unit a class."""
+    layers = list(enumerate(workload.model))
+    match name:
+        case "batch_size":
+            return [("batches", "size")]
+        case "epochs" | "steps":
+            return [("schedule", name)]
+        case "hidden":
+            return [("model", index, "units") for index, layer in layers if isinstance(layer, Dense)][:-1]
+        case "dropout":
+            return [("model", index, "rate") for index, layer in layers if isinstance(layer, (Dropout, ChannelDropout))]
+        case _:
+            return [("optimizer", name)] if hasattr(workload.optimizer, name) else []
 
 
 def _targets(workload: Workload, key: str) -> list[Path]:
@@ -244,9 +238,9 @@ def _targets(workload: Workload, key: str) -> list[Path]:
     if key == SEED:
         return []
     if key in NAMES:
-        found = NAMES[key](workload)
+        found = _named(workload, key)
         if not found:
-            here = [name for name, of in NAMES.items() if of(workload)]
+            here = [name for name in NAMES if _named(workload, name)]
             raise SpecError(f"{workload.name} has no {key}", expected=f"one of {', '.join([*here, SEED])}")
         return found
     paths = {dotted(path): path for path in _leaves(workload)}

@@ -24,7 +24,8 @@ def without_elementwise(workload: Workload) -> Workload:
     """Products and convolutions alone; of pooling, where that leaves the shapes as they are, every so many values."""
     kept = tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
     with_pooling = dataclasses.replace(workload, model=kept)
-    plain = dataclasses.replace(workload, model=tuple(_unpooled(layer) for layer in kept))
+    unpooled = (dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer for layer in kept)
+    plain = dataclasses.replace(workload, model=tuple(unpooled))
     return plain if lay_out(plain).training_flops == lay_out(workload).training_flops else with_pooling
 
 
@@ -36,10 +37,6 @@ def without_distortions(workload: Workload) -> Workload:
 def with_batch(workload: Workload, size: int) -> Workload:
     """So many examples a step; a smaller batch at the end of a pass is dropped."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
-
-
-def _unpooled(layer: Layer) -> Layer:
-    return dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer
 
 
 def _narrow(layer: Layer) -> Layer:

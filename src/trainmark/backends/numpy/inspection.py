@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,20 +68,13 @@ def _step(
         _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
     ]
     first = model.layers.index(model.weighted_layers[0])
-    for plan, module in _backwards(model, modules, first):
+    for plan, module in reversed(list(zip(model.layers, modules, strict=True))[first:]):
         gradient = module.backward(gradient)
-        found += [
-            _tensor("gradient", name, gradients[name])
-            for name in (plan.kernel_name, plan.bias_name)
-            if plan.kernel_shape is not None
-        ]
+        if plan.kernel_shape is not None:
+            found += [_tensor("gradient", name, gradients[name]) for name in (plan.kernel_name, plan.bias_name)]
         if gradient.size:
             found.append(_tensor("gradient", f"{plan.name} (input)", gradient))
     return found, each, x
-
-
-def _backwards(model: Model, modules: list[layers.Module], first: int) -> Iterator[tuple[Any, layers.Module]]:
-    return reversed(list(zip(model.layers, modules, strict=True))[first:])
 
 
 def _dead(x: NDArray[Any]) -> float | None:
