@@ -220,13 +220,14 @@ NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
 def _named(workload: Workload, name: str) -> list[Path]:
     """What a short name sets: ``hidden`` is the widths of all dense layers but the last, which has one unit a class."""
     layers = list(enumerate(workload.model))
+    widths: list[Path] = [("model", index, "units") for index, layer in layers if isinstance(layer, Dense)]
     match name:
         case "batch_size":
             return [("batches", "size")]
         case "epochs" | "steps":
             return [("schedule", name)]
         case "hidden":
-            return [("model", index, "units") for index, layer in layers if isinstance(layer, Dense)][:-1]
+            return widths[:-1]
         case "dropout":
             return [("model", index, "rate") for index, layer in layers if isinstance(layer, (Dropout, ChannelDropout))]
         case _:

@@ -139,11 +139,6 @@ class NumpyTrainer:
         kept = self._average if self._workload.weight_average else self._weights
         return {name: value.astype(np.float32) for name, value in kept.items()}
 
-    def gradients(self, images: NDArray[np.uint8], labels: NDArray[np.uint8]) -> layers.Parameters:
-        """Gradient of the mean loss of one batch by every weight, for tests; changes nothing."""
-        self._backward(prepare(self._workload.input, images, self._dtype), labels.astype(np.int64))
-        return {name: value.copy() for name, value in self._gradients.items()}
-
     def settings(self) -> dict[str, Any]:
         """The matrix library and what was said of its threads."""
         build = getattr(np.__config__, "CONFIG", {}).get("Build Dependencies", {}).get("blas", {})
