@@ -23,7 +23,7 @@ from trainmark.execute.parent.record_builder import RecordBuilder
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import ANSWERS, Answer
 from trainmark.execute.protocol.wire import Channel
-from trainmark.measure.nvidia import Driver
+from trainmark.measure.vendor import Driver
 from trainmark.record import codec
 from trainmark.record.record import Machine, Outcome
 from trainmark.study.explain.failure import replay_of

@@ -28,7 +28,7 @@ class Entry:
         target: ``module:class``.
         frameworks: the top-level modules that must be importable; the first gives the version.
         install: the commands that install it.
-        install_gpu: the command that installs its build for NVIDIA GPUs, if that is a different one.
+        install_gpu: the command that installs its build for GPUs, if that is a different one.
         plugin: the distribution of a plug-in; empty for a built-in backend.
     """
 

@@ -49,10 +49,13 @@ def backends() -> list[str]:
 
 def devices() -> list[str]:
     """What this machine seems to have; only a framework knows for sure, and importing one takes seconds."""
+    import os
     import sys
 
-    gpus = sorted(int(file.name.removeprefix("nvidia")) for file in Path("/dev").glob("nvidia[0-9]*"))
-    return ["cpu", *(f"cuda:{number}" for number in gpus), *(["mps"] if sys.platform == "darwin" else [])]
+    from trainmark.measure.vendors import VENDORS
+
+    gpus = [device for vendor in VENDORS for device in vendor.devices(vendor.installed(Path("/"), os.environ))]
+    return ["cpu", *gpus, *(["mps"] if sys.platform == "darwin" else [])]
 
 
 def datasets() -> list[str]:

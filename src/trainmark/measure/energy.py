@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from trainmark.measure.vendor import Vendor
 from trainmark.record.record import Energy, Epoch, Samples
 
 LEAST_INTERVALS = 10
@@ -17,14 +18,12 @@ LEAST_INTERVALS = 10
 PAUSE_SHARE = 0.01
 """Of an epoch: a pause behind it that is no longer does not part it from the next."""
 
-NVML_COUNTER = "NVML energy counter"
-NVML_POWER = "NVML power, integrated"
 RAPL = "RAPL, CPU packages"
 
 Counter = Sequence[float | None]
 
 
-def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) -> Energy | None:
+def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, vendor: Vendor) -> Energy | None:
     """Energy of the device during ``epochs``; None where it has no counter.
 
     Its ``joules`` are None where there is a counter, and the training was too short for it.
@@ -33,10 +32,11 @@ def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None) ->
         epochs: of one run.
         samples: seen beside it.
         gpu: number of the GPU in the samples; None for the CPU.
+        vendor: of the GPU.
     """
     if samples is None or not epochs:
         return None
-    counter, source = _counter(samples, gpu)
+    counter, source = _counter(samples, gpu, vendor)
     if counter is None:
         return None
     if is_too_short(epochs, samples):
@@ -64,15 +64,15 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
     return windows
 
 
-def _counter(samples: Samples, gpu: int | None) -> tuple[Counter | None, str]:
+def _counter(samples: Samples, gpu: int | None, vendor: Vendor) -> tuple[Counter | None, str]:
     """Joules over time and where they come from."""
     if gpu is None:
         return samples.cpu_joules, RAPL
     joules = gpu_column(samples.gpu_joules, gpu)
     if joules is not None:
-        return joules, NVML_COUNTER
+        return joules, vendor.energy_counter
     watts = gpu_column(samples.gpu_watts, gpu)
-    return (None if watts is None else _integrated(samples.t, watts)), NVML_POWER
+    return (None if watts is None else _integrated(samples.t, watts)), vendor.integrated_power
 
 
 def gpu_column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:

@@ -18,13 +18,15 @@ from typing import Any
 from trainmark.measure.control_group import cpu_quota, memory_left
 from trainmark.measure.files import read_text
 from trainmark.measure.rapl import Rapl
+from trainmark.measure.vendor import Installed
+from trainmark.measure.vendors import VENDORS
 
 ROOT = Path("/")
 
-STEERING = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LD_LIBRARY_PATH")
+STEERING = (*(name for vendor in VENDORS for name in vendor.steering), "LD_LIBRARY_PATH")
 """Variables of the environment that decide which device is used, and with which libraries."""
 
-_MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}
+_MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}  # by their number on the PCI bus
 _DISPLAY_CLASS = "0x03"
 
 
@@ -52,13 +54,10 @@ class Host:
         gpus_on_bus: number of display devices on the PCI bus by their maker, whether a driver has them or not; None
             where the bus can't be seen.
         energy_problem: why the CPU's energy can't be read; None where it can.
-        nvidia_device_files: such as ``/dev/nvidia0``.
+        installed: of each vendor of GPUs, by its name.
         wsl_gpu: under WSL, whether a GPU of any maker is passed through.
-        wsl_drivers: under WSL, where CUDA libraries of a Linux driver lie, which Windows' own is not.
         translated: whether a Mac translates this program, which was made for Intel's processors; None elsewhere.
         infiniband: names of the adapters.
-        nvidia_smi: path of the command.
-        nvidia_module: version of the driver's kernel module that is loaded.
         environment: those of :data:`STEERING` that are set.
     """
 
@@ -74,13 +73,10 @@ class Host:
     clock_resolution_seconds: float | None = None
     gpus_on_bus: dict[str, int] | None = None
     energy_problem: str | None = "it was not looked at"
-    nvidia_device_files: tuple[str, ...] = ()
+    installed: Mapping[str, Installed] = field(default_factory=dict)
     wsl_gpu: bool = False
-    wsl_drivers: tuple[str, ...] = ()
     translated: bool | None = None
     infiniband: tuple[str, ...] = ()
-    nvidia_smi: str | None = None
-    nvidia_module: str | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -105,13 +101,10 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         clock_resolution_seconds=clock_resolution(),
         gpus_on_bus=gpus_on_bus(root),
         energy_problem=Rapl.of(root).problem,
-        nvidia_device_files=_device_files(root),
+        installed={vendor.name: vendor.installed(root, environment) for vendor in VENDORS},
         wsl_gpu=(root / "dev/dxg").exists(),
-        wsl_drivers=_linux_drivers(root),
         translated=is_translated(),
         infiniband=_names_in(root / "sys/class/infiniband"),
-        nvidia_smi=shutil.which("nvidia-smi", path=environment.get("PATH")),
-        nvidia_module=read_text(root / "sys/module/nvidia/version"),
         environment={name: environment[name] for name in STEERING if name in environment},
     )
 
@@ -161,11 +154,11 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
-    """Number of display devices on the PCI bus by their maker, NVIDIA's always; None where the bus can't be seen."""
+    """Number of display devices on the PCI bus by their maker, known vendors always; None without a bus."""
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:
         return None
-    found = {"NVIDIA": 0}
+    found = {vendor.name: 0 for vendor in VENDORS}
     for device in devices:
         maker = _MAKERS.get(read_text(device / "vendor") or "")
         if maker and (read_text(device / "class") or "").startswith(_DISPLAY_CLASS):
@@ -198,10 +191,6 @@ def read_limits() -> Limits:
     return Limits(soft(resource.RLIMIT_MEMLOCK), soft(resource.RLIMIT_STACK))
 
 
-def _device_files(root: Path) -> tuple[str, ...]:
-    return tuple(sorted(f"/dev/{path.name}" for path in (root / "dev").glob("nvidia[0-9]*")))
-
-
 def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
     """Whether Rosetta translates this process; None outside macOS."""
     if sys.platform != "darwin":
@@ -210,14 +199,6 @@ def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
     library = ctypes.CDLL(None)
     failed = library.sysctlbyname(name.encode(), ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
     return failed == 0 and value.value == 1
-
-
-def _linux_drivers(root: Path) -> tuple[str, ...]:
-    """CUDA libraries where Linux distributions put those of a driver, unless they are links to Windows' own."""
-    folders = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
-    files = [root / folder / "libcuda.so.1" for folder in folders]
-    foreign = [file for file in files if file.exists() and root / "usr/lib/wsl" not in file.resolve().parents]
-    return tuple(f"/{file.relative_to(root)}" for file in foreign)
 
 
 def _names_in(folder: Path) -> tuple[str, ...]:

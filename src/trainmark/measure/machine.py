@@ -12,7 +12,8 @@ from pathlib import Path
 from trainmark.measure.control_group import cpu_quota
 from trainmark.measure.files import read_text
 from trainmark.measure.host import governors, turbo, usable_core_numbers, usable_cores
-from trainmark.measure.nvidia import Driver, read_driver
+from trainmark.measure.vendor import Driver
+from trainmark.measure.vendors import read_driver
 from trainmark.record.record import Machine
 
 

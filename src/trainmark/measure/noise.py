@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from trainmark.measure.energy import gpu_column, training_windows
-from trainmark.measure.nvidia import SLOWDOWN_BITS
 from trainmark.record.caveats import BUSY_SHARE, Caveat
 from trainmark.record.record import Epoch, Samples
 
@@ -20,7 +19,13 @@ _FEWEST_FOR_DRIFT = 8
 
 
 def noise(
-    epochs: Sequence[Epoch], samples: Samples | None, *, cores: Sequence[int], on_cpu: bool, gpu: int | None
+    epochs: Sequence[Epoch],
+    samples: Samples | None,
+    *,
+    cores: Sequence[int],
+    on_cpu: bool,
+    gpu: int | None,
+    slowdown_bits: int,
 ) -> set[Caveat]:
     """The caveats that the samples of a run call for.
 
@@ -30,6 +35,7 @@ def noise(
         cores: numbers of those that it may use; what others do does not disturb it.
         on_cpu: whether its device is the CPU.
         gpu: the column of its device; None for a CPU and where it can't be told.
+        slowdown_bits: throttle reasons of its vendor that are a defect.
     """
     if samples is None:
         return set()
@@ -40,7 +46,7 @@ def noise(
         Caveat.STOLEN_TIME: _mean(samples.stolen_percent, during) > STOLEN_PERCENT,
         Caveat.CLOCK_DRIFT: _drifts(own_clock, during),
         Caveat.THROTTLED: gpu is not None
-        and any(int(bits) & SLOWDOWN_BITS for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)),
+        and any(int(bits) & slowdown_bits for bits in _known(gpu_column(samples.gpu_throttle_bits, gpu), during)),
     }
     return {caveat for caveat, applies in holds.items() if applies}
 

@@ -1,8 +1,8 @@
 """What is seen of a run from outside, a few times a second: what its processes, the machine and its GPUs do.
 
-The parent reads files of the system and NVML, nothing of the measured process. It keeps at most :data:`MOST_ROWS`
-rows: with more, every second one goes and the interval doubles. Rows hold counters that only grow, and shares are
-made of their differences at the end, so that throwing rows away loses no work done in between.
+The parent reads files of the system and asks the GPUs' driver, and nothing of the measured process. It keeps at most
+:data:`MOST_ROWS` rows: with more, every second one goes and the interval doubles. Rows hold counters that only grow,
+and shares are made of their differences at the end, so that throwing rows away loses no work done in between.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, read_cores
-from trainmark.measure.meter import GpuMeter, GpuReading
 from trainmark.measure.rapl import Rapl
+from trainmark.measure.vendor import GpuReading
+from trainmark.measure.vendors import open_meter
 from trainmark.record.record import Samples
 
 MOST_ROWS = 1000
@@ -42,7 +43,7 @@ class Readers:
     tree: Callable[[int], ProcessTree] = ProcessTree
     cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl.of().joules)
     cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency.of().hertz)
-    gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=lambda: GpuMeter.of().read)
+    gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=open_meter)
 
 
 class Sampler:

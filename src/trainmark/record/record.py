@@ -238,7 +238,7 @@ class Samples(Struct, frozen=True):
         cpu_joules: of the CPU's packages, a counter from some moment on.
         gpu_percent: ``[time][gpu]`` like all that follow; share in which any kernel ran, as the driver tells it.
         gpu_joules: a counter from the driver's start on.
-        gpu_throttle_bits: why clocks were held back, as NVML numbers the reasons.
+        gpu_throttle_bits: why clocks were held back, as the vendor's driver numbers the reasons.
     """
 
     interval_seconds: float

@@ -15,7 +15,7 @@ from trainmark.execute.parent.plan import Course, Run, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
-from trainmark.measure.nvidia import Driver
+from trainmark.measure.vendor import Driver
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import RunKey
 from trainmark.record.record import Machine, Outcome

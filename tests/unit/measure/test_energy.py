@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
 
-from trainmark.measure.energy import energy, training_windows
+from trainmark.measure import energy as energies
+from trainmark.measure.energy import training_windows
+from trainmark.measure.nvidia import Nvidia
 from trainmark.record.record import Energy, Epoch, Samples
+
+energy = functools.partial(energies.energy, vendor=Nvidia())
 
 
 def epoch(start: float, seconds: float) -> Epoch:

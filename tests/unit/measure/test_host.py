@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.measure.trees import tree
 from trainmark.measure import host
+from trainmark.measure.vendor import Installed
 
 
 @pytest.mark.parametrize(
@@ -73,19 +74,20 @@ def test_wsl_and_an_unreadable_tree(tmp_path: Path) -> None:
         tree(tmp_path, proc__sys__kernel__osrelease="5.15.1-microsoft-standard-WSL2\n"), {"PATH": ""}
     )
     assert found.wsl
-    assert (found.nvidia_smi, found.cpu_quota, found.shared_memory_bytes, found.gpus_on_bus) == (None,) * 4
+    assert (found.cpu_quota, found.shared_memory_bytes, found.gpus_on_bus) == (None,) * 3
+    assert found.installed == {"NVIDIA": Installed()}
 
 
 def test_a_linux_driver_inside_wsl_and_a_link_to_windows_own(tmp_path: Path) -> None:
-    assert host.read_host(tree(tmp_path, usr__lib64__x="")).wsl_drivers == ()
+    assert host.read_host(tree(tmp_path, usr__lib64__x="")).installed["NVIDIA"].wsl_drivers == ()
     windows, linux = tmp_path / "usr/lib/wsl/lib", tmp_path / "usr/lib64/libcuda.so.1"
     windows.mkdir(parents=True)
     (windows / "libcuda.so.1").touch()
     linux.symlink_to(windows / "libcuda.so.1")
-    assert host.read_host(tmp_path).wsl_drivers == ()
+    assert host.read_host(tmp_path).installed["NVIDIA"].wsl_drivers == ()
     linux.unlink()
     linux.touch()
-    assert host.read_host(tmp_path).wsl_drivers == ("/usr/lib64/libcuda.so.1",)
+    assert host.read_host(tmp_path).installed["NVIDIA"].wsl_drivers == ("/usr/lib64/libcuda.so.1",)
 
 
 def test_infiniband(tmp_path: Path) -> None:

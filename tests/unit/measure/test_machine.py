@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from trainmark.measure.machine import describe, identity, made_here
-from trainmark.measure.nvidia import Driver
+from trainmark.measure.vendor import Driver
 
 NUMBER = "0123456789abcdef0123456789abcdef"
 

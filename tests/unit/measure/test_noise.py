@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from trainmark.measure import noise as noises
+from trainmark.measure.nvidia.nvml import SLOWDOWN_BITS
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Epoch, Samples
 
@@ -15,7 +16,7 @@ EPOCHS = [Epoch(index=0, start_seconds=2.0, seconds=36.0, steps=1, examples=1)]
 def noise(
     epochs: list[Epoch], samples: Samples | None, gpu: int | None, cores: tuple[int, ...] = (0, 1)
 ) -> set[Caveat]:
-    return noises.noise(epochs, samples, cores=cores, on_cpu=gpu is None, gpu=gpu)
+    return noises.noise(epochs, samples, cores=cores, on_cpu=gpu is None, gpu=gpu, slowdown_bits=SLOWDOWN_BITS)
 
 
 def seen(**columns: Any) -> Samples:
@@ -71,4 +72,4 @@ def test_neighbours_on_other_cores_do_not_count_and_those_on_its_own_do() -> Non
 
 def test_the_clock_of_a_device_that_is_not_known_is_not_the_cpus() -> None:
     drifting = seen(cpu_hertz=[3e9] * 20 + [2.5e9] * 21)
-    assert noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None) == set()
+    assert noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None, slowdown_bits=0) == set()

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.measure.nvml import ANSWERS, NVMLError, library
-from trainmark.measure.nvidia import Gpu, read_driver, throttle_reasons
+from trainmark.measure.nvidia.nvml import read_driver, throttle_reasons
+from trainmark.measure.vendor import Gpu
 
 
 def test_every_answer() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from trainmark.measure.cpu import Core, Usage
-from trainmark.measure.meter import GpuReading
 from trainmark.measure.sampler import Readers, Row, Sampler, samples
+from trainmark.measure.vendor import GpuReading
 
 
 @dataclass

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.measure.nvidia import Driver, Gpu
-from trainmark.measure.visible import number_of
+from trainmark.measure.nvidia.visible import number_of
+from trainmark.measure.vendor import Driver, Gpu
 
 ALIKE = Driver(gpus=(Gpu(0, "H100", "GPU-aaaa1111"), Gpu(1, "H100", "GPU-bbbb2222")))
 UNLIKE = Driver(gpus=(Gpu(0, "T400", "GPU-aaaa1111"), Gpu(1, "H100", "GPU-bbbb2222")))

@@ -28,12 +28,12 @@ class Framework:
     Args:
         name: of its backend.
         installed: whether its packages are there.
-        install: the command that installs it; ``install_gpu`` its build for NVIDIA GPUs.
+        install: the command that installs it; ``install_gpu`` its build for GPUs.
         version: of its package.
         devices: that it sees; None where it did not get so far.
         examination: None where it did not get so far, or is a plug-in that can't be examined.
         products: one a device; of the one it died at, why.
-        libraries: NVIDIA's libraries that it loaded, each with the files it came from.
+        libraries: GPU libraries that it loaded, each with the files it came from.
         problem: why it did not come to an end: what it raised, a signal, silence.
         printed: the end of what it printed.
         seconds: that all this took, while the others did the same.

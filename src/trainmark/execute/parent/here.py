@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.machine import cpu_load, describe
-from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.measure.visible import number_of
+from trainmark.measure.vendor import Driver, Vendor
+from trainmark.measure.vendors import read_driver, vendor_of
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Machine
 from trainmark.version import UNKNOWN, version
@@ -23,9 +23,14 @@ class Here:
     cores: tuple[int, ...] = field(default_factory=usable_core_numbers)
     trainmark: str | None = None
 
+    @property
+    def vendor(self) -> Vendor:
+        """Whose GPUs these are."""
+        return vendor_of(self.driver)
+
     def gpu(self, device: str) -> int | None:
         """The driver's number of a device; None for a CPU or if unknown."""
-        return number_of(device, self.driver)
+        return self.vendor.number_of(device, self.driver)
 
     @property
     def is_busy(self) -> bool:

@@ -141,13 +141,15 @@ class RecordBuilder:
         """
         run, settings, here = self.run, self.run.settings, self.here
         on_cpu = device.kind != "accelerator"
-        used = energy(windows, samples, device.gpu) if device.gpu is not None or device.kind == "cpu" else None
+        counted = device.gpu is not None or device.kind == "cpu"
+        used = energy(windows, samples, device.gpu, here.vendor) if counted else None
         common = {
             Caveat.BUSY_MACHINE: here.is_busy,
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }
-        found = noise(windows, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu)
+        slowdown = here.vendor.slowdown_bits
+        found = noise(windows, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=slowdown)
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
         return Record(
             id=self.id,

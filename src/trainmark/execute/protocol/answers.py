@@ -241,7 +241,7 @@ class Multiplied(Answer):
 
 @dataclass(frozen=True)
 class LibrariesLoaded(Answer):
-    """NVIDIA's libraries, each with the files it came from."""
+    """GPU libraries, each with the files it came from."""
 
     libraries: dict[str, list[str]]
 

@@ -40,7 +40,7 @@ from trainmark.workload.model import Model, Weights, initial_weights, lay_out
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
-_NVIDIA_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
+_GPU_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
 
 
 def main(socket_descriptor: int, position_descriptor: int) -> int:
@@ -365,14 +365,14 @@ def _examine(name: str, say: Say) -> None:
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
-    """NVIDIA's libraries in this process by name, each with the files it came from; more than one is one too many."""
+    """GPU libraries in this process by name, each with the files it came from; more than one is one too many."""
     try:
         mapped = maps.read_text()
     except OSError:  # not on macOS
         return {}
     found: dict[str, list[str]] = {}
     for path in sorted(set(re.findall(r"\s(/\S+)$", mapped, re.MULTILINE))):
-        library = _NVIDIA_LIBRARY.match(path.rpartition("/")[2])
+        library = _GPU_LIBRARY.match(path.rpartition("/")[2])
         if library:
             found.setdefault(library[1], []).append(path)
     return found

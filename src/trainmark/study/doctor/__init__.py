@@ -16,11 +16,13 @@ from trainmark.data.locate import Located
 from trainmark.execute.parent.examine import Framework, examine_all
 from trainmark.measure.host import Host, read_host
 from trainmark.measure.machine import cpu_load
-from trainmark.measure.nvidia import Driver, read_driver
-from trainmark.study.doctor import data, frameworks, gpu, host, pace
+from trainmark.measure.vendor import Driver
+from trainmark.measure.vendors import read_driver, vendor_of
+from trainmark.study.doctor import data, frameworks, host, nvidia, pace
 from trainmark.study.doctor.check import Check
 from trainmark.study.doctor.pace import Pace
 
+OF_VENDOR: dict[str, Callable[[Host, Driver], Iterator[Check]]] = {"NVIDIA": nvidia.checks}
 DATASETS = ("mnist", "cifar10")
 _LOOK_AT_LOAD_SECONDS = 0.5
 
@@ -77,13 +79,9 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.stack(facts.host)
     yield host.shared_memory(facts.host)
     yield host.energy(facts.host)
-    yield host.wsl(facts.host)
     yield host.rosetta(facts.host)
-    yield gpu.driver(facts.host, facts.driver)
-    yield gpu.visible(facts.host, facts.driver)
-    yield from gpu.lost(facts.driver)
-    yield from gpu.other_makers(facts.host)
-    yield from gpu.each(facts.host, facts.driver)
+    yield from OF_VENDOR[vendor_of(facts.driver).name](facts.host, facts.driver)
+    yield from host.other_gpus(facts.host)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
 

@@ -9,8 +9,8 @@ from trainmark import units
 from trainmark.backends.examination import EXPECTED, DeviceProduct, Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host
-from trainmark.measure.nvidia import Driver
-from trainmark.study.doctor import gpu as gpu_checks
+from trainmark.measure.vendor import Driver
+from trainmark.measure.vendors import vendor_of
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
 _LONG_FIRST_USE_SECONDS = 30.0
@@ -73,7 +73,7 @@ def cuda(framework: Framework, examination: Examination, driver: Driver) -> Chec
 def sees_gpu(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
     """Whether it uses the GPUs that it should see."""
     id_, seen = f"{framework.name}.gpu", framework.gpus
-    expected = gpu_checks.shown(host, driver)
+    expected = vendor_of(driver).shown(driver, host.environment)
     if not expected and not seen:
         return skipped(id_, "no GPU, or all are hidden")
     if framework.devices is None:
@@ -90,7 +90,7 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
         return failed(
             id_,
             f"{lacking}: they are divided (MIG), and perhaps no part exists",
-            "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0",
+            vendor_of(driver).undivide,
         )
     reason = f": {examination.blind}" if examination.blind else ""
     return failed(id_, f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
@@ -99,7 +99,7 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
 def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
     """Whether its GPU code fits the GPUs, must be compiled at first use, or is missing."""
     id_, names = f"{framework.name}.architecture", examination.architectures
-    gpus = [gpu for gpu in gpu_checks.shown(host, driver) if gpu.compute_capability is not None]
+    gpus = [gpu for gpu in vendor_of(driver).shown(driver, host.environment) if gpu.compute_capability is not None]
     if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
         return skipped(id_, "no GPU, or its architectures are not reported")
     built = f"{framework.name} was compiled for {', '.join(names)}"
@@ -132,7 +132,7 @@ def architecture(framework: Framework, examination: Examination, host: Host, dri
 
 
 def libraries(framework: Framework, host: Host) -> Check:
-    """Whether NVIDIA's libraries are present and loaded once."""
+    """Whether the GPU's libraries are present and loaded once."""
     id_ = f"{framework.name}.libraries"
     blind = framework.examination.blind if framework.examination else None
     said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
@@ -150,7 +150,7 @@ def libraries(framework: Framework, host: Host) -> Check:
         )
         return warned(id_, f"loaded from two places: {listed}", fix)
     if not framework.libraries:
-        return skipped(id_, "it loaded no NVIDIA libraries")
+        return skipped(id_, "it loaded no GPU libraries")
     return passed(id_, f"{', '.join(framework.libraries)}: each loaded once")
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.measure.host import Host
-from trainmark.measure.nvidia import Driver
+from trainmark.measure.vendor import Driver
+from trainmark.measure.vendors import VENDORS
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
@@ -141,25 +143,13 @@ def energy(host: Host) -> Check:
     return skipped(id_, problem, fix)
 
 
-def wsl(host: Host) -> Check:
-    """Under Windows, whether a GPU is passed through."""
-    id_ = "host.wsl"
-    if not host.wsl:
-        return skipped(id_, "not under WSL")
-    if host.wsl_drivers and not host.container:  # there it is Windows' own, passed in
-        return warned(
-            id_,
-            f"a Linux driver is installed inside WSL ({', '.join(host.wsl_drivers)}), which can't drive Windows' GPU "
-            "and may be loaded instead of the one in /usr/lib/wsl/lib",
-            "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl --shutdown",
-        )
-    if host.wsl_gpu:
-        return passed(id_, "a GPU is passed through (/dev/dxg)")
-    return warned(
-        id_,
-        "WSL has no /dev/dxg, so no GPU is visible",
-        "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
-    )
+def other_gpus(host: Host) -> Iterator[Check]:
+    """GPUs of other makers, about which only frameworks report."""
+    known = {vendor.name for vendor in VENDORS}
+    others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker not in known and number}
+    if others:
+        listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
+        yield skipped("gpu.other-makers", f"{listed}: checked by frameworks only; no power or clocks are sampled")
 
 
 def rosetta(host: Host) -> Check:

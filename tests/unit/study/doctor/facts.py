@@ -8,7 +8,7 @@ from typing import Any
 from trainmark.backends.examination import EXPECTED, DeviceProduct, Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host, Limits
-from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.measure.vendor import Driver, Gpu, Installed
 from trainmark.study.doctor import Facts, diagnose
 from trainmark.study.doctor.check import Check
 
@@ -23,9 +23,7 @@ HOST = Host(
     swap_bytes=(0, 0),
     clock_resolution_seconds=5e-8,
     gpus_on_bus={"NVIDIA": 1},
-    nvidia_device_files=("/dev/nvidia0",),
-    nvidia_smi="/usr/bin/nvidia-smi",
-    nvidia_module="580.65.06",
+    installed={"NVIDIA": Installed(("/dev/nvidia0",), "/usr/bin/nvidia-smi", "580.65.06")},
 )
 GPU = Gpu(
     0,
@@ -46,7 +44,7 @@ GPU = Gpu(
 DRIVER = Driver("580.65.06", (13, 0), (GPU,))
 NO_GPU = {
     "driver": Driver(problem="NVML Shared Library Not Found"),
-    "host": {"gpus_on_bus": {"NVIDIA": 0}, "nvidia_device_files": (), "nvidia_smi": None, "nvidia_module": None},
+    "host": {"gpus_on_bus": {"NVIDIA": 0}, "installed": {}},
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from trainmark.backends.examination import Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Limits
-from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.measure.vendor import Driver, Gpu, Installed
 from trainmark.study.doctor import Facts, diagnose, gather
 
 from .facts import DRIVER, GOOD, GPU, HOST, JAX, NO_GPU, TORCH, examined, named, on, product
@@ -19,28 +19,34 @@ TWO_GPUS = dataclasses.replace(DRIVER, gpus=(GPU, dataclasses.replace(GPU, index
 BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     # what is broken: facts, check, status, found, fix
     "driver not loaded": (
-        on(driver=Driver(problem="Driver Not Loaded"), host={"nvidia_module": None, "nvidia_device_files": ()}),
+        on(
+            driver=Driver(problem="Driver Not Loaded"),
+            host={"installed": {"NVIDIA": Installed(tool="/usr/bin/nvidia-smi")}},
+        ),
         "gpu.driver",
         "FAIL",
         "NVML does not answer: Driver Not Loaded",
         "modprobe nvidia",
     ),
     "no driver at all": (
-        on(driver=NO_GPU["driver"], host={"nvidia_smi": None, "nvidia_module": None, "nvidia_device_files": ()}),
+        on(driver=NO_GPU["driver"], host={"installed": {}}),
         "gpu.driver",
         "FAIL",
         "on the bus",
         "ubuntu-drivers",
     ),
     "driver updated under a running kernel": (
-        on(driver=Driver(problem="Driver/library version mismatch"), host={"nvidia_module": "570.86.15"}),
+        on(
+            driver=Driver(problem="Driver/library version mismatch"),
+            host={"installed": {"NVIDIA": Installed(module="570.86.15")}},
+        ),
         "gpu.driver",
         "FAIL",
         "570.86.15",
         "reboot",
     ),
     "container without a GPU": (
-        on(driver=NO_GPU["driver"], host={"container": "docker", "nvidia_smi": None, "nvidia_device_files": ()}),
+        on(driver=NO_GPU["driver"], host={"container": "docker", "installed": {}}),
         "gpu.driver",
         "FAIL",
         "container (docker)",
@@ -49,7 +55,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
     "container told to have none": (
         on(
             driver=NO_GPU["driver"],
-            host={"container": "docker", "nvidia_device_files": (), "environment": {"NVIDIA_VISIBLE_DEVICES": "void"}},
+            host={"container": "docker", "installed": {}, "environment": {"NVIDIA_VISIBLE_DEVICES": "void"}},
         ),
         "gpu.visible-devices",
         "FAIL",
@@ -267,7 +273,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "compute,utility",
     ),
     "apptainer without --nv": (
-        on(driver=NO_GPU["driver"], host={"container": "apptainer", "nvidia_device_files": ()}),
+        on(driver=NO_GPU["driver"], host={"container": "apptainer", "installed": {}}),
         "gpu.driver",
         "FAIL",
         "container (apptainer)",
@@ -336,14 +342,20 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "swapoff",
     ),
     "WSL without a GPU": (
-        on(host={"wsl": True, "nvidia_device_files": ()}),
+        on(host={"wsl": True, "installed": {}}),
         "host.wsl",
         "WARN",
         "/dev/dxg",
         "wsl --update",
     ),
     "WSL with a Linux driver": (
-        on(host={"wsl": True, "wsl_gpu": True, "wsl_drivers": ("/usr/lib64/libcuda.so.1",)}),
+        on(
+            host={
+                "wsl": True,
+                "wsl_gpu": True,
+                "installed": {"NVIDIA": Installed(wsl_drivers=("/usr/lib64/libcuda.so.1",))},
+            }
+        ),
         "host.wsl",
         "WARN",
         "a Linux driver is installed inside WSL (/usr/lib64/libcuda.so.1)",
@@ -395,7 +407,7 @@ def without_gpu(**host: object) -> Facts:
     "host",
     [
         {},
-        {"nvidia_smi": "/usr/bin/nvidia-smi"},  # an image for GPUs on a machine without
+        {"installed": {"NVIDIA": Installed(tool="/usr/bin/nvidia-smi")}},  # an image for GPUs on a machine without
         {"environment": {"CUDA_VISIBLE_DEVICES": "all"}},
         {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}, "container": "kubernetes"},
         {"wsl": True, "wsl_gpu": True},  # of another maker

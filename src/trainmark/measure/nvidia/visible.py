@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 
 from trainmark import units
-from trainmark.measure.nvidia import Driver, Gpu
+from trainmark.measure.vendor import Driver, Gpu
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 HIDE_ALL = ("", "-1", "void", "none", "NoDevFiles")
 
-_ORDER, _BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
+ORDER, _BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
@@ -25,16 +25,22 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
         return (), "it hides every GPU from the frameworks"
     if len(set(words)) < len(words):
         return (), "a GPU is named twice, so CUDA shows none"
-    shown: list[Gpu] = []
+    named: list[Gpu] = []
     for word in words:
         gpu = _named(word, found)
         if gpu is None:
-            left = units.many(len(shown), "GPU") if shown else "none"
-            return tuple(shown), f"{word!r} is not a GPU of this machine; CUDA shows those before it: {left}"
-        shown.append(gpu)
+            left = units.many(len(named), "GPU") if named else "none"
+            return tuple(named), f"{word!r} is not a GPU of this machine; CUDA shows those before it: {left}"
+        named.append(gpu)
         if word.startswith("MIG-"):
             break
-    return tuple(shown), None
+    return tuple(named), None
+
+
+def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
+    """The GPUs that a framework should see."""
+    value = environment.get(VISIBLE)
+    return tuple(gpu for gpu in driver.gpus if gpu.problem is None) if value is None else shown_by(value, driver)[0]
 
 
 def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.environ) -> int | None:
@@ -44,14 +50,12 @@ def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.e
     a part of a divided GPU (MIG) is not the GPU that the driver measures.
     """
     kind, _, index = device.partition(":")
-    value = environment.get(VISIBLE)
-    there = tuple(gpu for gpu in driver.gpus if gpu.problem is None)
-    shown = there if value is None else shown_by(value, driver)[0]
-    if kind != "cuda" or not index.isdecimal() or int(index) >= len(shown):
+    seen = shown(driver, environment)
+    if kind != "cuda" or not index.isdecimal() or int(index) >= len(seen):
         return None
-    if environment.get(_ORDER) != _BY_BUS and len({gpu.name for gpu in driver.gpus}) > 1:
+    if environment.get(ORDER) != _BY_BUS and len({gpu.name for gpu in driver.gpus}) > 1:
         return None
-    found = shown[int(index)]
+    found = seen[int(index)]
     return None if found.mig else found.index
 
 

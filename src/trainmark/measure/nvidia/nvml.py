@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from trainmark.measure.vendor import Driver, Gpu
+
+NAME = "NVIDIA"
 _MILLI = 1e-3
 _GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3  # nvml.h
 
@@ -26,57 +28,6 @@ THROTTLE_REASONS = {
 POWER_CAP_BIT = 0x0000000000000004
 SLOWDOWN_BITS = sum(THROTTLE_REASONS) & ~POWER_CAP_BIT
 """All but the power cap, which is how a large GPU works under full load, and no defect."""
-
-
-@dataclass(frozen=True)
-class Gpu:
-    """One GPU as the driver describes it.
-
-    Args:
-        compute_capability: ``(major, minor)``.
-        pci_width: lanes in use now, and the most that both ends could use.
-        power_limit_watts: what it may draw now; ``power_default_watts`` what it may draw as it was made.
-        throttle_reasons: why its clocks are lower than they could be, now.
-        ecc_errors: uncorrected, since the driver was loaded.
-        mig: whether it is divided into parts (MIG).
-        peers: indices of the GPUs whose memory it can read directly.
-        processes: ids of the processes that compute on it, as far as this process may see them.
-        exclusive: whether only one process at a time may compute on it.
-        problem: why the driver gives no access to it; then all else is None.
-    """
-
-    index: int
-    name: str | None = None
-    uuid: str | None = None
-    compute_capability: tuple[int, int] | None = None
-    pci_width: tuple[int, int] | None = None
-    pci_generation: tuple[int, int] | None = None
-    persistence: bool | None = None
-    power_limit_watts: float | None = None
-    power_default_watts: float | None = None
-    throttle_reasons: tuple[str, ...] | None = None
-    ecc_errors: int | None = None
-    temperature_celsius: int | None = None
-    mig: bool | None = None
-    peers: tuple[int, ...] | None = None
-    processes: tuple[int, ...] | None = None
-    exclusive: bool | None = None
-    problem: str | None = None
-
-
-@dataclass(frozen=True)
-class Driver:
-    """NVIDIA's driver; ``problem`` says why there is nothing else.
-
-    Args:
-        version: of the driver.
-        cuda: the newest CUDA that it serves, ``(major, minor)``; None where libcuda is not there.
-    """
-
-    version: str | None = None
-    cuda: tuple[int, int] | None = None
-    gpus: tuple[Gpu, ...] = ()
-    problem: str | None = None
 
 
 class Nvml:
@@ -132,7 +83,7 @@ def read_driver(library: Any = None) -> Driver:
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        return Driver(problem=str(error))
+        return Driver(problem=str(error), vendor=NAME)
     try:
         nvml = Nvml(library)
         found = [nvml.handle(index) for index in range(nvml.ask("nvmlDeviceGetCount") or 0)]
@@ -145,6 +96,7 @@ def read_driver(library: Any = None) -> Driver:
                 Gpu(index, problem=problem) if problem else _gpu(nvml, library, index, handles)
                 for index, (_, problem) in enumerate(found)
             ),
+            vendor=NAME,
         )
     finally:
         library.nvmlShutdown()

@@ -5,38 +5,16 @@ from __future__ import annotations
 import contextlib
 import importlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from trainmark.measure.nvidia import Nvml
+from trainmark.measure.nvidia.nvml import Nvml
+from trainmark.measure.vendor import GpuReading
 
 _MILLI = 1e-3
 _MEGA = 1e6
 
 
-@dataclass(frozen=True)
-class GpuReading:
-    """One GPU at one moment; what it does not tell is None.
-
-    Args:
-        percent: share of the driver's last sampling period in which any kernel ran.
-        watts: it draws; on newer GPUs the mean of the last second.
-        joules: since the driver was loaded.
-        throttle_bits: reasons why its clocks are held back, as NVML numbers them.
-    """
-
-    percent: float | None = None
-    memory_bytes: int | None = None
-    watts: float | None = None
-    joules: float | None = None
-    sm_hertz: float | None = None
-    memory_hertz: float | None = None
-    celsius: float | None = None
-    fan_percent: float | None = None
-    throttle_bits: int | None = None
-
-
-class GpuMeter:
+class NvmlMeter:
     """GPUs in the driver's order.
 
     Args:
@@ -48,7 +26,7 @@ class GpuMeter:
         self._nvml, self._handles = nvml, list(handles)
 
     @classmethod
-    def of(cls, library: Any = None) -> GpuMeter:
+    def of(cls, library: Any = None) -> NvmlMeter:
         """All GPUs of this machine until this process ends; none where NVML is not there.
 
         Args:

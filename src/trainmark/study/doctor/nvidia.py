@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.measure.host import Host
-from trainmark.measure.nvidia import Driver, Gpu
-from trainmark.measure.visible import HIDE_ALL, VISIBLE, shown_by
+from trainmark.measure.nvidia.nvml import NAME
+from trainmark.measure.nvidia.visible import HIDE_ALL, VISIBLE, shown_by
+from trainmark.measure.vendor import Driver, Gpu, Installed
 from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
 
 _INSTALL_DRIVER = "sudo ubuntu-drivers install (elsewhere your distribution's package of NVIDIA's driver), then reboot"
@@ -17,6 +18,37 @@ _PASS_IN = {
     "kubernetes": "resources: limits: nvidia.com/gpu: 1 in the pod's specification",
     "apptainer": "apptainer exec --nv",
 }
+
+
+def checks(host: Host, found: Driver) -> Iterator[Check]:
+    """All of them."""
+    yield wsl(host)
+    yield driver(host, found)
+    yield visible(host, found)
+    yield from lost(found)
+    yield from each(host, found)
+
+
+def wsl(host: Host) -> Check:
+    """Under Windows, whether a GPU is passed through."""
+    id_ = "host.wsl"
+    if not host.wsl:
+        return skipped(id_, "not under WSL")
+    inside = ", ".join(_installed(host).wsl_drivers)
+    if inside and not host.container:  # there it is Windows' own, passed in
+        return warned(
+            id_,
+            f"a Linux driver is installed inside WSL ({inside}), which can't drive Windows' GPU "
+            "and may be loaded instead of the one in /usr/lib/wsl/lib",
+            "sudo apt-get purge 'libnvidia-compute-*' 'nvidia-driver-*', then in PowerShell: wsl --shutdown",
+        )
+    if host.wsl_gpu:
+        return passed(id_, "a GPU is passed through (/dev/dxg)")
+    return warned(
+        id_,
+        "WSL has no /dev/dxg, so no GPU is visible",
+        "Install NVIDIA's Windows driver (none inside WSL), then in PowerShell: wsl --update; wsl --shutdown",
+    )
 
 
 def driver(host: Host, found: Driver) -> Check:
@@ -32,7 +64,7 @@ def driver(host: Host, found: Driver) -> Check:
             id_, f"no NVIDIA GPU on this machine (NVML: {problem})", "If there should be one: lspci | grep -i nvidia"
         )
     if "mismatch" in problem.lower():
-        running = host.nvidia_module or "another version"
+        running = _installed(host).module or "another version"
         return failed(id_, f"{problem}: the kernel still runs {running}, not the installed version", "sudo reboot")
     if host.container:
         return failed(
@@ -40,22 +72,14 @@ def driver(host: Host, found: Driver) -> Check:
             f"this machine has a GPU, but its driver is not passed into the container ({host.container}): {problem}",
             _PASS_IN.get(host.container, _PASS_IN["docker"]),
         )
-    if host.nvidia_smi:
+    if tool := _installed(host).tool:
         return failed(
             id_,
-            f"nvidia-smi is at {host.nvidia_smi}, but NVML does not answer: {problem}",
+            f"nvidia-smi is at {tool}, but NVML does not answer: {problem}",
             "Run nvidia-smi: if it fails too, sudo modprobe nvidia; "
             "otherwise add the folder of libnvidia-ml.so.1 to LD_LIBRARY_PATH",
         )
     return failed(id_, f"an NVIDIA GPU is on the bus, but no driver answers: {problem}", _INSTALL_DRIVER)
-
-
-def other_makers(host: Host) -> Iterator[Check]:
-    """GPUs of other makers, about which only frameworks report."""
-    others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker != "NVIDIA" and number}
-    if others:
-        listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-        yield skipped("gpu.other-makers", f"{listed}: checked by frameworks only; no power or clocks are sampled")
 
 
 def lost(found: Driver) -> Iterator[Check]:
@@ -92,13 +116,6 @@ def visible(host: Host, found: Driver) -> Check:
     return say(id_, f"{VISIBLE}={value!r}: {problem}", f"unset {VISIBLE}, or use the names of: nvidia-smi -L")
 
 
-def shown(host: Host, found: Driver) -> tuple[Gpu, ...]:
-    """The GPUs that a framework should see."""
-    value = host.environment.get(VISIBLE)
-    there = tuple(gpu for gpu in found.gpus if gpu.problem is None)
-    return there if value is None else shown_by(value, found)[0]
-
-
 def each(host: Host, found: Driver) -> Iterator[Check]:
     """All checks of every GPU; the id ends in its number."""
     answering = [gpu for gpu in found.gpus if gpu.problem is None]
@@ -133,7 +150,11 @@ def _under_wsl(id_: str, host: Host, problem: str) -> Check:
 
 def _has_gpu(host: Host) -> bool:
     """Whether the bus or a device file shows an NVIDIA GPU; a command or a package does not count."""
-    return bool((host.gpus_on_bus or {}).get("NVIDIA")) or bool(host.nvidia_device_files)
+    return bool((host.gpus_on_bus or {}).get(NAME)) or bool(_installed(host).device_files)
+
+
+def _installed(host: Host) -> Installed:
+    return host.installed.get(NAME, Installed())
 
 
 def _foreign(host: Host, gpu: Gpu) -> Check:
