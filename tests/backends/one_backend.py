@@ -11,12 +11,19 @@ from __future__ import annotations
 import os
 
 from trainmark.backends.conformance import BackendConformance
+from trainmark.backends.conformance.batches import BatchConformance
 
 BACKEND = os.environ.get("CONFORMING_BACKEND", "numpy")
 
 
 class TestIdiomatic(BackendConformance):
     backend, threads = BACKEND, 1
+
+
+class TestFastBatches(BatchConformance):
+    """What a compiled loop could break first."""
+
+    backend, style, threads = BACKEND, "fast", 1
 
 
 class TestFast(BackendConformance):

@@ -13,7 +13,7 @@ from trainmark.backends import registry
 
 ROOT = Path(__file__).parents[2]
 STYLES = pytest.mark.parametrize("style", ["Idiomatic", "Fast"])
-ENGINES = pytest.mark.parametrize("backend", ["keras:torch", "keras:jax"])
+ENGINES = pytest.mark.parametrize("backend", ["keras", "keras:torch", "keras:jax"])
 
 
 def conformance(backend: str, style: str, *selection: str) -> None:
@@ -36,15 +36,14 @@ def conformance(backend: str, style: str, *selection: str) -> None:
 
 
 @pytest.mark.timeout(1800)
-@STYLES
-def test_keras(style: str) -> None:
-    conformance("keras", style)
+def test_batches_of_the_compiled_loop() -> None:
+    conformance("keras", "FastBatches")
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @STYLES
 @ENGINES
-def test_another_engine(backend: str, style: str) -> None:
-    """What the engines don't share is tested by ``test_keras.py``; this takes minutes."""
+def test_all_of_it(backend: str, style: str) -> None:
+    """Compiles for every test, which takes minutes."""
     conformance(backend, style)

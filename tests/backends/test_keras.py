@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.record.store import load
 
 SOURCE = Path(__file__).parents[2] / "src"
 INSIDE = Path(__file__).with_name("keras_inside.py")
-ENTRIES = pytest.mark.parametrize("entry", ["keras", "keras:torch", "keras:jax"])
+ENTRIES = pytest.mark.parametrize("entry", ["keras", slow("keras:torch"), slow("keras:jax")])
 
 
 def require(entry: str) -> None:

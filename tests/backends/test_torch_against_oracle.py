@@ -26,7 +26,7 @@ from trainmark.workload.spec import Workload
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
 STEPS = 20
-EXAMPLES = {"mnist-mlp32": 60_000, "cifar10-cnn": 256}
+EXAMPLES = {"mnist-mlp32": 4_000, "cifar10-cnn": 256}
 BATCH = {"cifar10-cnn": 16}  # the oracle is slow on images; a step's arithmetic does not depend on the batch
 FLOAT64_TOLERANCE = 1e-10
 FLOORS = {"mnist-cnn": 6e-7}

@@ -35,6 +35,7 @@ def test_every_epoch_and_its_validation_are_told(tmp_path: Path) -> None:
     assert "keras" in epochs[0]["packages"]
 
 
+@pytest.mark.slow
 def test_without_validation_there_is_no_test(tmp_path: Path) -> None:
     lines = said(FIT.replace(", VALIDATION", ""), tmp_path)
     assert events(lines) == ["hello", *["begin", "epoch"] * 3]

@@ -46,6 +46,7 @@ def test_every_epoch_and_its_evaluation_are_told(tmp_path: Path) -> None:
     assert "transformers" in epochs[0]["packages"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_in_the_middle_of_an_epoch_is_part_of_it(tmp_path: Path) -> None:
     """Also one behind the last step, before the trainer calls the epoch ended."""
     lines = said(FIT.replace("EVALUATION", '"steps", eval_steps=4'), tmp_path)
@@ -53,5 +54,6 @@ def test_an_evaluation_in_the_middle_of_an_epoch_is_part_of_it(tmp_path: Path) -
     assert all(line["examples"] == 64 for line in lines if line["event"] == "epoch")
 
 
+@pytest.mark.slow
 def test_without_evaluation_there_is_no_test(tmp_path: Path) -> None:
     assert events(said(FIT.replace("EVALUATION", '"no"'), tmp_path)) == ["hello", *["begin", "epoch"] * 3]

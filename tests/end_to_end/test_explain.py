@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
+from tests.slow import slow
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 
@@ -40,8 +41,8 @@ def largest(found: dict[str, Any]) -> dict[str, Any]:
     [
         # Nothing to compute, which could hide behind what is planted.
         ({"input_seconds": 0.006, "flops_per_second": 45e12}, "input"),
-        ({"copy_seconds": 0.006, "flops_per_second": 45e12}, "copy"),
-        ({"optimizer_seconds": 0.006, "flops_per_second": 45e12}, "optimizer"),
+        slow({"copy_seconds": 0.006, "flops_per_second": 45e12}, "copy"),
+        slow({"optimizer_seconds": 0.006, "flops_per_second": 45e12}, "optimizer"),
         # The host takes 4 ms a step, the device 4 ms: only who waits for each in turn needs 8.
         ({"fetches": True, "input_seconds": 0.004, "flops_per_second": 11e9}, "fetch"),
     ],
@@ -105,7 +106,9 @@ def test_where_the_style_fast_fails_the_rest_of_the_answer_stands(command: Comma
     assert [each["style"] for each in found["advice"]] == [None]
 
 
-@pytest.mark.parametrize("option", [("--seed", "2"), ("--precision", "fp32"), ("--threads", "1"), ("--style", "fast")])
+@pytest.mark.parametrize(
+    "option", [("--seed", "2"), slow(("--precision", "fp32")), slow(("--threads", "1")), slow(("--style", "fast"))]
+)
 def test_a_record_is_explained_as_it_was_run_and_no_other_way(command: CommandLine, option: tuple[str, str]) -> None:
     assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
     record = str(record_of(command))

@@ -79,6 +79,7 @@ def ranks_of(processes: list[subprocess.Popen[str]]) -> int:
     return sum("--rank" in command_of(rank) for process in processes for rank in measured(process.pid, deep=True))
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
     # weak: nothing comes before it but one run on each machine alone, which is many times faster
     both = [scale.start(number, "--weak", "--steps", "9000") for number in (0, 1)]
@@ -97,6 +98,7 @@ def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
         assert all(record.outcome.reason for record in failed)
 
 
+@pytest.mark.slow
 def test_machines_that_are_set_up_differently_say_how(scale: Scale) -> None:
     both = [scale.start(0, "--weak", "--steps", "12"), scale.start(1, "--weak", "--steps", "12", "--seed", "7")]
     errors = [process.communicate(timeout=120)[1] for process in both]
@@ -106,6 +108,7 @@ def test_machines_that_are_set_up_differently_say_how(scale: Scale) -> None:
         assert f"at {scale.hosts[1].address} (rank" in said
 
 
+@pytest.mark.slow
 def test_a_machine_that_waits_in_vain_says_for_whom(scale: Scale) -> None:
     process = scale.start(0, "--weak", "--steps", "12", "--rdzv-timeout", "3")
     _, said = process.communicate(timeout=120)
@@ -113,6 +116,7 @@ def test_a_machine_that_waits_in_vain_says_for_whom(scale: Scale) -> None:
     assert f"expected 2 machines at {scale.hosts[0].address}:{PORT} within 3 s" in said
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_nobody_serves(scale: Scale) -> None:
     process = scale.start(1, "--weak", "--steps", "12", "--rdzv-timeout", "3")
     _, said = process.communicate(timeout=120)

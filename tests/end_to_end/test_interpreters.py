@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from tests.slow import slow
 from trainmark.execute.parent.process import BOOTSTRAP
 
 
@@ -102,7 +103,7 @@ def test_a_backend_that_is_installed_nowhere(command: CommandLine, only_numpy: P
     assert not command.records()
 
 
-@pytest.mark.parametrize("backend", ["torch", "jax", "keras", "numpy"])
+@pytest.mark.parametrize("backend", ["torch", "numpy", slow("jax"), slow("keras")])
 @pytest.mark.parametrize(
     ("wish", "said"),
     [

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
+from tests.slow import slow
 from trainmark.analysis.parity import NUDGES
 from trainmark.record.store import load
 
@@ -222,8 +223,8 @@ def test_an_unknown_workload(command: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("mistake", "parts_at"),
     [
-        ("wrong-scale", 0),  # the very first loss has another input
-        ("wrong-rate", 1),  # the first update shows in the second loss
+        slow("wrong-scale", 0),  # the very first loss has another input
+        slow("wrong-rate", 1),  # the first update shows in the second loss
         ("wrong-epsilon", 1),
     ],
 )
@@ -239,7 +240,9 @@ def test_a_planted_mistake_is_caught_in_the_first_steps(command: CommandLine, mi
     assert f"they part at step {parts_at}" in pair["reason"]
 
 
-@pytest.mark.parametrize(("workload", "steps"), [("mnist-mlp128", 100), ("mnist-mlp512", 100), ("mnist-mlp32", 5)])
+@pytest.mark.parametrize(
+    ("workload", "steps"), [("mnist-mlp128", 100), slow("mnist-mlp512", 100), slow("mnist-mlp32", 5)]
+)
 @pytest.mark.usefixtures("_torch")
 def test_real_backends_agree_on_real_data(command: CommandLine, data_dir: Path, workload: str, steps: int) -> None:
     data = ("--data-dir", str(data_dir))
@@ -249,6 +252,7 @@ def test_real_backends_agree_on_real_data(command: CommandLine, data_dir: Path, 
     assert pair["largest_difference"] <= pair["tolerance"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_torch")
 def test_in_float64_the_tolerance_is_that_of_float64(command: CommandLine) -> None:
     code, out, err = train(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.data.locate import Located
 
@@ -36,7 +37,13 @@ def predicted(command: CommandLine, record: Path, *arguments: str) -> dict[str, 
 
 @pytest.mark.parametrize(
     ("backend", "style"),
-    [("numpy", "idiomatic"), ("torch", "idiomatic"), ("torch", "fast"), ("jax", "fast"), ("keras", "idiomatic")],
+    [
+        ("numpy", "idiomatic"),
+        ("torch", "idiomatic"),
+        ("torch", "fast"),
+        slow("jax", "fast"),
+        slow("keras", "idiomatic"),
+    ],
 )
 def test_the_recorded_accuracy_is_found_again_to_the_last_example(
     command: CommandLine, backend: str, style: str

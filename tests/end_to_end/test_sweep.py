@@ -19,6 +19,7 @@ import pytest
 
 from tests.conftest import PLUGINS
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
+from tests.slow import slow
 from trainmark.measure.host import usable_core_numbers
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
@@ -67,6 +68,7 @@ def assert_each_once(made: list[Record], trials: int = 12) -> None:
     assert len({record.group.id for record in made}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     process = command.start(*arguments(command, "--json"), fake={"step_seconds": 0.02, "noise": "hello\n"})
@@ -130,6 +132,7 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
     assert json.loads(out)["best"] == good.group.trial == 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
     cores = len(usable_core_numbers())
@@ -140,7 +143,7 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
 
 
 @pytest.mark.usefixtures("_ray")
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, slow(signal.SIGTERM)])
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:
     grid = ("learning_rate=0.1,0.03", "steps=2,2000")
     process = command.start(*arguments(command, "--json", grid=grid), fake={"step_seconds": 0.05})
@@ -154,6 +157,7 @@ def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLin
     assert [record.outcome.status for record in records(command)] == ["ok", "ok"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 def test_a_trial_that_keeps_dying_is_recorded_and_the_others_go_on(command: CommandLine) -> None:
     grid = ("learning_rate=0.1", "steps=2,3,2000")
@@ -193,6 +197,7 @@ def cluster(tmp_path: Path, cache_home: Path, _ray: None) -> Iterator[tuple[str,
     head.wait()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", [False, True], ids=["HOST:PORT", "ray://"])
 def test_an_existing_cluster_does_the_same(
     command: CommandLine, cluster: tuple[str, str], monkeypatch: pytest.MonkeyPatch, client: bool
