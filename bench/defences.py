@@ -117,7 +117,7 @@ DEFENCES = (
         "hung import",
         f"{UNIT}/execute/test_probe.py::test_an_import_that_hangs_is_given_up",
         "execute/parent/probe.py",
-        ((", hear=heard.append, timeout=timeout)", ", hear=heard.append)"),),
+        (("ask(interpreter.path, request, timeout=timeout)", "ask(interpreter.path, request)"),),
     ),
     Defence("Ctrl-C while backends are asked", f"{PHASES}[asking-1-ctrl-c]", "cli/main.py", NO_CATCH),
     Defence("Ctrl-C while limits are measured", f"{PHASES}[limits-2-ctrl-c]", "cli/main.py", NO_CATCH),

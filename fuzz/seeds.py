@@ -78,9 +78,9 @@ def main() -> None:
         "Train",
         [ready, {**epoch, "l2_losses": [0.1, 0.2]}, {"event": "Diverged", "reason": "r", "step": 1, "before": 2.0}],
     )
-    hello = {"event": "RankBorn", "rank": 0, "local_rank": 0, "host": "h", "attempt": 0}
+    hello = {"event": "RankBorn", "rank": 0, "local_rank": 0, "host": "h"}
     ranks = [{"event": "OfRank", "rank": 0, "message": message} for message in (hello, *training)]
-    said("Launch", [*ranks, *training, {"event": "Restarted", "attempt": 1}])
+    said("StartRanks", [*ranks, *training])
     reported = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": 1.0, "steps": None, "examples": 3,
                 "data_wait_seconds": None, "packages": {"torch": "2"}, "losses": [], "log": [],
                 "train_loss": 0.5}  # fmt: skip
@@ -100,7 +100,7 @@ def main() -> None:
               "bad_labels": [], "unchanged": [], "finite_after": True, "moved": {"dense1.kernel": 0.1},
               "alone": []}  # fmt: skip
     inspected = {"event": "StepInspected", "inspection": opened}
-    said("Replay", [{"event": "Replayed", "losses": [1.0, 2.0], "failed_at": None}, inspected])
+    said("ReplayTraining", [{"event": "Replayed", "losses": [1.0, 2.0], "failed_at": None}, inspected])
     put("hook", "two-epochs", b"\x1f" + b"\n".join(told) + b"\n")
 
 

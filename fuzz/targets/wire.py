@@ -16,12 +16,12 @@ from trainmark.execute.parent.check import read
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.command_record import CommandRecordBuilder
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
-from trainmark.execute.protocol.answers import ANSWERS, Answer
+from trainmark.execute.protocol.answers import Answer
 from trainmark.execute.protocol.wire import Channel
 from trainmark.measure.vendor import Driver
 from trainmark.record import codec
@@ -29,9 +29,12 @@ from trainmark.record.record import Machine, Outcome
 from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
 
-ASKED = tuple(ANSWERS)
+ASKED = (
+    "Train", "StartRanks", "RunScript", "Probe", "ListBackends", "MeasurePeaks", "TimeCollectives", "Examine",
+    "Predict", "Dissect", "ReplayTraining",
+)  # fmt: skip
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
-_COURSE = Course(catalog.find("mnist-mlp512"), _DATA, 1)
+_COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)
 _SIDE = Side("torch", "fast", "cpu", THIS)
 _HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
@@ -39,7 +42,7 @@ _SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", None
 _COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, 0, "plan", "plan")
 BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
     "Train": lambda: TrainingRecordBuilder(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),
-    "Launch": lambda: RanksRecordBuilder(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
+    "StartRanks": lambda: RanksRecordBuilder(_SPREAD, Seen("torch", THIS), _HERE, None, "t"),
     "RunScript": lambda: CommandRecordBuilder(_COMMAND, _HERE, "t"),
 }
 
@@ -61,25 +64,23 @@ def one(data: bytes) -> None:
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
     notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
-        said = heard(data[2:], asked, size, notes.hear if notes is not None else lambda _: None)
+        said = heard(data[2:], size, notes.hear if notes is not None else lambda _: None)
     except ProtocolError as error:
         assert str(error)
         return
     if notes is not None:
         for record in notes.records(Outcome("failed", "it was over")):
             codec.decode(codec.encode(record), "r.json")
-    if asked == "Replay":
+    if asked == "ReplayTraining":
         replay_of(said, _COURSE.workload, "fp32", None)
 
 
-def heard(
-    said: bytes, asked: str = "Train", size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None
-) -> list[Answer]:
+def heard(said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None) -> list[Answer]:
     """All messages, as the parent takes them in."""
     channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Answer]()
     while (messages := channel.receive()) is not None:
         for message in messages:
-            answer = read(asked, message)
+            answer = read(message)
             if answer is not None:
                 hear(answer)
                 every.append(answer)

@@ -16,7 +16,7 @@ TrainmarkError
 │   ├── ForeignRecord       not a trainmark record
 │   ├── NewerRecord         written by a newer trainmark
 │   └── RecordNotKept       it could not be written where it belongs
-├── Diverged                training reached a loss that is not finite
+├── TrainingDiverged        training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be explained
 ├── PredictionFailed        a trained network could not predict
 ├── ScalingFailed           the inputs of a scaling prediction could not be measured
@@ -170,7 +170,7 @@ class RecordNotKept(RecordError):
     """A record could not be written into its folder, for example because the disk is full."""
 
 
-class Diverged(TrainmarkError):
+class TrainingDiverged(TrainmarkError):
     """Training reached a loss that is not finite.
 
     Args:

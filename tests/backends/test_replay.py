@@ -11,7 +11,7 @@ import pytest
 from trainmark.analysis.diagnosis import Diagnosis, diagnose
 from trainmark.backends.base import Options
 from trainmark.data.locate import Located
-from trainmark.execute.protocol.requests import Replay
+from trainmark.execute.protocol.requests import ReplayTraining
 from trainmark.execute.worker.replay import replay
 from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
@@ -84,7 +84,7 @@ def diagnosed(
     workload = (workload or catalog.find("mnist-mlp512")).with_schedule(steps=steps, epochs=1, shuffle="never")
     heard: list[Any] = []
     options = Options("fast", "cpu", "fp32", 1)
-    request = Replay("spoiled", workload, drawn.folder, options, steps)
+    request = ReplayTraining("spoiled", workload, drawn.folder, options, steps)
     stopped = None
     try:
         replay(request, heard.append, lambda: None, lambda _: Spoiled(spoil))

@@ -11,17 +11,18 @@ import pytest
 from tests.records import a_record
 from trainmark.cli.main import INTERRUPTED, run
 
+COURSE = SimpleNamespace(workload=SimpleNamespace(name="mnist-mlp512"))
+
 
 class ARun:
-    title, turn = "mnist-mlp512 torch fast cpu", "round 1"
+    title, turn, course = "mnist-mlp512 torch fast cpu", "round 1", COURSE
 
 
-TASK = SimpleNamespace(runs=(ARun(),), kind="a")
+TASK = SimpleNamespace(runs=(ARun(),), first=ARun())
 PLAN = SimpleNamespace(
     notices=[],
     tasks=[TASK],
-    workload=SimpleNamespace(name="mnist-mlp512"),
-    course=SimpleNamespace(workload=SimpleNamespace(name="mnist-mlp512")),
+    course=COURSE,
     side=SimpleNamespace(title="torch fast cpu"),
     sides=[],
     settings=SimpleNamespace(threads=None),

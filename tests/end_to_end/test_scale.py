@@ -17,7 +17,7 @@ from tests.end_to_end.command import CommandLine, command_of, measured
 from trainmark.analysis.parity import Curve, judge, relative_difference
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen, probe
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import Task
@@ -78,14 +78,13 @@ def train(drawn: Located, tmp_path: Path) -> Any:
         seen: Seen | None = None,
         workload: str = "mnist-mlp128",
         steps: int = STEPS,
-        restarts: int = 0,
         watch: Any = lambda _: None,
     ) -> list[Record]:
         seen = seen or asked(backend)
         plain = catalog.find(workload).deterministic()
-        course = Course(plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1)
+        course = ScheduledWorkload(plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1)
         side = Side(backend, "fast", "cpu", THIS, "fp64", seen.can.version if seen.can else None)
-        spread = Spreading(layout, restarts=restarts, processes=backend != "jax")
+        spread = Spreading(layout, processes=backend != "jax")
         run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", None, spread)
         store = Store(tmp_path / layout.title)
         return execute([Task((run,))], {(backend, "default"): seen}, store, Watching(watch))
@@ -186,15 +185,6 @@ def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> Non
     *_, whole = train(Layout(2, 2, 4))  # 50 examples can't be cut into 4 equal pieces, which the command line refuses
     assert whole.outcome.status == "failed"
     assert "Expected input batch_size" in whole.outcome.reason  # not that a connection was closed
-
-
-def test_a_killed_rank_is_started_again_where_that_was_asked_for(train: Any, one: Any) -> None:
-    killer = Killer()
-    *_, whole = train(Layout(2), restarts=1, watch=killer)
-    assert killer.killed_at is not None
-    assert whole.outcome.status == "ok"
-    assert whole.group.spread is not None and whole.group.spread.restarts == 1
-    assert largest_difference(whole.step_losses, one().step_losses) < 1e-9
 
 
 def test_the_command_line(command: CommandLine) -> None:

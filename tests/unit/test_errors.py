@@ -6,7 +6,7 @@ import math
 import pytest
 
 from trainmark import errors
-from trainmark.errors import Diverged, TrainmarkError, UnknownName, UsageError
+from trainmark.errors import TrainingDiverged, TrainmarkError, UnknownName, UsageError
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_names_are_listed_in_order_when_they_come_from_a_generator() -> None:
     ],
 )
 def test_divergence_says_which_kind_and_where(loss: float, text: str) -> None:
-    error = Diverged(7, loss, 0.25)
+    error = TrainingDiverged(7, loss, 0.25)
     assert str(error) == text
     assert (error.step, error.before) == (7, 0.25)
 

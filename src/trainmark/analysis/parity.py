@@ -27,6 +27,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark.record.record import Record
+
 Losses = NDArray[np.float64]
 
 NUDGES = 3
@@ -54,6 +56,28 @@ class Curve:
     nudged: Sequence[Sequence[float]]
     trouble: str | None = None
     diverged_at: int | None = None
+
+
+def curve_of(title: str, record: Record, *nudged: Record, steps: int | None = None) -> Curve:
+    """The curve of one side.
+
+    Args:
+        record: of its run with unchanged weights.
+        nudged: of its runs with nudged weights. If one failed, so does the curve: it has no tolerance.
+        steps: to compare; None is all.
+    """
+    broken = next((each for each in (record, *nudged) if each.outcome.status != "ok"), None)
+    trouble = None
+    if broken is not None:
+        which = "" if broken is record else ", with nudged weights"
+        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
+    return Curve(
+        title,
+        record.step_losses[:steps],
+        [each.step_losses[:steps] for each in nudged if each.step_losses],
+        trouble,
+        record.outcome.step if record.outcome.status == "diverged" else None,
+    )
 
 
 @dataclass(frozen=True)

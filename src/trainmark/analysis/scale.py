@@ -57,7 +57,7 @@ class LayoutResult:
 
 
 @dataclass(frozen=True)
-class Curve:
+class ScalingCurve:
     """Predicted for 1, 2, 4, ... devices that share the data, and where it stops paying.
 
     Args:
@@ -84,8 +84,8 @@ class Prediction:
     step: StepCost
     link: Link
     layouts: tuple[Predicted, ...]
-    strong: Curve | None
-    weak: Curve
+    strong: ScalingCurve | None
+    weak: ScalingCurve
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,6 @@ class LaunchSpec:
         command: of one rank.
         ranks: how many of them on this machine.
         device: that they train on, such as ``cpu`` or ``cuda:0``, where every rank takes one of its own.
-        restarts: how often all of them are started again when one fails.
         logs: an empty folder for what the ranks print.
     """
 
@@ -78,7 +77,6 @@ class LaunchSpec:
     ranks: int
     device: str
     rendezvous: Rendezvous
-    restarts: int
     logs: str
 
 

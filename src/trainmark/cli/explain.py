@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from trainmark.execute.parent.request import Request, Watcher
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.record import Record
-    from trainmark.study.explain import Explanation, failure
-    from trainmark.study.explain.measure import Subject
+    from trainmark.study.chosen import ChosenSide
+    from trainmark.study.explain import Explanation
+    from trainmark.study.explain.measure import ExplainedSide
 
 Question: TypeAlias = "Callable[[TerminalProgress, dict[str, Any]], int]"
 """A prepared explanation, run once the progress of its preparation is off the screen."""
@@ -124,6 +125,7 @@ def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
     from trainmark.study import again, explain
+    from trainmark.study.chosen import choose
     from trainmark.study.explain import failure
 
     record = read(path)
@@ -133,16 +135,14 @@ def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
         again_as = again.request_of(record, request)
         why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
-            failed = failure.prepare(record, again_as, watcher)
-            unlike = again.unlike(record, failed.dataset.sha256, failed.side.version, failed.device_name)
+            chosen = choose(again_as, watcher)
+            unlike = again.unlike(record, chosen)
             if why_not is not None:
                 unlike = (f"{why_not}; it was trained again here", *unlike)
-            return partial(_diagnose, failed, unlike)
+            return partial(_diagnose, record, chosen, unlike)
         if why_not is None:
             subject = explain.prepare(again_as, watcher)
-            sha256, version = subject.course.dataset.sha256, subject.side.version
-            unlike = again.unlike(record, sha256, version, subject.device_name)
-            return partial(_take_apart, subject, unlike)
+            return partial(_take_apart, subject, again.unlike(record, subject))
     except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
         why_not = str(error)
     return partial(_tell_of_record, record, why_not)
@@ -163,13 +163,15 @@ def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     return OK
 
 
-def _take_apart(subject: Subject, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]) -> int:
+def _take_apart(
+    subject: ExplainedSide, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
+) -> int:
     from trainmark.study import explain
 
     length = f"{options['seconds']:g} s of measurement, plus start-up"
     title = f"{subject.course.workload.name}, {subject.side.title}: {length}"
     with progress.working(title) as tell:
-        found = explain.explain(subject, tell, options["seconds"], options["timeout"])
+        found = explain.explain(subject, tell, options["seconds"])
     if options["as_json"]:
         print_json({**_data(found), "notes": unlike})
     else:
@@ -178,19 +180,19 @@ def _take_apart(subject: Subject, unlike: tuple[str, ...], progress: TerminalPro
 
 
 def _diagnose(
-    subject: failure.Subject, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
+    record: Record, chosen: ChosenSide, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
 ) -> int:
     from trainmark.report.diagnosis_table import diagnosis_tables
     from trainmark.report.terminal import draw_all
     from trainmark.study.explain import failure
 
-    with progress.working(f"{subject.record.id}: training again up to the step where it went wrong") as tell:
-        found = failure.diagnose_run(subject, tell, options["timeout"])
+    with progress.working(f"{record.id}: training again up to the step where it went wrong") as tell:
+        found = failure.diagnose_run(record, chosen, tell)
     notes = (*found.notes, *unlike)
     if options["as_json"]:
         print_json(
             {
-                "record": found.record.id,
+                "record": record.id,
                 "diagnosis": found.diagnosis,
                 "repeated": found.repeated,
                 "notes": notes,
@@ -198,7 +200,7 @@ def _diagnose(
             }
         )
     else:
-        draw_all(console(), diagnosis_tables(found.record.id, found.diagnosis, found.replay, notes))
+        draw_all(console(), diagnosis_tables(record.id, found.diagnosis, found.replay, notes))
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -270,8 +272,10 @@ def _data(found: Explanation) -> dict[str, Any]:
         "style": side.style,
         "device": side.device,
         "precision": side.precision,
-        "threads": found.subject.threads,
-        "shares_measured_with_threads": found.subject.cores if found.subject.starved else found.subject.threads,
+        "threads": found.subject.settings.threads,
+        "shares_measured_with_threads": found.subject.cores
+        if found.subject.starved
+        else found.subject.settings.threads,
         "batch": found.subject.batch,
         "step_seconds": found.attribution.step_seconds.value,
         "step_seconds_low": found.attribution.step_seconds.low,

@@ -14,7 +14,7 @@ from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.analysis.parity import Parity
-    from trainmark.study.parity import Plan
+    from trainmark.execute.parent.request import Prepared
 
 FOLDER = "parity"
 
@@ -72,13 +72,13 @@ def command(**options: Any) -> int:
     return OK if found.passed else FAILED
 
 
-def _announcement(plan: Plan) -> str:
+def _announcement(plan: Prepared) -> str:
     from trainmark.analysis.parity import NUDGES
     from trainmark.units import many
 
     sides = ", ".join(side.title for side in plan.sides)
-    runs = many(len(plan.tasks), "run")
-    return f"{runs}: {plan.course.workload.name} on {sides}, each unchanged and with {many(NUDGES, 'nudge')}."
+    runs, workload = many(len(plan.tasks), "run"), plan.tasks[0].first.course.workload
+    return f"{runs}: {workload.name} on {sides}, each unchanged and with {many(NUDGES, 'nudge')}."
 
 
 def _show(found: Parity, *, as_json: bool) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trainmark.analysis.predictions import Predictions
-    from trainmark.study.predict import Subject
+    from trainmark.study.predict import TrainedModel
 
 EPILOG = """\b
 Examples:
@@ -67,15 +67,16 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
     record, progress = read(path), TerminalProgress()
     with progress.preparing() as watcher:
-        subject = predict.prepare(record, path, request_of(options), watcher)
-    if index is not None and index >= subject.data.test_examples:
+        model = predict.prepare(record, path, request_of(options), watcher)
+    dataset = model.chosen.course.dataset
+    if index is not None and index >= dataset.test_examples:
         raise UsageError(
-            f"there is no test example {index:,}", expected=f"an index from 0 to {subject.data.test_examples - 1:,}"
+            f"there is no test example {index:,}", expected=f"an index from 0 to {dataset.test_examples - 1:,}"
         )
-    with progress.working(f"{record.id}: predicting with {subject.side.title}") as tell:
-        found = predict.predict(subject, tell, options["timeout"])
-    images = load(subject.data.name, subject.data.directory).test.images
-    names = find(subject.data.name).class_names(found.classes)
+    with progress.working(f"{record.id}: predicting with {model.chosen.side.title}") as tell:
+        found = predict.predict(model, tell)
+    images = load(dataset.name, dataset.directory).test.images
+    names = find(dataset.name).class_names(found.classes)
     if output is not None:
         from trainmark.report.predictions_file import predictions_file
 
@@ -90,9 +91,9 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     for file in filter(None, (output, grid)):
         say(f"wrote {file}")
     if options["as_json"]:
-        print_json(_data(subject, found, names, index))
+        print_json(_data(model, found, names, index))
     else:
-        _show(subject, found, names, index, images)
+        _show(model, found, names, index, images)
     return OK
 
 
@@ -110,12 +111,12 @@ def _require_endings(output: Path | None, grid: Path | None) -> None:
         require_extras("report")
 
 
-def _data(subject: Subject, found: Predictions, names: tuple[str, ...], index: int | None) -> dict[str, Any]:
+def _data(model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None) -> dict[str, Any]:
     from trainmark.analysis.predictions import confusion
 
-    recorded = subject.record.final.test_accuracy
+    recorded = model.record.final.test_accuracy
     data: dict[str, Any] = {
-        "record": subject.record.id,
+        "record": model.record.id,
         "examples": len(found.labels),
         "loss": found.loss,
         "accuracy": found.accuracy,
@@ -123,7 +124,7 @@ def _data(subject: Subject, found: Predictions, names: tuple[str, ...], index: i
         "reproduced": recorded == found.accuracy,
         "classes": names,
         "confusion": confusion(found).tolist(),
-        "notes": subject.notes,
+        "notes": model.notes,
     }
     if index is not None:
         data["example"] = {
@@ -136,7 +137,7 @@ def _data(subject: Subject, found: Predictions, names: tuple[str, ...], index: i
 
 
 def _show(
-    subject: Subject, found: Predictions, names: tuple[str, ...], index: int | None, images: NDArray[np.uint8]
+    model: TrainedModel, found: Predictions, names: tuple[str, ...], index: int | None, images: NDArray[np.uint8]
 ) -> None:
     from trainmark.report.predictions_table import confusion_table, probabilities_table
     from trainmark.report.terminal import draw
@@ -144,7 +145,7 @@ def _show(
 
     screen = console()
     if index is None:
-        draw(screen, confusion_table(found, names, subject.side.title, subject.record, subject.notes))
+        draw(screen, confusion_table(found, names, model.chosen.side.title, model.record, model.notes))
         return
     draw_image(screen, images[index])
     screen.print()

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from trainmark.analysis.scale import Prediction, Scaling
     from trainmark.analysis.scaling_model import Link
     from trainmark.study.progress import Progress
-    from trainmark.study.scale import Plan
-    from trainmark.study.scale.layouts import Question
+    from trainmark.study.scale import ScalePlan
+    from trainmark.study.scale.question import Question
 
 FOLDER = "scale"
 
@@ -76,9 +76,6 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="S",
     help="Seconds to wait for the other machines.",
 )
-@shared.count_option(
-    "--max-restarts", "How often to restart all ranks from the start when one fails.", default=0, least=0
-)
 @click.option(
     "--prediction",
     type=click.Choice(["first", "only", "none"]),
@@ -130,7 +127,7 @@ def command(**options: Any) -> int:
         if prediction is not None:
             path = scale.write_down(prediction, plan, store.folder)
             if not options["as_json"]:
-                _show_prediction(prediction, scale.batch_of(plan))
+                _show_prediction(prediction, plan.batch)
             progress.say(f"The prediction is in {path}.")
         if wanted == "only":
             records = []
@@ -150,7 +147,7 @@ def command(**options: Any) -> int:
     return OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
 
 
-def _predict(plan: Plan, link: Link | None, progress: Progress) -> tuple[Prediction | None, str | None]:
+def _predict(plan: ScalePlan, link: Link | None, progress: Progress) -> tuple[Prediction | None, str | None]:
     """The prediction, or why there is none."""
     from trainmark.study import scale
 
@@ -164,7 +161,7 @@ def _predict(plan: Plan, link: Link | None, progress: Progress) -> tuple[Predict
 
 def _question(options: dict[str, Any]) -> Question:
     from trainmark.execute.parent import rendezvous
-    from trainmark.study.scale.layouts import Question
+    from trainmark.study.scale.question import Question
 
     nodes, endpoint = options["nnodes"], options["rdzv_endpoint"]
     _require_meant(options)
@@ -179,7 +176,6 @@ def _question(options: dict[str, Any]) -> Question:
         microbatches=options["microbatches"],
         oversubscribe=options["oversubscribe"],
         rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.here()),
-        restarts=options["max_restarts"],
         repeats=options["repeats"],
         steps=options["steps"],
         runs=options["prediction"] != "only",
@@ -213,15 +209,14 @@ def _read_link(text: str | None) -> Link | None:
     return Link(micro * 1e-6, 1 / (giga * 1e9), "tree", f"as given: {micro:g} µs, {giga:g} GB/s")
 
 
-def _announcement(plan: Plan) -> str:
+def _announcement(plan: ScalePlan) -> str:
     from trainmark.units import many
 
     layouts = ", ".join(f"{data}×{stages}" for data, stages in plan.question.layouts)
     threads = plan.settings.threads
     each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"
-    return (
-        f"{many(len(plan.tasks), 'run')}: {plan.workload.name} on {plan.side.title}, {layouts} (copies × stages){each}."
-    )
+    runs, name = many(len(plan.tasks), "run"), plan.course.workload.name
+    return f"{runs}: {name} on {plan.side.title}, {layouts} (copies × stages){each}."
 
 
 def _show_prediction(prediction: Prediction, batch: int) -> None:

@@ -19,7 +19,7 @@ from trainmark.report.terminal import console
 if TYPE_CHECKING:
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
-    from trainmark.study.sweep.plan import Plan
+    from trainmark.study.sweep.plan import SweepPlan
     from trainmark.study.sweep.tuning import Cluster
 
 FOLDER = "sweep"
@@ -152,7 +152,9 @@ def command(**options: Any) -> int:
     return _show(planned.group_id, store, progress, as_json=options["as_json"])
 
 
-def _train(planned: Plan, cluster: Cluster, store: Store, progress: TerminalProgress, options: dict[str, Any]) -> None:
+def _train(
+    planned: SweepPlan, cluster: Cluster, store: Store, progress: TerminalProgress, options: dict[str, Any]
+) -> None:
     from trainmark.measure.host import usable_core_numbers
     from trainmark.progress.trials import TrialProgress
     from trainmark.study.sweep.collect import collect

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.comparison import MARGIN
-from trainmark.analysis.scale import Curve, LayoutResult, Prediction, Scaling
+from trainmark.analysis.scale import LayoutResult, Prediction, Scaling, ScalingCurve
 from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
 from trainmark.analysis.statistics import Estimate, SpeedVerdict, speed_verdict
 from trainmark.report.caveat_notes import caveat_notes
@@ -196,7 +196,7 @@ def _point(each: Predicted | None) -> tuple[Cell, ...]:
 
 
 def _where_it_stops(prediction: Prediction) -> Iterator[str]:
-    curves: tuple[tuple[str, Curve | None], ...] = (("strong", prediction.strong), ("weak", prediction.weak))
+    curves: tuple[tuple[str, ScalingCurve | None], ...] = (("strong", prediction.strong), ("weak", prediction.weak))
     for name, curve in curves:
         if curve is not None:
             yield (

@@ -5,15 +5,14 @@ from __future__ import annotations
 import dataclasses
 import shlex
 
-from trainmark.errors import ForeignRecord
+from trainmark.errors import ForeignRecord, UsageError
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.request import Request
 from trainmark.record.record import Record
-from trainmark.workload.decode import Misfit, require
+from trainmark.study.chosen import ChosenSide
+from trainmark.workload.decode import Misfit
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
-
-_MOST_THREADS = 4_096
 
 
 def request_of(record: Record, asked: Request) -> Request:
@@ -43,11 +42,13 @@ def request_of(record: Record, asked: Request) -> Request:
     try:
         workload = Workload.from_data(record.workload.spec)
         lay_out(workload)
-        _require_sane(record)
-    except Misfit as misfit:
+        settings = dataclasses.replace(
+            asked.settings, seed=record.seed, threads=record.threads, memory_fraction=record.memory_fraction
+        )
+    except (Misfit, UsageError) as error:
         raise ForeignRecord(
-            f"the workload of {record.id} can't be read", expected=misfit.expected, found=str(misfit.found)
-        ) from misfit
+            f"the workload of {record.id} can't be read", expected=error.expected, found=str(error.found)
+        ) from error
     label = "" if record.python.label == "default" else f"@{record.python.label}"
     return dataclasses.replace(
         asked,
@@ -57,40 +58,16 @@ def request_of(record: Record, asked: Request) -> Request:
         styles=(style,),
         devices=(device,),
         precision=precision,
-        settings=dataclasses.replace(
-            asked.settings,
-            seed=record.seed,
-            threads=record.threads,
-            memory_fraction=record.memory_fraction,
-        ),
+        settings=settings,
     )
 
 
-def _require_sane(record: Record) -> None:
-    """Raise Misfit for figures that no command line would have taken."""
-    share = record.memory_fraction
-    require(record.seed is not None and 0 <= record.seed < 1 << 63, "seed", "a whole number from 0", record.seed)
-    require(
-        record.threads is None or 0 < record.threads <= _MOST_THREADS,
-        "threads",
-        f"1 to {_MOST_THREADS:,}",
-        record.threads,
-    )
-    require(share is None or 0 < share <= 1, "memory_fraction", "a share above 0", share)
-
-
-def unlike(record: Record, sha256: str | None, version: str | None, device: str | None) -> tuple[str, ...]:
-    """What is not as it was when ``record`` was made, in sentences.
-
-    Args:
-        sha256: of the data that are here.
-        version: of the backend that is here.
-        device: name of the device that is here.
-    """
-    said = []
+def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
+    """How the same training here differs from that of ``record``, in sentences."""
+    said, device, version = [], here.device_name, here.side.version
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
-    if record.dataset and record.dataset.sha256 != sha256:
+    if record.dataset and record.dataset.sha256 != here.course.dataset.sha256:
         said.append("the data here are not those of the record")
     if record.backend.version != version:
         was, now = (each or "of unknown version" for each in (record.backend.version, version))

@@ -9,19 +9,16 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from trainmark.analysis.parity import MULTIPLE, NUDGES, Curve, Parity, Rounding, judge_all
+from trainmark.analysis.parity import MULTIPLE, NUDGES, Parity, Rounding, curve_of, judge_all
 from trainmark.backends.base import Precision
 from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
-from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.request import Prepared, Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task
 from trainmark.execute.worker.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
-from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.workload.spec import Workload
 
@@ -30,25 +27,7 @@ DEFAULT_DEVICES = ("cpu",)
 """Every backend has it, so two backends named alone make one pair, which differs in nothing else."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What will be run.
-
-    Args:
-        tasks: each side as it is, then each with the first nudge, and so on.
-        seen: what each backend said, by (backend, interpreter label).
-        notices: sentences for people: what is left out.
-    """
-
-    course: Course
-    settings: Settings
-    sides: tuple[Side, ...]
-    tasks: list[Task[Run]]
-    seen: dict[tuple[str, str], Seen]
-    notices: list[str]
-
-
-def prepare(request: Request, watcher: Watcher | None = None) -> Plan:
+def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """Find the sides and the data, and lay out the runs.
 
     Args:
@@ -64,12 +43,12 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Plan:
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
     _require_two(sides, selection.refused)
-    course = Course(_nothing_left_to_chance(workload), requests.locate_one(request, workload, watcher), repeats=1)
+    course = ScheduledWorkload(without_chance(workload), requests.locate_one(request, workload, watcher), repeats=1)
     settings = dataclasses.replace(request.settings, kind="parity")
-    return Plan(course, settings, sides, _tasks(course, sides, settings), selection.by_side, selection.refused)
+    return Prepared(_tasks(course, sides, settings), selection.by_side, selection.refused)
 
 
-def measure(plan: Plan, store: Store, observer: Observer) -> Parity:
+def measure(plan: Prepared, store: Store, observer: Observer) -> Parity:
     """Train all that is planned, and judge every pair of sides.
 
     Args:
@@ -77,15 +56,15 @@ def measure(plan: Plan, store: Store, observer: Observer) -> Parity:
         observer: told of everything.
     """
     records = execute(plan.tasks, plan.seen, store, observer)
-    sides = plan.sides
-    curves = [_curve(side, records[position :: len(sides)]) for position, side in enumerate(sides)]
+    sides, first = plan.sides, plan.tasks[0].first
+    curves = [curve_of(side.title, *records[position :: len(sides)]) for position, side in enumerate(sides)]
     precision = sides[0].precision
     return Parity(
-        workload=plan.course.workload.name,
-        dataset=plan.course.dataset.name,
+        workload=first.course.workload.name,
+        dataset=first.course.dataset.name,
         precision=precision,
-        seed=plan.settings.seed,
-        steps=plan.course.workload.schedule.steps or 0,
+        seed=first.settings.seed,
+        steps=first.course.workload.schedule.steps or 0,
         nudges=NUDGES,
         multiple=MULTIPLE,
         pairs=judge_all(curves, rounding_of(precision)),
@@ -119,35 +98,18 @@ def _require_two(sides: Sequence[Side], refused: Sequence[str]) -> None:
         )
 
 
-def _nothing_left_to_chance(workload: Workload) -> Workload:
-    """No dropout, no distortions; and no look at the data that the question does not need."""
+def without_chance(workload: Workload) -> Workload:
+    """No dropout, no distortions, and no evaluation until the end."""
     plain = dataclasses.replace(
         workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
     )
     return plain.with_schedule(evaluate="end", protocol="fresh")
 
 
-def _tasks(course: Course, sides: Sequence[Side], settings: Settings) -> list[Task[Run]]:
+def _tasks(course: ScheduledWorkload, sides: Sequence[Side], settings: Settings) -> list[Task[Run]]:
     group_id = session = secrets.token_hex(6)
     return [
         Task((Run(course, side, settings, 0, turn, group_id, session, nudge=turn or None),))
         for turn in range(1 + NUDGES)
         for side in sides
     ]
-
-
-def _curve(side: Side, records: Sequence[Record]) -> Curve:
-    """What is known of ``side`` from its records: first as it is, then nudged."""
-    plain, *nudged = records
-    broken = next((record for record in records if record.outcome.status != "ok"), None)
-    trouble = None
-    if broken is not None:
-        which = "" if broken is plain else ", with nudged weights"
-        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
-    return Curve(
-        title=side.title,
-        losses=plain.step_losses,
-        nudged=[record.step_losses for record in nudged],
-        trouble=trouble,
-        diverged_at=plain.outcome.step if plain.outcome.status == "diverged" else None,
-    )

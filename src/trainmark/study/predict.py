@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,41 +9,35 @@ import numpy as np
 
 from trainmark import regular
 from trainmark.analysis.predictions import Predictions, probabilities
-from trainmark.backends.base import Options
-from trainmark.data.locate import Located
 from trainmark.errors import PredictionFailed, UsageError
-from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Side
-from trainmark.execute.parent.process import converse
 from trainmark.execute.parent.request import Request, Watcher
-from trainmark.execute.protocol.answers import Answer, Outputs, Scored
+from trainmark.execute.protocol.answers import Answer, Outputs, Scored, of_kind
 from trainmark.execute.protocol.requests import Predict
 from trainmark.record.record import Record
 from trainmark.record.weights import average_of
 from trainmark.study import again
+from trainmark.study.chosen import ChosenSide, choose
+from trainmark.study.progress import Tell
 from trainmark.workload.losses import NegativeLogLikelihood
 from trainmark.workload.spec import Workload
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A record with its weights, and the backend that predicts with them.
+class TrainedModel:
+    """A record with its weights, and the side that predicts with them.
 
     Args:
-        weights: the file that evaluation uses; that of the averaged weights where the workload keeps an average.
+        weights: the file that evaluation uses; the averaged weights if the workload keeps an average.
         notes: what differs from when the record was made, in sentences.
     """
 
     record: Record
-    workload: Workload
-    side: Side
-    options: Options
-    data: Located
+    chosen: ChosenSide
     weights: Path
     notes: tuple[str, ...]
 
 
-def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None = None) -> Subject:
+def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None = None) -> TrainedModel:
     """Find the weights of ``record``, its backend and its data.
 
     Args:
@@ -56,13 +49,8 @@ def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None 
     """
     request = again.request_of(record, asked)
     weights = _weights(record, path)
-    selection = requests.select(request, watcher)
-    ((workload, (side, *_)),) = selection.able
-    data, settings = requests.locate_one(request, workload, watcher), request.settings
-    device = selection.by_side[side.backend, side.interpreter.label].device(side.device)
-    notes = again.unlike(record, data.sha256, side.version, device.name if device else None)
-    options = side.options(settings.seed, settings.threads, settings.memory_fraction)
-    return Subject(record, workload, side, options, data, weights, notes)
+    chosen = choose(request, watcher)
+    return TrainedModel(record, chosen, weights, again.unlike(record, chosen))
 
 
 def _weights(record: Record, path: Path) -> Path:
@@ -79,36 +67,27 @@ def _weights(record: Record, path: Path) -> Path:
     return weights
 
 
-def predict(
-    subject: Subject, tell: Callable[[str, float], None] = lambda *_: None, timeout: float | None = None
-) -> Predictions:
+def predict(model: TrainedModel, tell: Tell = lambda *_: None) -> Predictions:
     """Let the backend compute its outputs for the whole test set.
-
-    Args:
-        tell: called with what is being done, and the share that is done, from 0 to 1.
 
     Raises:
         PredictionFailed: its process died or took too long, or the weights don't fit.
     """
-    side, outputs = subject.side, list[list[float]]()
-    scored: Scored | None = None
+    chosen, side, course = model.chosen, model.chosen.side, model.chosen.course
+    outputs: list[list[float]] = []
 
     def hear(answer: Answer) -> None:
-        nonlocal scored
-        match answer:
-            case Scored():
-                scored = answer
-            case Outputs():
-                outputs.extend(answer.values)
-        tell("predicting", len(outputs) / (subject.data.test_examples or 1))
+        if isinstance(answer, Outputs):
+            outputs.extend(answer.values)
+        tell("predicting", len(outputs) / (course.dataset.test_examples or 1))
 
-    request = Predict(side.backend, subject.workload, subject.data.folder, subject.options, str(subject.weights))
-    threads = subject.options.threads
-    ending = converse(side.interpreter.path, lambda _: request, hear=hear, threads=threads, timeout=timeout)
+    request = Predict(side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights))
+    heard, ending = chosen.ask(request, hear=hear)
+    scored = next(iter(of_kind(heard, Scored)), None)
     if ending.status != "done" or scored is None:
         raise PredictionFailed(
-            f"{side.title} can't predict with {subject.weights.name}", found=ending.reason or "no answer"
+            f"{side.title} can't predict with {model.weights.name}", found=ending.reason or "no answer"
         )
-    logarithms = isinstance(subject.workload.loss, NegativeLogLikelihood)
+    logarithms = isinstance(course.workload.loss, NegativeLogLikelihood)
     shares = probabilities(np.array(outputs, np.float64), logarithms=logarithms)
     return Predictions(shares, np.array(scored.labels, np.int64), scored.loss, scored.accuracy)

@@ -9,10 +9,10 @@ import pytest
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.execute.parent.here import look_around
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
-from trainmark.execute.protocol.answers import Answer, EpochEnded, Failed, Finished, OfRank, RankBorn, Restarted
+from trainmark.execute.protocol.answers import Answer, EpochEnded, Failed, Finished, OfRank, RankBorn
 from trainmark.record.record import Outcome
 from trainmark.workload import catalog
 
@@ -22,7 +22,7 @@ EPOCH = EpochEnded(0, start=1.0, seconds=2.0, steps=2, examples=256, losses=[2.0
 
 @pytest.fixture
 def notes() -> RanksRecordBuilder:
-    course = Course(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
     side = Side("torch", "fast", "cuda:0", THIS)
     spread = Spreading(Layout(data=2))
     run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", None, spread)
@@ -78,14 +78,3 @@ def test_the_whole_is_told_where_rank_0_is(notes: RanksRecordBuilder) -> None:
 def test_a_run_whose_ranks_never_came_has_a_record_all_the_same(notes: RanksRecordBuilder) -> None:
     (whole,) = notes.records(Outcome("failed", "the machines did not find each other"))
     assert whole.group.rank is None
-
-
-def test_a_restart_forgets_what_was_before_and_is_counted(notes: RanksRecordBuilder) -> None:
-    for rank in (0, 1):
-        say(notes, rank, born(rank), EPOCH)
-    notes.hear(Restarted(1))
-    for rank in (0, 1):
-        say(notes, rank, born(rank), EPOCH, finished(rank))
-    records = notes.records(Outcome("ok"))
-    assert [len(record.epochs) for record in records] == [1, 1, 1]
-    assert [record.group.spread.restarts for record in records if record.group.spread] == [1, 1, 1]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from trainmark.errors import UsageError
-from trainmark.execute.parent.rendezvous import Network, first_host, from_slurm, meet
+from trainmark.execute.parent.rendezvous import LocalNetwork, first_host, from_slurm, meet
 
 
-class MadeUp(Network):
+class MadeUp(LocalNetwork):
     """``node1`` is this machine's 10.0.0.1, ``node2`` another; there is no way to ``island``."""
 
     def __init__(self) -> None:

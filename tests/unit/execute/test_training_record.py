@@ -11,7 +11,7 @@ from msgspec import structs
 from trainmark.data.locate import Located
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
@@ -29,7 +29,7 @@ READY = Ready(0.5, {"torch": "2"}, steps=4, epochs=2, weights_sha256="ab")
 
 
 def run(**changes: object) -> Run:
-    course = Course(WORKLOAD.with_schedule(**changes), DATA, 1)
+    course = ScheduledWorkload(WORKLOAD.with_schedule(**changes), DATA, 1)
     return Run(course, Side("torch", "fast", "cpu", THIS), Settings(), 0, 0, "plan", "plan")
 
 

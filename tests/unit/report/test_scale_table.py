@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from trainmark.analysis.scale import Agreement, Curve, LayoutResult, Prediction, Scaling
+from trainmark.analysis.scale import Agreement, LayoutResult, Prediction, Scaling, ScalingCurve
 from trainmark.analysis.scaling_model import Link, Network, Predicted, ScalingModel, StepCost, fastest, pays_up_to
 from trainmark.analysis.statistics import Estimate
 from trainmark.record.caveats import Caveat
@@ -22,9 +22,9 @@ MODEL = ScalingModel(
 )
 
 
-def curve(*, weak: bool) -> Curve:
+def curve(*, weak: bool) -> ScalingCurve:
     points = MODEL.curve(weak=weak)
-    return Curve(points, pays_up_to(points), fastest(points))
+    return ScalingCurve(points, pays_up_to(points), fastest(points))
 
 
 PREDICTION = Prediction(

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from trainmark.data.locate import Located, Source
-from trainmark.execute.parent.plan import Course, Settings, Side
+from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import in_rounds
 from trainmark.study.run import announcement
@@ -21,6 +21,6 @@ SIDE = Side("numpy", "fast", "cpu", THIS, "fp32", "2.1.0")
 def test_several_workloads_are_not_compared_with_each_other(names: list[str]) -> None:
     source: Source = get_args(Source)[0]
     data = Located("mnist", Path("/data"), source, "5f" * 32, True, 60_000, 10_000)
-    courses = [(Course(catalog.find(name), data, 2), [SIDE]) for name in names]
+    courses = [(ScheduledWorkload(catalog.find(name), data, 2), [SIDE]) for name in names]
     said = announcement(in_rounds(courses, Settings()))
     assert ("never one workload with another" in said) == (len(names) > 1)

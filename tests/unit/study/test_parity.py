@@ -31,7 +31,7 @@ def test_the_best_style_of_each_backend_on_each_device() -> None:
 
 @pytest.mark.parametrize("name", catalog.names())
 def test_nothing_is_left_to_chance(name: str) -> None:
-    workload = parity._nothing_left_to_chance(catalog.find(name).with_schedule(steps=7))
+    workload = parity.without_chance(catalog.find(name).with_schedule(steps=7))
     assert not any(isinstance(layer, Dropout | ChannelDropout) for layer in workload.model)
     assert workload.input.distortions is None
     assert (workload.schedule.protocol, workload.schedule.evaluate, workload.schedule.steps) == ("fresh", "end", 7)

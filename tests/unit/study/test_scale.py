@@ -17,11 +17,11 @@ from trainmark.errors import SumsLost, Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.requests import Launch, Train, read
+from trainmark.execute.protocol.requests import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded
 from trainmark.study.layouts import layout_of, require_able
 from trainmark.study.scale.calibrate import _best_of, _buckets, network_of
-from trainmark.study.scale.layouts import Question, courses, require_possible, tasks
+from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch
@@ -53,7 +53,6 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
         (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 microbatches"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
         (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
-        (Question(data=(2,), rendezvous=Rendezvous(nodes=2), restarts=1), CPU, "--max-restarts can't be combined with"),
     ],
 )
 def test_what_can_not_be_run_is_refused_at_once(question: Question, side: Side, text: str) -> None:
@@ -137,7 +136,7 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:
     alone, *_, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
     assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
-    assert isinstance(several, Launch) and several.ranks == 2
+    assert isinstance(several, StartRanks) and several.ranks == 2
     inner = read(json.loads(encoded(several.request)))
     assert isinstance(inner, Train) and inner.inject_order
     assert inner.options.layout is not None and inner.options.layout.reduces
@@ -146,7 +145,7 @@ def test_one_device_is_told_of_no_launch_and_several_are() -> None:
 def test_the_ranks_of_several_machines_are_shared() -> None:
     place = Rendezvous(nodes=2, endpoint="a:1")
     launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].first.request(0.0, [None])
-    assert isinstance(launch, Launch) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
+    assert isinstance(launch, StartRanks) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
 
 
 def test_weak_grows_the_batch_and_strong_does_not() -> None:

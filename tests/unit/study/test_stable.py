@@ -6,7 +6,7 @@ import pytest
 
 from tests.records import a_record, rounds
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record.record import Record
@@ -18,7 +18,7 @@ NARROW, WIDE = [2.0, 2.02, 1.98, 2.01, 1.99], [2.0, 2.6, 1.6, 2.3, 1.8]
 
 def planned(number: int) -> list[Task[Run]]:
     dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
-    course = Course(catalog.find("mnist-mlp512"), dataset, number)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, number)
     return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
 
 

@@ -1,4 +1,4 @@
-"""Turns what a measured process sent into answers, and refuses what is none, so that who listens can believe it."""
+"""Turns the messages of a worker into answers, and refuses malformed ones."""
 
 from __future__ import annotations
 
@@ -13,17 +13,14 @@ from trainmark.record.codec import require_shallow
 from trainmark.units import many
 
 
-def read(asked: str, message: Message) -> Answer | None:
-    """The answer in ``message``; None for one of a kind that nobody reads, such as a later version's.
-
-    Args:
-        asked: the event of the request.
+def read(message: Message) -> Answer | None:
+    """The answer in ``message``; None for one of an unknown kind, such as a later version's.
 
     Raises:
         ProtocolError: an answer of another form.
     """
     event = message["event"]
-    kind = ANSWERS.get(asked, {}).get(event)
+    kind = ANSWERS.get(event)
     if kind is None:
         return None
     try:
@@ -34,7 +31,7 @@ def read(asked: str, message: Message) -> Answer | None:
             inner = answer.message
             if not (isinstance(inner, dict) and isinstance(inner.get("event"), str)) or inner["event"] == event:
                 raise msgspec.ValidationError("message: expected what one rank said")
-            return dataclasses.replace(answer, message=read(asked, inner))
+            return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         raise ProtocolError(
             f"the measured process broke the protocol with its {event[:40]!r}",

@@ -13,7 +13,7 @@ from trainmark.backends import registry
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.probe import THIS, Interpreter
-from trainmark.execute.parent.process import Ending, converse
+from trainmark.execute.parent.process import Ending, run_worker
 from trainmark.execute.protocol.answers import Answer, DevicesSeen, Examined, LibrariesLoaded, Multiplied
 from trainmark.execute.protocol.requests import Examine
 
@@ -118,7 +118,7 @@ def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, st
 
     start = time.monotonic()
     try:
-        ending = converse(interpreter.path, lambda _: Examine(entry.name), hear=hear, look=look, timeout=timeout)
+        ending = run_worker(interpreter.path, lambda _: Examine(entry.name), hear=hear, look=look, timeout=timeout)
     except (ProtocolError, OSError) as error:
         ending = Ending("died", str(error), "")
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason

@@ -20,8 +20,8 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import converse
-from trainmark.execute.protocol.answers import Answer, PeaksMeasured
+from trainmark.execute.parent.process import ask
+from trainmark.execute.protocol.answers import PeaksMeasured, of_kind
 from trainmark.execute.protocol.requests import MeasurePeaks
 from trainmark.record.record import Peaks
 from trainmark.regular import write_atomically
@@ -131,15 +131,15 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 
 def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: Here) -> Peaks | None:
     """Limits measured in a process of their own; None where the backend can't, or the process died."""
-    heard: list[Answer] = []
     request = MeasurePeaks(side.backend, dataclasses.replace(side, style="fast").options(0, threads))
     try:
-        converse(side.interpreter.path, lambda _: request, hear=heard.append, threads=threads, timeout=TIMEOUT_SECONDS)
+        heard, _ = ask(side.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
     except (ProtocolError, OSError):  # the run itself will say what is wrong with this interpreter
         return None
-    found = next((answer.peaks for answer in heard if isinstance(answer, PeaksMeasured)), None)
-    if found is None:
+    measured = of_kind(heard, PeaksMeasured)
+    if not measured:
         return None
+    found = measured[0].peaks
     more = {
         "matmul_size": found.matmul_size,
         "copied_bytes": found.copied_bytes,

@@ -13,7 +13,7 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.protocol.requests import Launch, Repeat, TimeCollectives, Train
+from trainmark.execute.protocol.requests import Repeat, StartRanks, TimeCollectives, Train
 from trainmark.execute.protocol.wire import to_message
 from trainmark.record.facts import RunKey
 from trainmark.version import version
@@ -49,7 +49,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Course:
+class ScheduledWorkload:
     """One workload with the schedule that it is run by, and its data."""
 
     workload: Workload
@@ -71,14 +71,12 @@ class Spreading:
         layout: how it is spread.
         weak: whether its batch has grown with the copies.
         rendezvous: where the machines meet.
-        restarts: how often all ranks may be started again when one fails.
         processes: whether each device has a process of its own, or one process has them all.
     """
 
     layout: Layout
     weak: bool = False
     rendezvous: Rendezvous = field(default_factory=Rendezvous)
-    restarts: int = 0
     processes: bool = True
 
     @property
@@ -86,14 +84,13 @@ class Spreading:
         """Whether an engine has to start ranks."""
         return self.processes and self.layout.ranks > 1
 
-    def launch(self, request: Train | TimeCollectives) -> Launch:
+    def launch(self, request: Train | TimeCollectives) -> StartRanks:
         """``request``, for each rank of this machine."""
-        return Launch(
+        return StartRanks(
             backend=request.backend,
             device=request.options.device,
             ranks=self.layout.ranks // self.rendezvous.nodes,
             rendezvous=self.rendezvous,
-            restarts=self.restarts,
             request=to_message(request),
         )
 
@@ -161,7 +158,7 @@ class Run:
         trial: of a sweep, which it is.
     """
 
-    course: Course
+    course: ScheduledWorkload
     side: Side
     settings: Settings
     repeat: int
@@ -203,7 +200,7 @@ class Run:
         """The interpreter that trains."""
         return self.side.interpreter.path
 
-    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | Launch:
+    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | StartRanks:
         """The request to the worker.
 
         Args:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from trainmark.backends import registry
 from trainmark.backends.base import Capabilities, Device
 from trainmark.errors import UsageError
-from trainmark.execute.parent.process import Ending, converse
-from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable
+from trainmark.execute.parent.process import Ending, ask
+from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable, of_kind
 from trainmark.execute.protocol.requests import ListBackends, Probe, Request
 
 PROBE_TIMEOUT_SECONDS = 120.0
-_A = TypeVar("_A", bound=Answer)
 
 
 @dataclass(frozen=True)
@@ -62,9 +60,8 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     Raises:
         UsageError: there is no such interpreter.
     """
-    answers, ending = _ask(interpreter, Probe(backend), Capable, timeout)
-    if answers:
-        found = answers[0]
+    answers, ending = _ask(interpreter, Probe(backend), timeout)
+    for found in of_kind(answers, Capable):
         return Seen(backend, interpreter, found.capabilities, found.python, limited=found.limited)
     if ending.status == "timeout":
         return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
@@ -82,18 +79,15 @@ def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS
     Raises:
         UsageError: there is no such interpreter.
     """
-    answers, _ = _ask(interpreter, ListBackends(), BackendsListed, timeout)
-    if answers:
-        return answers[0].install
+    answers, _ = _ask(interpreter, ListBackends(), timeout)
+    for found in of_kind(answers, BackendsListed):
+        return found.install
     return {entry.name: entry.install for entry in registry.entries().values() if not entry.plugin}
 
 
-def _ask(interpreter: Interpreter, request: Request, kind: type[_A], timeout: float) -> tuple[list[_A], Ending]:
-    """The answers of that ``kind`` to ``request``, and how the process ended."""
-    heard: list[Answer] = []
+def _ask(interpreter: Interpreter, request: Request, timeout: float) -> tuple[list[Answer], Ending]:
     try:
-        ending = converse(interpreter.path, lambda _: request, hear=heard.append, timeout=timeout)
-        return [answer for answer in heard if isinstance(answer, kind)], ending
+        return ask(interpreter.path, request, timeout=timeout)
     except OSError as error:
         raise UsageError(
             f"{interpreter.path} can't be started",

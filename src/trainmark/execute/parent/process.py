@@ -22,7 +22,7 @@ from trainmark.execute.parent.scratch import scratch_folder
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import Answer, Diverged, Done, Failed
 from trainmark.execute.protocol.requests import Request
-from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page
+from trainmark.execute.protocol.wire import SCRATCH, Channel, position, shared_page, signal_name
 from trainmark.measure.control_group import oom_kills
 
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
@@ -49,7 +49,7 @@ class Ending:
     tail: str
 
 
-def converse(
+def run_worker(
     python: Path,
     request: Callable[[float], Request],
     *,
@@ -93,17 +93,37 @@ def converse(
             )
             stack.callback(end, process, ours)
         theirs.close()
-        channel, asked = Channel(ours), request(origin)
+        channel = Channel(ours)
         with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
-            channel.send(asked)
+            channel.send(request(origin))
         counted = position(shared)
         born(process.pid)
         deadline = None if timeout is None else origin + timeout
-        ending = _listen(process, channel, _Heard(type(asked).__name__, hear), lambda: look(counted()), deadline)
+        ending = _listen(process, channel, _Heard(hear), lambda: look(counted()), deadline)
         killed = ending.status == "died" and process.returncode == -signal.SIGKILL
         if killed and (oom_kills() or 0) > (kills or 0):
             return dataclasses.replace(ending, reason=OUT_OF_MEMORY)
         return ending
+
+
+def ask(
+    python: Path,
+    request: Request,
+    *,
+    hear: Callable[[Answer], None] = lambda _: None,
+    look: Callable[[int], None] = lambda _: None,
+    threads: int | None = None,
+    timeout: float | None = None,
+) -> tuple[list[Answer], Ending]:
+    """All answers to ``request`` of a new process, and how it ended; the arguments are those of :func:`run_worker`."""
+    answers: list[Answer] = []
+
+    def collect(answer: Answer) -> None:
+        answers.append(answer)
+        hear(answer)
+
+    ending = run_worker(python, lambda _: request, hear=collect, look=look, threads=threads, timeout=timeout)
+    return answers, ending
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
@@ -127,7 +147,6 @@ def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
 class _Heard:
     """What has come of a process so far: its answers, passed on, and the end of what it printed."""
 
-    asked: str
     hear: Callable[[Answer], None]
     tail: bytes = b""
     reason: str | None = None
@@ -137,7 +156,7 @@ class _Heard:
         """Take in what has arrived; False when the process has hung up."""
         messages = channel.receive()
         for message in messages or ():
-            answer = read(self.asked, message)
+            answer = read(message)
             if isinstance(answer, Done):
                 self.done_at = time.perf_counter()
             elif isinstance(answer, (Failed, Diverged)):
@@ -194,10 +213,7 @@ def _cause(code: int | None) -> str:
     if code is None:
         return "the process hung up without ending"
     if code < 0:
-        try:
-            name = signal.Signals(-code).name
-        except ValueError:
-            name = f"signal {-code}"
+        name = signal_name(code)
         hint = " (often the system's answer to too little memory)" if name == "SIGKILL" else ""
         return f"the process was killed by {name}{hint}"
     return f"the process ended with exit code {code} before it was done"

@@ -10,7 +10,7 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.training_record import Rank, TrainingRecordBuilder
-from trainmark.execute.protocol.answers import Answer, Failed, OfRank, RankBorn, Restarted
+from trainmark.execute.protocol.answers import Answer, Failed, OfRank, RankBorn
 from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
 
 
@@ -32,10 +32,6 @@ class RanksRecordBuilder(TrainingRecordBuilder):
         match answer:
             case OfRank():
                 self._hear_rank(answer.rank, answer.message)
-            case Restarted():
-                self.begin_again()
-                for notes in self._ranks.values():
-                    notes.begin_again()
             case Failed(rank=int() as fallen):
                 self._fallen = fallen
             case _:

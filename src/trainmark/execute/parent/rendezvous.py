@@ -16,7 +16,7 @@ _FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
 
 
 @dataclass(frozen=True)
-class Network:
+class LocalNetwork:
     """This machine among others.
 
     Args:
@@ -48,7 +48,7 @@ class Network:
         raise OSError(99, "this machine has no address but its own loopback")
 
 
-def here() -> Network:
+def here() -> LocalNetwork:
     """This machine's current network."""
     import psutil
 
@@ -58,10 +58,10 @@ def here() -> Network:
         for each in addresses
         if each.family in (socket.AF_INET, socket.AF_INET6)
     }
-    return Network(found)
+    return LocalNetwork(found)
 
 
-def meet(nodes: int, endpoint: str | None, seconds: float, network: Network) -> Rendezvous:
+def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork) -> Rendezvous:
     """The rendezvous of ``nodes`` machines at ``endpoint``.
 
     Args:

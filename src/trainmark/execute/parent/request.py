@@ -16,7 +16,7 @@ from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute.parent import choose
 from trainmark.execute.parent.bounds import MOST_ROUNDS, require_within
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record import store, weights
@@ -119,6 +119,11 @@ class Prepared:
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
+    @property
+    def sides(self) -> list[Side]:
+        """Each once, in order."""
+        return list(dict.fromkeys(task.first.side for task in self.tasks))
+
 
 def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """Find workloads, data and devices, and lay out the rounds.
@@ -131,7 +136,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
     located, notices = locate_all(request, [workload for workload, _ in selection.able], watcher)
     settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
-    courses: list[tuple[Course, list[Side]]] = []
+    courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
         courses += _courses(workload, located[workload.dataset], able, selection, request)
     notices += selection.refused
@@ -297,9 +302,9 @@ def _precision(name: str) -> Precision:
 
 def _courses(
     workload: Workload, dataset: Located, sides: list[Side], selection: Selection, request: Request
-) -> list[tuple[Course, list[Side]]]:
+) -> list[tuple[ScheduledWorkload, list[Side]]]:
     if not request.published or workload.published is None:
-        return [(Course(workload, dataset, request.repeats or DEFAULT_REPEATS), sides)]
+        return [(ScheduledWorkload(workload, dataset, request.repeats or DEFAULT_REPEATS), sides)]
     courses = []
     for run in workload.published.runs:
         fitting = [side for side in sides if run.only_on in (None, selection.kind_of(side))]
@@ -309,6 +314,6 @@ def _courses(
                 expected=f"its {run.repeats} repeats, which continue each other",
             )
         if fitting:
-            course = Course(workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name)
+            course = ScheduledWorkload(workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name)
             courses.append((course, fitting))
     return courses

@@ -14,7 +14,7 @@ from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import Ending, converse
+from trainmark.execute.parent.process import Ending, run_worker
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder
 from trainmark.execute.parent.task import AnyRun, Task
@@ -151,7 +151,7 @@ class _Conversation:
         self._observer.task_started(self._task)
         self._announce()
         try:
-            ending = converse(
+            ending = run_worker(
                 run.python,
                 lambda origin: self._request(origin, files),
                 hear=self._hear,

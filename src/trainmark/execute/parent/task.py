@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.record.facts import RunKey, group_to_complete
 from trainmark.record.record import Record
 
@@ -42,7 +42,7 @@ class Task(Generic[AnyRun]):
         return Task(tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs))
 
 
-def in_rounds(courses: Iterable[tuple[Course, list[Side]]], settings: Settings) -> list[Task[Run]]:
+def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings) -> list[Task[Run]]:
     """The tasks in execution order: each round runs every side of a course once."""
     tasks = []
     group_id = session = secrets.token_hex(6)

@@ -71,17 +71,7 @@ class TrainingRecordBuilder(RecordBuilder):
         super().__init__(run, _id(run, token, rank), here)
         self.seen, self.replayed = seen, replayed
         self.peaks, self._rank = peaks, rank
-        self.restarts = 0
-        self._forget()
-
-    def begin_again(self) -> None:
-        """Drop the answers so far: the training restarts from the beginning."""
-        self._forget()
-        self.restarts += 1
-
-    def _forget(self) -> None:
-        self.epochs = []
-        self._ready, self._finished, self._compile_seconds = Ready(), Finished(), None
+        self._finished = Finished()
         self._losses: list[float] = []
         self._l2_losses: list[float] | None = None
         self._log: list[LogLine] = []
@@ -193,7 +183,6 @@ class TrainingRecordBuilder(RecordBuilder):
             all_reduce=layout.reduces,
             weak=spread.weak,
             nodes=spread.rendezvous.nodes,
-            restarts=self.restarts,
             host=self._rank.host if self._rank else None,
         )
 
@@ -236,7 +225,6 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.TARGET_MISSED: self._schedule.until is not None and self._time_to_target() is None,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
-            Caveat.RESTARTED: self.restarts > 0,
             Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }

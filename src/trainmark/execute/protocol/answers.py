@@ -1,19 +1,17 @@
-"""What a measured process answers. It may be a framework's plug-in, or an interpreter of somebody's own, and whatever
-it says ends in records, so the parent checks every answer (:mod:`trainmark.execute.parent.check`)."""
+"""What a worker answers. It may run a plug-in, and its answers end in records, so the parent checks each of them
+(:mod:`trainmark.execute.parent.check`)."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from trainmark.backends.base import Capabilities
 from trainmark.backends.collectives import Timing
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.backends.limits import DevicePeaks
-from trainmark.execute.protocol import requests
-from trainmark.execute.protocol.requests import Request
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.inspection import StepInspection
 
@@ -135,12 +133,11 @@ class Finished(Answer):
 
 @dataclass(frozen=True)
 class RankBorn(Answer):
-    """One rank of several; ``attempt`` counts the restarts."""
+    """One rank of several."""
 
     rank: Count
     local_rank: Count
     host: str
-    attempt: Count = 0
 
 
 @dataclass(frozen=True)
@@ -149,13 +146,6 @@ class OfRank(Answer):
 
     rank: int
     message: Any
-
-
-@dataclass(frozen=True)
-class Restarted(Answer):
-    """All ranks begin again."""
-
-    attempt: int
 
 
 @dataclass(frozen=True)
@@ -280,7 +270,7 @@ class Dropped(Answer):
 
 
 @dataclass(frozen=True)
-class Prepared(Answer):
+class VariantsReady(Answer):
     """All variants are ready; ``lengths`` are the steps of each one's short and long stretch."""
 
     compile_seconds: Seconds | None
@@ -320,25 +310,16 @@ class StepInspected(Answer):
     inspection: StepInspection
 
 
-_TRAINING = (Ready, Compiled, EpochEnded, Evaluated, Finished)
-_BY_REQUEST: Mapping[type[Request], tuple[type[Answer], ...]] = {
-    requests.Train: _TRAINING,
-    requests.Launch: (*_TRAINING, CollectivesTimed, OfRank, RankBorn, Restarted),
-    requests.RunScript: (Ready, CommandStarted, EpochEnded, Evaluated, CommandExited, Finished),
-    requests.Probe: (Capable,),
-    requests.ListBackends: (BackendsListed,),
-    requests.MeasurePeaks: (PeaksMeasured,),
-    requests.TimeCollectives: (CollectivesTimed,),
-    requests.Examine: (Examined, DevicesSeen, Multiplied, LibrariesLoaded),
-    requests.Predict: (Scored, Outputs),
-    requests.Dissect: (Preparing, Dropped, Prepared, RoundTimed, EvaluationTimed),
-    requests.Replay: (Replayed, StepInspected),
-}
-ANSWERS: Mapping[str, Mapping[str, type[Answer]]] = {
-    request.__name__: {kind.__name__: kind for kind in (Failed, Diverged, Done, *kinds)}
-    for request, kinds in _BY_REQUEST.items()
-}
-"""By the name of the request, then by that of the answer. What is not here is not read by anybody."""
+ANSWERS: Mapping[str, type[Answer]] = {kind.__name__: kind for kind in Answer.__subclasses__()}
+"""By name; the parent ignores any other answer."""
+
+
+_A = TypeVar("_A", bound=Answer)
+
+
+def of_kind(answers: Iterable[Answer], kind: type[_A]) -> list[_A]:
+    """Those of ``answers`` that are of ``kind``."""
+    return [answer for answer in answers if isinstance(answer, kind)]
 
 
 @functools.cache

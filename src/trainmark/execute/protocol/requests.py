@@ -54,7 +54,7 @@ class Predict:
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayTraining:
     """Train again up to the step that fails, at most ``steps``, and open up what may show why."""
 
     backend: str
@@ -108,14 +108,13 @@ class TimeCollectives:
 
 
 @dataclass(frozen=True)
-class Launch:
+class StartRanks:
     """Start ``ranks`` processes on this machine, and give each of them ``request``."""
 
     backend: str
     device: str
     ranks: int
     rendezvous: Rendezvous
-    restarts: int
     request: Message
 
 
@@ -148,6 +147,7 @@ class Dissect:
         budget: seconds after which no round begins, over all sittings.
         rounds: over all sittings.
         sitting, sittings: this process is one of so many, counted from 0, each of which makes its part of the rounds.
+        evaluations: of the first variant that are timed at the end.
         settling: seconds that all of them may take to be ready; the first tells how many that allows. None is no limit.
     """
 
@@ -162,6 +162,7 @@ class Dissect:
     peak_size: int | None = None
     sitting: int = 0
     sittings: int = 1
+    evaluations: int = 0
     settling: float | None = None
 
 
@@ -179,10 +180,10 @@ Request = (
     | MeasurePeaks
     | Examine
     | Predict
-    | Replay
+    | ReplayTraining
     | Train
     | TimeCollectives
-    | Launch
+    | StartRanks
     | Dissect
     | RunScript
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -87,6 +88,14 @@ def encoded(value: object) -> bytes:
     return json.dumps(
         value, separators=(",", ":"), default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part)
     ).encode()
+
+
+def signal_name(exit_code: int) -> str:
+    """Of the signal in an exit code below 0."""
+    try:
+        return signal.Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
 
 
 def shared_page() -> int:

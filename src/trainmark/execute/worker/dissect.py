@@ -22,12 +22,11 @@ from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset, Split
 from trainmark.execute.protocol.answers import (
     NOT_A_PART,
-    Done,
     Dropped,
     EvaluationTimed,
-    Prepared,
     Preparing,
     RoundTimed,
+    VariantsReady,
 )
 from trainmark.execute.protocol.requests import Dissect
 from trainmark.execute.protocol.wire import Say
@@ -49,14 +48,13 @@ _FEWEST_ROUNDS = 5
 _FEWEST_SITTINGS = 3
 _LONGEST_WINDOWS = 4
 """Of a stretch: with it and the usual number of rounds the fewest of them still fit into the time there is."""
-_EVALUATIONS = 3
 _PROBE_SECONDS = 0.02
 _MOST_VALUES = 2**24
 """Of the largest matrix of a product; a larger product is measured in part, and the rest taken in proportion."""
 
 
 @dataclass(frozen=True)
-class Variant:
+class ReadyVariant:
     """One training, ready to go: an epoch of many steps, and one of few."""
 
     trainer: Trainer
@@ -83,7 +81,7 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Probe:
+class TimedWork:
     """A piece of work that is no training: ``number`` of it are timed at once, and count ``times`` over."""
 
     work: QueuedWork
@@ -103,7 +101,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     """Time the variants of ``request``; the first one is the whole."""
     began = clock()
     backend, data = registry.load(request.backend), request.dataset.load()
-    variants: dict[str, Variant] = {}
+    variants: dict[str, ReadyVariant] = {}
     steps = compile_seconds = None
     for number, asked in enumerate(request.variants):
         say(Preparing(asked.name, number, len(request.variants)))
@@ -140,22 +138,21 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         say(Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
     rounds = math.ceil(request.rounds / sittings)
-    say(Prepared(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
+    say(VariantsReady(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
     whole = next(iter(variants.values()))
-    for _ in range(0 if request.sitting else _EVALUATIONS):
+    for _ in range(request.evaluations):
         start = clock()
         whole.trainer.evaluate("test")
         say(EvaluationTimed(clock() - start))
-    say(Done())
 
 
 def _time_rounds(
     request: Dissect,
     rounds: int,
     budget: float,
-    variants: dict[str, Variant],
-    probes: dict[str, list[Probe]],
+    variants: dict[str, ReadyVariant],
+    probes: dict[str, list[TimedWork]],
     say: Say,
     tick: Callable[[], None],
     clock: Clock,
@@ -203,7 +200,7 @@ def _steps_in(
 
 def _made(
     backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
-) -> tuple[Variant, float | None]:
+) -> tuple[ReadyVariant, float | None]:
     """A variant with this many steps per stretch, and its compile time in seconds."""
     model = lay_out(workload)
     trainer = backend.trainer(workload, model, data, options)
@@ -215,7 +212,7 @@ def _made(
     trainer.synchronize()
     took = clock() - start
     trainer.compile(short)
-    return Variant(trainer, weights, long, short), took if compiled else None
+    return ReadyVariant(trainer, weights, long, short), took if compiled else None
 
 
 def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
@@ -234,14 +231,14 @@ def _cut(data: Dataset, batches: Batches) -> Dataset:
     return dataclasses.replace(data, train=train, complete=False)
 
 
-def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[Probe]]:
+def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[TimedWork]]:
     """``products``: each product and convolution once; ``empty``: as many that compute nothing; ``peak``: the product
     that is fastest."""
     products, convolutions = list(request.products), request.convolutions
     if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
     limits = backend.limits(request.variants[0].options)
-    found: dict[str, list[Probe]] = {"products": [], "empty": []}
+    found: dict[str, list[TimedWork]] = {"products": [], "empty": []}
     if convolutions and isinstance(limits, Convolving):
         found["products"] += _convolutions(limits, convolutions, clock)
         tiny = [Convolution(1, 1, 1, 1, 1, 1, each.by_input) for each in convolutions]
@@ -256,7 +253,7 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
     return found
 
 
-def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Iterator[Probe]:
+def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
     """Those that fit together; each that is too large alone, and in part."""
     whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:
@@ -269,7 +266,7 @@ def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Itera
             yield _ready(limits.products([product._replace(**{longest: shorter})]), sides[longest] / shorter, clock)
 
 
-def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock) -> Iterator[Probe]:
+def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock) -> Iterator[TimedWork]:
     """As many examples of a layer as are not too large."""
     for each in asked:
         largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
@@ -282,11 +279,11 @@ def _largest_matrix(product: Product) -> int:
     return max(m * k, k * n, m * n)
 
 
-def _ready(work: QueuedWork, times: float, clock: Clock) -> Probe:
+def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
     """Used once, for that compiles and allocates; and as often at a time as fills a window."""
-    once = Probe(work, 1, 1.0)
+    once = TimedWork(work, 1, 1.0)
     once.seconds(clock)
-    return Probe(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
+    return TimedWork(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
 
 
 def _silent() -> None:

@@ -24,7 +24,7 @@ from trainmark.backends import collectives, limits, registry
 from trainmark.backends.base import Capabilities, EpochPlan, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
-from trainmark.errors import DataError, Diverged, TrainmarkError, assert_never
+from trainmark.errors import DataError, TrainingDiverged, TrainmarkError, assert_never
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
 from trainmark.execute.worker import lifeline, ranks
@@ -67,7 +67,8 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
         else:
             lifeline.tie(channel)
         _carry_out(request, channel.send, tick, position_descriptor)
-    except Diverged as diverged:
+        channel.send(answers.Done())
+    except TrainingDiverged as diverged:
         channel.send(answers.Diverged(str(diverged), diverged.step, diverged.before))
     except Exception as error:  # noqa: BLE001  (whatever a framework raises ends in the record)
         traceback.print_exc()
@@ -92,9 +93,9 @@ def _carry_out(request: requests.Request, say: Say, tick: Callable[[], None], po
             predict(request, say)
         case requests.RunScript():
             run_script(request, say, time.perf_counter)
-        case requests.Replay():
+        case requests.ReplayTraining():
             replay(request, say, tick)
-        case requests.Launch():
+        case requests.StartRanks():
             assert position_descriptor is not None, "a rank launches no ranks"
             ranks.launch(request, say, position_descriptor)
         case requests.TimeCollectives():
@@ -117,7 +118,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    course = Course(
+    state = TrainingState(
         workload,
         trainer,
         len(data.train),
@@ -126,7 +127,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
         origin=request.origin,
         log_every=request.log_every,
     )
-    first = next(course.plans(), None)
+    first = next(state.plans(), None)
     if first is None:
         raise DataError(
             "no step to train", expected="at least one whole batch", found=f"{len(data.train)} training examples"
@@ -136,8 +137,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
             seconds=clock() - request.origin,
             packages={"numpy": np.__version__, **can.packages},
             weights_sha256=weight_files.digest(weights),
-            steps=sum(len(sizes) for sizes in course.sizes),
-            epochs=len(course.sizes),
+            steps=sum(len(sizes) for sizes in state.sizes),
+            epochs=len(state.sizes),
         )
     )
     start = clock()
@@ -147,12 +148,11 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     for repeat in request.repeats:
         if repeat.index:
             trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
-        _train_repeat(course, repeat, say, tick, clock)
-    say(answers.Done())
+        _train_repeat(state, repeat, say, tick, clock)
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingState:
     """What stays the same over the repeats of one process; ``origin`` is the clock's reading at its start."""
 
     workload: Workload
@@ -174,24 +174,26 @@ class Course:
         return epoch_plans(workload.schedule, workload.batches, self.examples, self.seed, inject=self.inject_order)
 
 
-def _train_repeat(course: Course, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock) -> None:
-    trainer, step, before = course.trainer, 0, None
+def _train_repeat(
+    state: TrainingState, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock
+) -> None:
+    trainer, step, before = state.trainer, 0, None
     first_weights = trainer.weights()
-    last = len(course.sizes) - 1
-    for index, plan in enumerate(course.plans()):
-        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=course.log_every, first_step=step)
+    last = len(state.sizes) - 1
+    for index, plan in enumerate(state.plans()):
+        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=state.log_every, first_step=step)
         steps = _joined([trainer.read(result) for result in results])
-        running = _running(course.workload, steps, plan)
+        running = _running(state.workload, steps, plan)
         say(
             answers.EpochEnded(
                 index=index,
-                start=edges[0][1] - course.origin,
+                start=edges[0][1] - state.origin,
                 seconds=edges[-1][1] - edges[0][1],
                 steps=len(plan.sizes),
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=_log_lines(edges, steps, plan, step, course.log_every) if course.log_every else [],
+                log=_log_lines(edges, steps, plan, step, state.log_every) if state.log_every else [],
                 train_loss=running.get("train_loss"),
                 train_accuracy=running.get("train_accuracy"),
             )
@@ -199,16 +201,16 @@ def _train_repeat(course: Course, repeat: requests.Repeat, say: Say, tick: Calla
         _stop_if_diverged(steps, step, before)
         step += len(plan.sizes)
         before = float(steps.losses[-1])
-        if course.workload.schedule.evaluate == "every-epoch" or index == last:
-            evaluated = _evaluated(course, index, clock)
+        if state.workload.schedule.evaluate == "every-epoch" or index == last:
+            evaluated = _evaluated(state, index, clock)
             say(evaluated)
-            until = course.workload.schedule.until
+            until = state.workload.schedule.until
             if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
                 break
     if repeat.weights:
         path = Path(repeat.weights)
         weight_files.save(trainer.weights(), path)
-        if course.workload.weight_average:
+        if state.workload.weight_average:
             weight_files.save(trainer.averaged(), weight_files.average_of(path))
     say(
         answers.Finished(
@@ -242,10 +244,10 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
     return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / total)}
 
 
-def _evaluated(course: Course, index: int, clock: Clock) -> answers.Evaluated:
+def _evaluated(state: TrainingState, index: int, clock: Clock) -> answers.Evaluated:
     start = clock()
-    test = course.trainer.evaluate("test")
-    train = course.trainer.evaluate("train") if course.workload.metrics.train == "exact" else None
+    test = state.trainer.evaluate("test")
+    train = state.trainer.evaluate("train") if state.workload.metrics.train == "exact" else None
     return answers.Evaluated(
         index,
         clock() - start,
@@ -281,7 +283,7 @@ def _stop_if_diverged(steps: Steps, first_step: int, before: float | None) -> No
         return
     index = int(wrong[0])
     previous = float(steps.losses[index - 1]) if index else before
-    raise Diverged(first_step + index, float(steps.losses[index]), previous)
+    raise TrainingDiverged(first_step + index, float(steps.losses[index]), previous)
 
 
 def _joined(parts: list[Steps]) -> Steps:
@@ -306,13 +308,11 @@ def _first_weights(request: requests.Train, model: Model) -> Weights:
 def _probe(backend: str, say: Say) -> None:
     loaded = registry.load(backend)
     say(answers.Capable(loaded.capabilities(), platform.python_version(), isinstance(loaded, limits.Limited)))
-    say(answers.Done())
 
 
 def _name_backends(say: Say) -> None:
     """The backends registered in this interpreter, its plug-ins included."""
     say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
-    say(answers.Done())
 
 
 def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
@@ -320,7 +320,6 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
     device = next(device for device in backend.capabilities().devices if device.id == request.options.device)
     if isinstance(backend, limits.Limited):
         say(answers.PeaksMeasured(limits.measure(backend.limits(request.options), device, time.perf_counter)))
-    say(answers.Done())
 
 
 def _time_collectives(request: requests.TimeCollectives, say: Say) -> None:
@@ -328,7 +327,6 @@ def _time_collectives(request: requests.TimeCollectives, say: Say) -> None:
     if isinstance(backend, collectives.Collective):
         reduction = backend.reduction(request.options, request.arrays)
         say(answers.CollectivesTimed(tuple(collectives.measure(reduction, time.perf_counter, request.sizes))))
-    say(answers.Done())
 
 
 def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
@@ -361,7 +359,6 @@ def _examine(name: str, say: Say) -> None:
         for device in devices:
             say(answers.Multiplied(try_product(backend, device)))
             say(answers.LibrariesLoaded(loaded_libraries()))
-    say(answers.Done())
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:

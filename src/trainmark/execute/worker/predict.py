@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from trainmark.backends import registry
-from trainmark.execute.protocol.answers import Done, Outputs, Scored
+from trainmark.execute.protocol.answers import Outputs, Scored
 from trainmark.execute.protocol.requests import Predict
 from trainmark.execute.protocol.wire import Say
 from trainmark.record import weights as weight_files
@@ -26,4 +26,3 @@ def predict(request: Predict, say: Say) -> None:
     say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
     for start in range(0, len(data.test), _BATCH):
         say(Outputs(trainer.outputs(data.test.images[start : start + _BATCH]).tolist()))
-    say(Done())

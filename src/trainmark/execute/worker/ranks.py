@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
-import signal
 import socket
 import sys
 import tempfile
@@ -21,9 +20,9 @@ from pathlib import Path
 from trainmark.backends import layout, registry
 from trainmark.backends.layout import Fall, Launching
 from trainmark.errors import Unsupported
-from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn, Restarted
-from trainmark.execute.protocol.requests import Launch
-from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter
+from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
+from trainmark.execute.protocol.requests import StartRanks
+from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, signal_name
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
@@ -35,7 +34,7 @@ _OVERDUE_SECONDS = 5.0
 """How long an engine may take to notice that a rank has fallen; one that waits for a lost machine never does."""
 
 
-def launch(request: Launch, say: Say, position_descriptor: int) -> None:
+def launch(request: StartRanks, say: Say, position_descriptor: int) -> None:
     """Start the ranks as ``request`` says, and tell how it ended."""
     backend, rendezvous = registry.load(request.backend), request.rendezvous
     if not isinstance(backend, Launching):
@@ -45,8 +44,7 @@ def launch(request: Launch, say: Say, position_descriptor: int) -> None:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
     with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
-        patience = _OVERDUE_SECONDS + (rendezvous.seconds if request.restarts else 0.0)
-        relay = _Relay(Path(folder) / "line", request.request, say, position_descriptor, patience)
+        relay = _Relay(Path(folder) / "line", request.request, say, position_descriptor)
         logs = Path(folder) / "logs"
         logs.mkdir()
         with relay.listening():
@@ -56,7 +54,6 @@ def launch(request: Launch, say: Say, position_descriptor: int) -> None:
                     ranks=request.ranks,
                     device=request.device,
                     rendezvous=rendezvous,
-                    restarts=request.restarts,
                     logs=str(logs),
                 )
             )
@@ -74,7 +71,7 @@ def answer(address: str) -> tuple[Channel, Callable[[], None]]:
     line.connect(address)
     channel = Channel(line)
     rank, local_rank = (int(os.environ[name]) for name in ("RANK", "LOCAL_RANK"))
-    channel.send(RankBorn(rank, local_rank, host_name(), int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))))
+    channel.send(RankBorn(rank, local_rank, host_name()))
     _, (descriptor,), _, _ = socket.recv_fds(line, 1, 1)
     return channel, counter(descriptor)
 
@@ -85,20 +82,15 @@ def host_name() -> str:
 
 
 class _Relay:
-    """Listens to the ranks of this machine.
+    """Listens to the ranks of this machine."""
 
-    Args:
-        patience: seconds that the engine has to do something about a rank that fell; then it is given up.
-    """
-
-    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int, patience: float) -> None:
-        self.address, self._patience = address, patience
+    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int) -> None:
+        self.address = address
         self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}
         self._request, self._say, self._position = request, say, position_descriptor
         self._speaking = threading.Lock()
         self._held: list[Message] = []
-        self._attempt = 0
         self._readers: list[threading.Thread] = []
 
     @contextlib.contextmanager
@@ -112,7 +104,8 @@ class _Relay:
                 yield
             finally:
                 with self._speaking:
-                    self._calm_down()
+                    if self._overdue is not None:
+                        self._overdue.cancel()
         for reader in self._readers:
             reader.join(_FAREWELL_SECONDS)
 
@@ -149,15 +142,10 @@ class _Relay:
 
     def _worry(self, place: Message) -> None:
         """Handle a failed rank in case the engine does not."""
-        if self._overdue is None and place["attempt"] == self._attempt:
-            self._overdue = threading.Timer(self._patience, self._give_up, args=(place["rank"],))
+        if self._overdue is None:
+            self._overdue = threading.Timer(_OVERDUE_SECONDS, self._give_up, args=(place["rank"],))
             self._overdue.daemon = True
             self._overdue.start()
-
-    def _calm_down(self) -> None:
-        if self._overdue is not None:
-            self._overdue.cancel()
-            self._overdue = None
 
     def _give_up(self, rank: int) -> None:
         """Tell the parent to end this process, because the engine hangs."""
@@ -178,11 +166,6 @@ class _Relay:
 
     def _pass_on(self, place: Message, message: Message) -> None:
         with self._speaking:
-            if place["attempt"] > self._attempt:
-                self._attempt, self._held = place["attempt"], []
-                self.reasons.clear()
-                self._calm_down()
-                self._say(Restarted(self._attempt))
             if message["event"] == Failed.__name__:
                 self.reasons[place["rank"]] = message["reason"]
             self._say(OfRank(place["rank"], message))
@@ -199,7 +182,7 @@ def _reason(fall: Fall, rank: int, reasons: dict[int, str]) -> str:
         return f"rank {rank}: {reasons.get(rank, f'ended with exit code {fall.exit_code}')}"
     words = _last_words(fall)
     tail = f"; its last output: {words}" if words else ", without output"
-    return f"rank {fall.rank} was killed by {signal.Signals(-fall.exit_code).name}{tail}"
+    return f"rank {fall.rank} was killed by {signal_name(fall.exit_code)}{tail}"
 
 
 def _last_words(fall: Fall) -> str:

@@ -18,8 +18,8 @@ from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
 from trainmark.backends.numpy.inspection import StepTensors, inspect_step
 from trainmark.backends.parts import Separable
 from trainmark.data.dataset import Dataset
-from trainmark.execute.protocol.answers import Done, Replayed, StepInspected
-from trainmark.execute.protocol.requests import Replay
+from trainmark.execute.protocol.answers import Replayed, StepInspected
+from trainmark.execute.protocol.requests import ReplayTraining
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
@@ -53,7 +53,7 @@ class _Training:
 
 
 def replay(
-    request: Replay, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
+    request: ReplayTraining, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
 ) -> None:
     """Find the first step whose loss is not finite, and open up the steps that may show why."""
     model, options = lay_out(request.workload), request.options
@@ -65,13 +65,13 @@ def replay(
         options,
         initial_weights(model, options.seed),
     )
-    losses = _losses(training, request.steps, tick)
+    *_, losses = _trained(training, request.steps, tick)
     wrong = np.flatnonzero(~np.isfinite(losses))
     failed = int(wrong[0]) if wrong.size else None
+    losses = losses if failed is None else losses[: failed + 1]
     say(Replayed(losses.tolist(), failed))
     for step in _worth_opening(losses, failed):
         say(StepInspected(_opened(training, step, tick)))
-    say(Done())
 
 
 def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:
@@ -82,23 +82,9 @@ def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]
     return sorted({0, rise, last, failed or 0})
 
 
-def _losses(training: _Training, most: int, tick: Callable[[], None]) -> NDArray[np.float64]:
-    """Up to and with the first that is not finite."""
-    trainer, found, left = training.trainer(), np.zeros(0), most
-    for plan in training.plans():
-        if not left or not np.isfinite(found).all():
-            break
-        steps = min(left, len(plan.sizes))
-        trainer.begin_epoch(plan)
-        found = np.concatenate([found, trainer.read(trainer.train(steps, tick)).losses])
-        left -= steps
-    wrong = np.flatnonzero(~np.isfinite(found))
-    return found[: wrong[0] + 1] if wrong.size else found
-
-
 def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepInspection:
     """The step ``step``, from 0: what the backend made of it, and what the reference makes of the same."""
-    trainer, plan, place = _at(training, step, tick)
+    trainer, plan, place, _ = _trained(training, step, tick)
     before = trainer.weights()
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
     after = trainer.weights()
@@ -121,19 +107,20 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     )
 
 
-def _at(training: _Training, step: int, tick: Callable[[], None]) -> tuple[Trainer, EpochPlan, int]:
-    """A trainer that has made ``step`` steps, the epoch it is in, and the place of its next step there."""
-    trainer, done = training.trainer(), 0
+def _trained(
+    training: _Training, steps: int, tick: Callable[[], None]
+) -> tuple[Trainer, EpochPlan, int, NDArray[np.float64]]:
+    """A trainer after ``steps`` steps, or all that there are; the epoch and the place in it of the next one; losses."""
+    trainer, losses = training.trainer(), np.zeros(0)
     for plan in training.plans():
         trainer.begin_epoch(plan)
-        if done + len(plan.sizes) > step:
-            if step > done:
-                trainer.read(trainer.train(step - done, tick))
-            trainer.synchronize()
-            return trainer, plan, step - done
-        trainer.read(trainer.train(len(plan.sizes), tick))
-        done += len(plan.sizes)
-    raise AssertionError(f"there is no step {step}")
+        place = min(steps - len(losses), len(plan.sizes))
+        if place:
+            losses = np.concatenate([losses, trainer.read(trainer.train(place, tick)).losses])
+        if place < len(plan.sizes):
+            break
+    trainer.synchronize()
+    return trainer, plan, place, losses
 
 
 def _batch(plan: EpochPlan, place: int) -> Any:

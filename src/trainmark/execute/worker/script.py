@@ -17,9 +17,9 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Done, Failed, Finished, Ready
+from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready
 from trainmark.execute.protocol.requests import RunScript
-from trainmark.execute.protocol.wire import SCRATCH, Say
+from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.timing import Clock
 from trainmark.hook import VARIABLE
@@ -80,7 +80,6 @@ def run_script(request: RunScript, say: Say, clock: Clock) -> None:
         say(Diverged(reports.not_finite, None, reports.last_finite))
     else:
         say(Finished())
-    say(Done())
 
 
 class _Waiter:
@@ -114,11 +113,7 @@ def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Sa
 def _reason(code: int) -> str:
     if code > 0:
         return f"the command ended with exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"the command was killed by {name}"
+    return f"the command was killed by {signal_name(code)}"
 
 
 def end_descendants(grace: float = 0.0) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from trainmark import units
 from trainmark.analysis.advice import Advice, advise
@@ -11,14 +13,15 @@ from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.backends import registry
 from trainmark.errors import ExplanationFailed, UsageError
-from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.peaks import Keep, find_peaks
-from trainmark.execute.parent.plan import Course, Side
+from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.record.record import Peaks
+from trainmark.study.chosen import choose
 from trainmark.study.explain import measure
-from trainmark.study.explain.measure import Subject, Tell
+from trainmark.study.explain.measure import ExplainedSide
+from trainmark.study.progress import Tell
 
 _LARGEST_ON_CPU = 2048
 """There a larger product is hardly faster, and takes a second."""
@@ -32,7 +35,7 @@ class Explanation:
         crossing: against the CPU; None where the side is on the CPU, or for the reason ``no_crossing``.
     """
 
-    subject: Subject
+    subject: ExplainedSide
     found: Dissection
     attribution: Attribution
     advice: tuple[Advice, ...]
@@ -40,57 +43,38 @@ class Explanation:
     no_crossing: str | None = None
 
 
-def prepare(request: Request, watcher: Watcher) -> Subject:
-    """Find the one side that is meant, its data, and its device's limits.
+def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
+    """Find the one side that is meant, its data, and its device's peak.
 
     Args:
-        request: of one workload; the first backend, ``idiomatic`` and the best device where nothing is said.
+        request: of one workload; by default the first backend, ``idiomatic`` and the best device.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    selection = requests.select(request, watcher)
-    ((workload, able),) = selection.able
-    side = _the_one(able, request)
-    seen = selection.by_side[side.backend, side.interpreter.label]
-    threads = request.settings.threads
+    chosen = choose(request, watcher, partial(_the_one, request))
+    side, place = chosen.side, (chosen.side, chosen.settings.threads)
     here = look_around()
-    keep = Keep(request.cache / "limits")
-    peaks = find_peaks([(side, threads)], selection.by_side, keep, lambda: here, watcher.measuring)
-    accelerator = selection.kind_of(side) == "accelerator"
-    known = peaks.get((side, threads))
-    return Subject(
-        course=Course(workload, requests.locate_one(request, workload, watcher), repeats=1),
-        side=side,
-        seed=request.settings.seed,
-        threads=threads,
-        memory_fraction=request.settings.memory_fraction,
-        device_name=found.name if (found := seen.device(side.device)) else None,
-        busy=here.is_busy,
-        cores=here.machine.usable_cores or 1,
-        accelerator=accelerator,
-        fast=seen.can is not None and "fast" in seen.can.styles,
-        peak_size=_peak_size(known, accelerator=accelerator),
-    )
+    seen = {(side.backend, side.interpreter.label): chosen.seen}
+    peaks = find_peaks([place], seen, Keep(request.cache / "limits"), lambda: here, watcher.measuring)
+    size = _peak_size(peaks.get(place), accelerator=chosen.accelerator)
+    return ExplainedSide(**vars(chosen), busy=here.is_busy, cores=here.machine.usable_cores or 1, peak_size=size)
 
 
-def explain(
-    subject: Subject, tell: Tell, seconds: float = measure.SECONDS, timeout: float | None = None
-) -> Explanation:
+def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS) -> Explanation:
     """Take ``subject`` apart.
 
     Args:
         tell: told what is being done.
         seconds: of measuring, about; what it takes to begin comes on top.
-        timeout: seconds that a process may take.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    found = measure.dissect(subject, tell, seconds, timeout)
+    found = measure.dissect(subject, tell, seconds)
     attribution = attribute(found)
     require_steady(attribution.step_seconds)
-    overtaking, why_not = _overtaking(subject, tell, seconds, timeout) if subject.accelerator else (None, None)
+    overtaking, why_not = _overtaking(subject, tell, seconds) if subject.accelerator else (None, None)
     recipe = registry.recipe(subject.side.backend)
     return Explanation(subject, found, attribution, advise(found, attribution, recipe), overtaking, why_not)
 
@@ -105,12 +89,10 @@ def require_steady(step: Estimate) -> None:
         )
 
 
-def _overtaking(
-    subject: Subject, tell: Tell, seconds: float, timeout: float | None
-) -> tuple[Crossing | None, str | None]:
+def _overtaking(subject: ExplainedSide, tell: Tell, seconds: float) -> tuple[Crossing | None, str | None]:
     """At which batch size the device overtakes the CPU; or why that could not be found."""
     try:
-        swept = measure.sweep_devices(subject, tell, seconds, timeout)
+        swept = measure.sweep_devices(subject, tell, seconds)
     except ExplanationFailed as failed:  # such as a precision that the CPU lacks; the rest of the answer stands
         return None, str(failed)
     cpu, device = swept.get("cpu", {}), swept.get(subject.side.device, {})
@@ -119,7 +101,7 @@ def _overtaking(
     return crossing(cpu, device), None
 
 
-def _the_one(sides: list[Side], request: Request) -> Side:
+def _the_one(request: Request, sides: Sequence[Side]) -> Side:
     """The side that was meant; an accelerator before the CPU, since of that one people ask."""
     for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
         if len(asked) > 1:

@@ -24,7 +24,6 @@ LARGER_TIMES = 10
 SMALLEST_SWEPT, LARGEST_SWEPT = 4, 16_384
 _FEWEST_STEPS = 5
 _SHRUNK_STRETCH = 4.0
-_LEAST_STRETCH = 0.05
 
 
 def variants(
@@ -58,11 +57,7 @@ def variants(
         yield Variant(LARGER, with_batch(workload, size * LARGER_TIMES), options, stretch=1 / LARGER_TIMES)
 
 
-def sweep(workload: Workload, options: Options, examples: int) -> tuple[Variant, ...]:
-    """The whole step with batches of many sizes."""
+def swept_sizes(examples: int) -> list[int]:
+    """The batch sizes at which devices are compared."""
     largest = min(LARGEST_SWEPT, examples // _FEWEST_STEPS)
-    sizes = [size for size in (SMALLEST_SWEPT * 4**power for power in range(16)) if size <= largest]
-    return tuple(
-        Variant(f"{size} examples", with_batch(workload, size), options, stretch=max(sizes[0] / size, _LEAST_STRETCH))
-        for size in sizes
-    )
+    return [size for size in (SMALLEST_SWEPT * 4**power for power in range(16)) if size <= largest]

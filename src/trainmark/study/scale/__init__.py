@@ -9,20 +9,20 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from trainmark.analysis.layouts import LayoutKey, results
-from trainmark.analysis.scale import Curve, Prediction, Scaling
+from trainmark.analysis.scale import Prediction, Scaling, ScalingCurve
+from trainmark.analysis.scale_results import LayoutKey, results
 from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
 from trainmark.analysis.summary import MEASURED
 from trainmark.errors import ScalingFailed, Unsupported, UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.here import look_around
-from trainmark.execute.parent.plan import Course, Run, Settings, Side
+from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import Interpreter, Seen, probe
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
@@ -33,50 +33,44 @@ from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.regular import write_atomically
+from trainmark.study.chosen import ChosenSide
 from trainmark.study.layouts import require_able
-from trainmark.study.parity import rounding_of
+from trainmark.study.parity import rounding_of, without_chance
+from trainmark.study.progress import Tell
 from trainmark.study.scale import calibrate
-from trainmark.study.scale.layouts import Question, require_possible, tasks
-from trainmark.workload.model import lay_out
+from trainmark.study.scale.question import Question, require_possible, tasks
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
 
-Tell = Callable[[str, float], None]
-
 
 @dataclass(frozen=True)
-class Plan:
-    """What will be run.
+class ScalePlan(ChosenSide):
+    """What will be run; its course is that of one device.
 
     Args:
-        workload: with the batch of one device, and nothing left to chance.
-        processes: whether every device has a process of its own.
-        devices: like that of ``side``, on this machine; of a CPU its cores.
         notices: sentences for people.
     """
 
     question: Question
-    workload: Workload
-    course: Course
-    side: Side
-    settings: Settings
-    processes: bool
-    devices: int
     tasks: list[Task[Run]]
-    seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
     @property
     def group(self) -> str:
-        """Names the plan."""
+        """The id of its runs' group."""
         return self.tasks[0].first.group_id
 
+    @property
+    def processes(self) -> bool:
+        """Whether every device has its own process."""
+        return _spreads(self.seen) == "processes"
 
-def prepare(request: Request, question: Question, watcher: Watcher) -> Plan:
+
+def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan:
     """Find the side and the data, and lay out the rounds.
 
     Args:
-        request: of one workload, one backend, one style and one device; the best of each where it names none.
+        request: of one workload, one backend, one style and one device; by default the best of each.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -91,23 +85,19 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> Plan:
         raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
     for _, stages in question.layouts:
         require_able(side, stages, spreads)
-    cores = len(usable_core_numbers())
-    threads = _threads(request, question, side, cores, processes=spreads == "processes")
+    cores, processes = len(usable_core_numbers()), spreads == "processes"
+    threads = _threads(request, question, side, cores, processes=processes)
     settings = dataclasses.replace(request.settings, kind="scale", threads=threads)
     plain = _plain(workload, question)
-    alike = [device for device in seen.devices if device.kind == "accelerator"]
-    require_possible(question, side, plain, len(alike), cores, settings.threads or 1)
+    require_possible(question, side, plain, _accelerators(seen), cores, threads or 1)
     dataset = requests.locate_one(request, workload, watcher)
-    planned = tasks(question, plain, dataset, side, settings, processes=spreads == "processes")
-    course = planned[0].first.course
+    planned = tasks(question, plain, dataset, side, settings, processes=processes)
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
-    devices = cores if side.device == "cpu" else len(alike)
-    processes = spreads == "processes"
-    return Plan(question, plain, course, side, settings, processes, devices, planned, selection.by_side, notices)
+    return ScalePlan(planned[0].first.course, side, seen, settings, question, planned, notices)
 
 
-def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
-    """Time a message and a step, and say from that what the layouts will take.
+def predict(plan: ScalePlan, tell: Tell, link: Link | None = None) -> Prediction:
+    """Time a message and a step, and predict the layouts from them.
 
     Args:
         link: of another network; None measures this one.
@@ -115,48 +105,35 @@ def predict(plan: Plan, tell: Tell, link: Link | None = None) -> Prediction:
     Raises:
         ScalingFailed: one of them could not be timed.
     """
-    question, side, settings = plan.question, plan.side, plan.settings
-    if link is None and side.device != "cpu" and plan.devices * question.rendezvous.nodes < 2:
+    question, side, model, batch = plan.question, plan.side, plan.course.model, plan.batch
+    if link is None and side.device != "cpu" and _accelerators(plan.seen) * question.rendezvous.nodes < 2:
         raise ScalingFailed(
             "there is only one device, so no network to measure", fix="Describe the network with --link US,GBPS."
         )
     stages = {stages for _, stages in question.layouts}
-    layers = lay_out(plan.workload)
-    network = calibrate.network_of(layers, side, stages, processes=plan.processes)
+    network = calibrate.network_of(model, side, stages, processes=plan.processes)
     link = link or calibrate.measure_link(
-        network.gradient_bytes,
-        layers.arrays,
-        side,
-        settings.threads,
-        settings.seed,
-        question.rendezvous,
-        processes=plan.processes,
-        tell=tell,
-        timeout=settings.timeout,
+        plan, question.rendezvous, network.gradient_bytes, tell, processes=plan.processes
     )
-    batch = batch_of(plan)
     shares = {batch if question.weak else max(1, batch // data) for data, _ in question.layouts} | {batch}
-    step = calibrate.measure_step(plan.course, side, settings.threads, settings.seed, shares, tell, settings.timeout)
-    model = ScalingModel(step, link, network, batch)
-    pieces = {
-        (spread.layout.data, spread.layout.pipeline): spread.layout.microbatches
-        for task in plan.tasks
-        if (spread := task.first.spread)
-    }
+    step = calibrate.measure_step(plan, shares, tell)
+    scaling = ScalingModel(step, link, network, batch)
+    layouts = [task.first.spread.layout for task in plan.tasks if task.first.spread]
+    pieces = {(layout.data, layout.pipeline): layout.microbatches for layout in layouts}
     tell("done", 1.0)
     return Prediction(
         created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
         step=step,
         link=link,
         layouts=tuple(
-            model.predict(data, stages, pieces[data, stages], weak=question.weak) for data, stages in question.layouts
+            scaling.predict(data, stages, pieces[data, stages], weak=question.weak) for data, stages in question.layouts
         ),
-        strong=_curve(model.curve(weak=False)),
-        weak=_curve(model.curve(weak=True)),
+        strong=_curve(scaling.curve(weak=False)),
+        weak=_curve(scaling.curve(weak=True)),
     )
 
 
-def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
+def write_down(prediction: Prediction, plan: ScalePlan, folder: Path) -> Path:
     """Keep the prediction beside the records to come; the file says when it was made."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{plan.group}.prediction"
@@ -165,7 +142,7 @@ def write_down(prediction: Prediction, plan: Plan, folder: Path) -> Path:
 
 
 def measure(
-    plan: Plan,
+    plan: ScalePlan,
     store: Store,
     observer: Observer,
     earlier: Sequence[Record] = (),
@@ -182,9 +159,10 @@ def measure(
     left = remaining(plan.tasks, earlier)
     known = _newest(earlier, {task.first.key for task in plan.tasks})
     together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
+    seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
     for some in together:
-        found += execute(some, plan.seen, store, observer, partial(look_around, labels))
+        found += execute(some, seen, store, observer, partial(look_around, labels))
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found
@@ -200,7 +178,9 @@ def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
     return list(found.values())
 
 
-def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]) -> Scaling:
+def conclude(
+    plan: ScalePlan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]
+) -> Scaling:
     """What ``records`` say, beside what was predicted."""
     question, side = plan.question, plan.side
     notices = list(plan.notices)
@@ -212,14 +192,14 @@ def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None,
     )
     rounding = None if question.weak else rounding_of(side.precision)
     return Scaling(
-        workload=plan.workload.name,
+        workload=plan.course.workload.name,
         dataset=plan.course.dataset.name,
         backend=side.backend,
         style=side.style,
         device=side.device,
         precision=side.precision,
         mode="weak" if question.weak else "strong",
-        batch=batch_of(plan),
+        batch=plan.batch,
         steps=question.steps,
         repeats=question.repeats,
         threads=plan.settings.threads,
@@ -231,10 +211,9 @@ def conclude(plan: Plan, prediction: Prediction | None, unpredicted: str | None,
     )
 
 
-def batch_of(plan: Plan) -> int:
-    """Examples of a step on one device."""
-    size = plan.workload.batches.size
-    return plan.course.dataset.train_examples if size == "full" else size
+def _accelerators(seen: Seen) -> int:
+    """How many the backend sees on this machine."""
+    return sum(device.kind == "accelerator" for device in seen.devices)
 
 
 def _ask(interpreter: Interpreter, name: str) -> Seen:
@@ -279,12 +258,9 @@ def _threads(request: Request, question: Question, side: Side, cores: int, *, pr
 
 
 def _plain(workload: Workload, question: Question) -> Workload:
-    """No dropout, no distortions, as in a parity; and the batch that was asked for."""
-    metrics = dataclasses.replace(workload.metrics, train="running")
-    plain = dataclasses.replace(workload.deterministic(), metrics=metrics, published=None)
-    if question.batch is not None:
-        return with_batch(plain, question.batch)
-    return plain if plain.batches.size == "full" else with_batch(plain, plain.batches.size)
+    """Nothing random, as in a parity, and the requested batch."""
+    plain, size = without_chance(workload), question.batch or workload.batches.size
+    return plain if size == "full" else with_batch(plain, size)
 
 
 def _notices(workload: Workload, question: Question, side: Side, settings: Settings, cores: int) -> list[str]:
@@ -298,5 +274,5 @@ def _notices(workload: Workload, question: Question, side: Side, settings: Setti
     return found
 
 
-def _curve(points: tuple[Predicted, ...]) -> Curve:
-    return Curve(points, pays_up_to(points), fastest(points))
+def _curve(points: tuple[Predicted, ...]) -> ScalingCurve:
+    return ScalingCurve(points, pays_up_to(points), fastest(points))

@@ -5,22 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 
 from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Network, StepCost, fit_link, fit_step
-from trainmark.analysis.statistics import lower_quartile
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.errors import ScalingFailed, SumsLost
-from trainmark.execute.parent.plan import Course, Side, Spreading
-from trainmark.execute.parent.process import converse
-from trainmark.execute.protocol.answers import Answer, CollectivesTimed, RoundTimed
-from trainmark.execute.protocol.requests import Dissect, Launch, TimeCollectives, Variant
+from trainmark.execute.parent.plan import Side, Spreading
+from trainmark.execute.protocol.answers import Answer, CollectivesTimed, of_kind
+from trainmark.execute.protocol.requests import Dissect, StartRanks, TimeCollectives
+from trainmark.study.batch_times import seconds_by_batch
+from trainmark.study.chosen import ChosenSide
+from trainmark.study.progress import Tell
 from trainmark.workload.model import Model
-from trainmark.workload.reduce import with_batch
 from trainmark.workload.stages import cut
 
-Tell = Callable[[str, float], None]
-_STEP_SECONDS, _STEP_ROUNDS = 6.0, 5
+_STEP_SECONDS = 6.0
 _HALVINGS = 4
 _SHARES_OF_SIZE = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _PATIENCE_SECONDS = 60.0
@@ -30,38 +29,28 @@ _BUCKET_BYTES = (2**20, 25 * 2**20)
 """Of DDP, by default: the first one, and the others."""
 
 
-def measure_link(
-    size: int,
-    arrays: int,
-    side: Side,
-    threads: int | None,
-    seed: int,
-    rendezvous: Rendezvous,
-    *,
-    processes: bool,
-    tell: Tell,
-    timeout: float | None,
-) -> Link:
-    """What a sum over the fewest devices that make one takes, by its size.
+def measure_link(chosen: ChosenSide, rendezvous: Rendezvous, size: int, tell: Tell, *, processes: bool) -> Link:
+    """What an all-reduce over the fewest possible devices takes, by its size.
 
     Args:
-        size: bytes of the gradients; the line is fitted to sizes around it, for over more of them it is none.
-        arrays: in which they are.
+        size: bytes of the gradients; the line is fitted to sizes around it, since larger ranges are not linear.
 
     Raises:
-        ScalingFailed: they could not be started, or did not find each other.
+        ScalingFailed: the ranks could not be started, or did not find each other.
     """
+    side = chosen.side
     ranks = max(2, rendezvous.nodes)
     layout = Layout(data=ranks, patience=_PATIENCE_SECONDS)
     sizes = tuple(max(4, int(size * share)) for share in _SHARES_OF_SIZE)
-    sums = TimeCollectives(side.backend, side.options(seed, threads, layout=layout), sizes, arrays)
+    options = dataclasses.replace(chosen.options(), layout=layout)
+    sums = TimeCollectives(side.backend, options, sizes, chosen.course.model.arrays)
     place = dataclasses.replace(rendezvous, name="trainmark-collectives")
     request = Spreading(layout, rendezvous=place).launch(sums) if processes else sums
     hops: Hops = "ring" if side.device == "cpu" and processes else "tree"
 
     def measured() -> Link:
-        heard = _ask(side.interpreter.path, request, threads, timeout)
-        timed = next((answer for answer in heard if isinstance(answer, CollectivesTimed)), None)
+        heard = _ask(chosen, request)
+        timed = next(iter(of_kind(heard, CollectivesTimed)), None)
         if timed is None:
             raise ScalingFailed(f"{side.backend} did not time its all-reduce", found="no answer")
         by_size = {each.bytes: list(each.seconds) for each in timed.timings}
@@ -87,38 +76,20 @@ def _best_of(tries: int, measured: Callable[[], Link]) -> Link:
     return min(links, key=lambda link: link.largest_error or 0.0)
 
 
-def measure_step(
-    course: Course, side: Side, threads: int | None, seed: int, batches: set[int], tell: Tell, timeout: float | None
-) -> StepCost:
-    """Seconds of a step on one device with batches of several sizes, timed in turns in one process.
+def measure_step(chosen: ChosenSide, batches: set[int], tell: Tell) -> StepCost:
+    """Seconds of a step on one device with batches of several sizes.
 
     Args:
-        batches: sizes that are asked for; smaller ones are added, to see what a step without examples takes.
+        batches: the wanted sizes; smaller ones are added, to find the time of a step without examples.
 
     Raises:
         ScalingFailed: the process died.
     """
     largest = max(batches)
     sizes = sorted({*batches, *(largest >> power for power in range(_HALVINGS) if largest >> power)}, reverse=True)
-    options = side.options(seed, threads, layout=Layout())
-    variants = tuple(
-        Variant(str(size), with_batch(course.workload, size), options, stretch=min(largest / size, 8.0))
-        for size in sizes
-    )
-    request = Dissect(
-        side.backend,
-        course.dataset.folder,
-        variants,
-        window=_STEP_SECONDS / (_STEP_ROUNDS * len(variants)),
-        budget=2 * _STEP_SECONDS,
-        rounds=_STEP_ROUNDS,
-        sitting=1,  # no evaluation
-    )
+    options = dataclasses.replace(chosen.options(), layout=Layout())
     tell("timing steps on one device", 0.3)
-    heard = _ask(side.interpreter.path, request, threads, timeout)
-    rounds = [answer.seconds for answer in heard if isinstance(answer, RoundTimed)]
-    measured = {size: lower_quartile([each[str(size)] for each in rounds]) for size in sizes if str(size) in rounds[0]}
-    return fit_step({size: seconds for size, seconds in measured.items() if seconds > 0})
+    return fit_step(seconds_by_batch(chosen, options, sizes, _STEP_SECONDS, partial(_ask, chosen)))
 
 
 def network_of(model: Model, side: Side, stages: set[int], *, processes: bool) -> Network:
@@ -147,11 +118,8 @@ def _buckets(model: Model, width: int) -> int:
     return count + (filled > 0)
 
 
-def _ask(
-    python: Path, request: Launch | TimeCollectives | Dissect, threads: int | None, timeout: float | None
-) -> list[Answer]:
-    heard: list[Answer] = []
-    ending = converse(python, lambda _: request, hear=heard.append, threads=threads, timeout=timeout)
+def _ask(chosen: ChosenSide, request: StartRanks | TimeCollectives | Dissect) -> list[Answer]:
+    heard, ending = chosen.ask(request)
     if ending.status != "done":
         raise ScalingFailed(f"{request.backend} can't be timed on several devices", found=ending.reason or "no answer")
     return heard

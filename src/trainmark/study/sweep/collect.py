@@ -9,13 +9,13 @@ from trainmark.execute.parent.plan import Run
 from trainmark.record import codec
 from trainmark.record.record import Record
 from trainmark.record.store import Store
-from trainmark.study.sweep.plan import Plan
+from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.trial import Died, Recorded, failed
 
 
 def collect(
     news: Iterable[Recorded | Died],
-    planned: Plan,
+    planned: SweepPlan,
     store: Store,
     recorded: Callable[[Record], None],
     lost: Callable[[Run, str], None],

@@ -18,7 +18,7 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import choose
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Course, Run, Side, Spreading, Trial
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Side, Spreading, Trial
 from trainmark.execute.parent.probe import Interpreter, Seen
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.task import Task, remaining
@@ -38,7 +38,7 @@ Ask = Callable[[Interpreter, str], Seen]
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """What will be run.
 
     Args:
@@ -72,7 +72,7 @@ class Plan:
         """What the trials train, and how."""
         return f"{self.tasks[0].first.course.workload.name} on {self.side.title}"
 
-    def side_by_side(self, others: bool) -> Plan:
+    def side_by_side(self, others: bool) -> SweepPlan:
         """The same plan; its records say whether ``others`` train at the same time."""
         return dataclasses.replace(self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks))
 
@@ -108,7 +108,7 @@ def read(
 
 def prepare(
     request: Request, trials: Sequence[GridPoint], watcher: Watcher, ask: Ask, layout: tuple[int, int] | None
-) -> Plan:
+) -> SweepPlan:
     """Choose the side, find the data, and lay out the runs.
 
     Args:
@@ -121,7 +121,7 @@ def prepare(
     """
     selection = requests.select(request, watcher, ask)
     ((workload, able),) = selection.able
-    side = _best(able, selection.seen)
+    side = min(able, key=lambda side: (side.device == "cpu", side.style != "fast"))
     for point in trials:
         choose.choose_sides(point.workload, selection.seen, (side.style,), (side.device,), side.precision)
     located = requests.locate_one(request, workload, watcher)
@@ -134,14 +134,14 @@ def prepare(
         seed = request.settings.seed if point.seed is None else point.seed
         settings = dataclasses.replace(request.settings, kind="sweep", seed=seed)
         spread = Spreading(layout_of(point.workload, *layout)) if layout else None
-        course, trial = Course(point.workload, located, 1), Trial(number, point.values)
+        course, trial = ScheduledWorkload(point.workload, located, 1), Trial(number, point.values)
         return Task((Run(course, side, settings, 0, number - 1, group_id, group_id, trial=trial, spread=spread),))
 
     tasks = tuple(itertools.starmap(task, enumerate(trials, 1)))
-    return Plan(tasks, len(tasks), side, selection.by_side, group_id)
+    return SweepPlan(tasks, len(tasks), side, selection.by_side, group_id)
 
 
-def without_done(planned: Plan, records: Iterable[Record]) -> Plan:
+def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
     """What is left of a plan, given the records of earlier attempts, as a part of the sweep that it completes.
 
     Which machine trained a trial doesn't matter. A trial keeps its number; new trials get free ones.
@@ -212,12 +212,6 @@ def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: See
     require_shareable(point.workload, data, dataset)
     size = point.workload.batches.size
     return point if size == "full" else dataclasses.replace(point, workload=with_batch(point.workload, size))
-
-
-def _best(able: Sequence[Side], seen: Sequence[Seen]) -> Side:
-    """An accelerator rather than the CPU, ``fast`` rather than another style; trials differ in values alone."""
-    kinds = {device.id: device.kind for each in seen for device in each.devices}
-    return min(able, key=lambda side: (kinds.get(side.device) == "cpu", side.style != "fast"))
 
 
 def _as_here(record: Record, side: Side) -> Record:

@@ -35,7 +35,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.measure.host import usable_core_numbers
 from trainmark.study.sweep import guard as guard_script
 from trainmark.study.sweep.knock import knock
-from trainmark.study.sweep.plan import Plan
+from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.trial import Answers, Died, EpochReporter, Recorded, Report, ask_here, train_here
 
 _LOOK_EVERY_SECONDS = 0.25
@@ -106,7 +106,7 @@ class Cluster:
             ) from error
         return seen
 
-    def train(self, planned: Plan, *, at_once: int, retries: int, asha: bool) -> Iterator[Recorded | Died]:
+    def train(self, planned: SweepPlan, *, at_once: int, retries: int, asha: bool) -> Iterator[Recorded | Died]:
         """Train all trials of ``planned`` with Ray Tune.
 
         Args:

@@ -15,7 +15,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.sweep.collect import collect
-from trainmark.study.sweep.plan import Plan
+from trainmark.study.sweep.plan import SweepPlan
 from trainmark.study.sweep.trial import Died, Recorded, failed
 
 
@@ -30,7 +30,7 @@ class AWatcher:
         self.seen.append(f"{run.trial.number if run.trial else '?'} lost: {reason}")
 
 
-def news(planned: Plan, number: int) -> Recorded:
+def news(planned: SweepPlan, number: int) -> Recorded:
     """What a trial sends when it has ended."""
     return Recorded(number, tuple(map(codec.encode, failed(planned.tasks[number - 1], SEEN, "out of memory"))))
 

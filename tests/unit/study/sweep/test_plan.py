@@ -13,11 +13,11 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.task import Task
 from trainmark.record.record import Epoch, Outcome, Record
-from trainmark.study.sweep.plan import Plan, read, require_own_gpu, without_done
+from trainmark.study.sweep.plan import SweepPlan, read, require_own_gpu, without_done
 from trainmark.study.sweep.trial import failed
 
 
-def recorded(planned: Plan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
+def recorded(planned: SweepPlan, *numbers: int, status: str = "ok", machine: str | None = None) -> list[Record]:
     """Records as the trials of those numbers leave."""
     made = [failed(task, SEEN, "")[0] for task in planned.tasks if task.first.trial.number in numbers]  # type: ignore[union-attr]
     changed = [structs.replace(record, outcome=Outcome(status)) for record in made]  # type: ignore[arg-type]
@@ -33,7 +33,7 @@ def recorded(planned: Plan, *numbers: int, status: str = "ok", machine: str | No
     ]
 
 
-def left(planned: Plan, records: list[Record]) -> dict[int, object]:
+def left(planned: SweepPlan, records: list[Record]) -> dict[int, object]:
     tasks = without_done(planned, records).tasks
     return {task.first.trial.number: task.first.trial.values for task in tasks}  # type: ignore[union-attr]
 

@@ -63,7 +63,7 @@ def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> Launc
             "is_host": serves if several else True,
         },
         "local_addr": place.address if several else "localhost",
-        "max_restarts": asked.restarts,
+        "max_restarts": 0,
         "monitor_interval": 0.1,
         "logs_specs": DefaultLogsSpecs(log_dir=asked.logs, tee=Std.ALL),
         "log_line_prefix_template": "[rank ${rank}] ",

@@ -11,7 +11,7 @@ from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
-from trainmark.execute.parent.plan import Course, Run, Settings, Side, Spreading
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.task import Task
 from trainmark.study.layouts import layout_of, require_divisible, require_shareable
 from trainmark.units import many
@@ -33,7 +33,6 @@ class Question:
         microbatches: of a pipeline; None chooses.
         oversubscribe: more ranks than cores are fine.
         rendezvous: of the machines that take part.
-        restarts: how often all ranks may be started again when one fails.
         steps: of a run.
         runs: whether the layouts are to be run, and not only predicted.
     """
@@ -45,7 +44,6 @@ class Question:
     microbatches: int | None = None
     oversubscribe: bool = False
     rendezvous: Rendezvous = dataclasses.field(default_factory=Rendezvous)
-    restarts: int = 0
     repeats: int = 5
     steps: int = 120
     runs: bool = True
@@ -74,12 +72,6 @@ def require_possible(
         threads: of each rank.
     """
     nodes = question.rendezvous.nodes
-    if nodes > 1 and question.restarts:
-        raise UsageError(
-            "--max-restarts can't be combined with several machines",
-            expected="one machine, since each machine counts its own attempts",
-            fix="Use --resume to repeat failed runs.",
-        )
     for data, stages in question.layouts:
         ranks = data * stages
         if ranks > 1 and ranks % nodes:
@@ -114,14 +106,14 @@ def require_possible(
         )
 
 
-def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, Course]:
+def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, ScheduledWorkload]:
     """By copies: what they train; in a strong study it is the same for all.
 
     Raises:
         UsageError: a dataset that the batch does not fit, or that can't be shared.
     """
     return {
-        data: Course(_scheduled(_batched(question, workload, data), question, dataset), dataset, question.repeats)
+        data: ScheduledWorkload(_scheduled(workload, data, question, dataset), dataset, question.repeats)
         for data, _ in question.layouts
     }
 
@@ -139,7 +131,7 @@ def tasks(
             trials = (None, *nudges) if layout.ranks == 1 and round_ == 0 else (None,)
             for nudge in trials:
                 place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
-                spread = Spreading(layout, question.weak, place, question.restarts, processes)
+                spread = Spreading(layout, question.weak, place, processes)
                 run = Run(by_data[data], side, settings, round_, round_, group_id, session, nudge, spread)
                 found.append(Task((run,)))
     return found
@@ -154,17 +146,13 @@ def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layo
             yield data, dataclasses.replace(layout, reduces=False)
 
 
-def _batched(question: Question, workload: Workload, data: int) -> Workload:
+def _scheduled(workload: Workload, data: int, question: Question, dataset: Located) -> Workload:
+    """A few stretches of equal length, evaluated at the end, with the batch of ``data`` copies."""
     size = workload.batches.size
-    if size == "full":
-        return workload
-    return with_batch(workload, size * data if question.weak else size)
-
-
-def _scheduled(workload: Workload, question: Question, dataset: Located) -> Workload:
-    """A few stretches of equal length; nothing is looked at in between."""
-    for data, _ in question.layouts:
-        require_shareable(workload, data, dataset)
+    if size != "full":
+        workload = with_batch(workload, size * data if question.weak else size)
+    for copies, _ in question.layouts:
+        require_shareable(workload, copies, dataset)
     stretch = -(-question.steps // STRETCHES)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from trainmark.analysis.parity import Curve, Pair, Rounding, judge
+from trainmark.analysis.parity import Pair, Rounding, curve_of, judge
 from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.scaling_model import Predicted
 from trainmark.analysis.statistics import Estimate, median, median_interval, paired_difference
@@ -88,30 +88,15 @@ def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], ro
     if not pairs:
         return None
     run, reference = min(pairs, key=lambda pair: pair[0].round)
-    beside = [record for record in nudged if record.seed == reference.seed]
-    return _agreed(judge(_curve(run, "several", []), _curve(reference, "one", beside), rounding))
+    same_seed = [record for record in nudged if record.seed == reference.seed]
+    several = curve_of("several", run, steps=AGREEMENT_STEPS)
+    return _agreed(judge(several, curve_of("one", reference, *same_seed, steps=AGREEMENT_STEPS), rounding))
 
 
 def _agreed(pair: Pair) -> Agreement:
     nothing = None if pair.steps else "there is no step to hold against another"
     reason = pair.reason or nothing
     return Agreement(pair.steps, pair.largest_difference, pair.tolerance, pair.parts_at_step, reason is None, reason)
-
-
-def _curve(record: Record, title: str, nudged: Sequence[Record]) -> Curve:
-    """The first steps of a run. What became of a nudged one is told, too: without it there is no tolerance."""
-    broken = next((each for each in (record, *nudged) if each.outcome.status != "ok"), None)
-    trouble = None
-    if broken is not None:
-        which = "" if broken is record else ", with nudged weights"
-        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
-    return Curve(
-        title,
-        record.step_losses[:AGREEMENT_STEPS],
-        [each.step_losses[:AGREEMENT_STEPS] for each in nudged if each.step_losses],
-        trouble,
-        record.outcome.step if record.outcome.status == "diverged" else None,
-    )
 
 
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:

@@ -11,8 +11,8 @@ from msgspec import structs
 from tests.records import WARM_UP, a_record
 from trainmark.analysis.efficiency import efficiency, limits_of
 from trainmark.analysis.groups import group_records
-from trainmark.analysis.layouts import results
 from trainmark.analysis.parity import Rounding
+from trainmark.analysis.scale_results import results
 from trainmark.analysis.scaling_model import Predicted
 from trainmark.record.record import Group, Outcome, Peaks, Record, Spread
 

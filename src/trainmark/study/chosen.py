@@ -1,0 +1,96 @@
+"""One side of one workload, for studies that look at a single training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from trainmark.backends.base import Options
+from trainmark.execute.parent import request as requests
+from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import Seen
+from trainmark.execute.parent.process import Ending, ask
+from trainmark.execute.parent.request import Watcher
+from trainmark.execute.protocol.answers import Answer
+from trainmark.execute.protocol.requests import Request
+
+
+@dataclass(frozen=True)
+class ChosenSide:
+    """What is trained, on which data, by whom.
+
+    Args:
+        seen: what its backend can do.
+    """
+
+    course: ScheduledWorkload
+    side: Side
+    seen: Seen
+    settings: Settings
+
+    @property
+    def device_name(self) -> str | None:
+        """The model of its device."""
+        device = self.seen.device(self.side.device)
+        return device.name if device else None
+
+    @property
+    def accelerator(self) -> bool:
+        """Whether its device is not the CPU."""
+        device = self.seen.device(self.side.device)
+        return device is not None and device.kind == "accelerator"
+
+    @property
+    def batch(self) -> int:
+        """Examples per step."""
+        size = self.course.workload.batches.size
+        return self.course.dataset.train_examples if size == "full" else size
+
+    def options(self) -> Options:
+        """Those of its trainer."""
+        settings = self.settings
+        return self.side.options(settings.seed, settings.threads, settings.memory_fraction)
+
+    def ask(
+        self,
+        request: Request,
+        *,
+        hear: Callable[[Answer], None] = lambda _: None,
+        look: Callable[[int], None] = lambda _: None,
+        threads: int | None = None,
+    ) -> tuple[list[Answer], Ending]:
+        """Send ``request`` to a new process; returns its answers and how it ended.
+
+        Args:
+            hear: called with every answer.
+            look: called a few times a second with the number of steps done.
+            threads: of the CPU; None uses those of the settings.
+        """
+        settings = self.settings
+        return ask(
+            self.side.interpreter.path,
+            request,
+            hear=hear,
+            look=look,
+            threads=threads or settings.threads,
+            timeout=settings.timeout,
+        )
+
+
+def choose(
+    request: requests.Request, watcher: Watcher | None, pick: Callable[[Sequence[Side]], Side] = lambda sides: sides[0]
+) -> ChosenSide:
+    """Find the side and its data.
+
+    Args:
+        request: of one workload.
+        pick: chooses one of the sides that can run it.
+
+    Raises:
+        UsageError, DataError: with what was expected, what was found, and what to do.
+    """
+    selection = requests.select(request, watcher)
+    ((workload, able),) = selection.able
+    side = pick(able)
+    course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), 1)
+    return ChosenSide(course, side, selection.by_side[side.backend, side.interpreter.label], request.settings)
