@@ -118,15 +118,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    state = TrainingState(
-        workload,
-        trainer,
-        len(data.train),
-        seed=options.seed,
-        inject_order=request.inject_order,
-        origin=request.origin,
-        log_every=request.log_every,
-    )
+    state = TrainingState(request, trainer, len(data.train))
     first = next(state.plans(), None)
     if first is None:
         raise DataError(
@@ -153,47 +145,46 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
 
 @dataclass(frozen=True)
 class TrainingState:
-    """What stays the same over the repeats of one process; ``origin`` is the clock's reading at its start."""
+    """What stays the same over the repeats of one process."""
 
-    workload: Workload
+    request: requests.Train
     trainer: Trainer
     examples: int
-    seed: int
-    inject_order: bool
-    origin: float
-    log_every: int | None
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         """Batch sizes, ``[epoch][step]``."""
-        return epoch_sizes(self.workload.schedule, self.workload.batches, self.examples)
+        workload = self.request.workload
+        return epoch_sizes(workload.schedule, workload.batches, self.examples)
 
     def plans(self) -> Iterator[EpochPlan]:
         """The epochs, each drawn on demand."""
-        workload = self.workload
-        return epoch_plans(workload.schedule, workload.batches, self.examples, self.seed, inject=self.inject_order)
+        workload, seed = self.request.workload, self.request.options.seed
+        inject = self.request.inject_order
+        return epoch_plans(workload.schedule, workload.batches, self.examples, seed, inject=inject)
 
 
 def _train_repeat(
     state: TrainingState, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock
 ) -> None:
-    trainer, step, before = state.trainer, 0, None
+    trainer, workload, log_every = state.trainer, state.request.workload, state.request.log_every
+    step, before = 0, None
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
     for index, plan in enumerate(state.plans()):
-        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=state.log_every, first_step=step)
+        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step)
         steps = _joined([trainer.read(result) for result in results])
-        running = _running(state.workload, steps, plan)
+        running = _running(workload, steps, plan)
         say(
             answers.EpochEnded(
                 index=index,
-                start=edges[0][1] - state.origin,
+                start=edges[0][1] - state.request.origin,
                 seconds=edges[-1][1] - edges[0][1],
                 steps=len(plan.sizes),
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=_log_lines(edges, steps, plan, step, state.log_every) if state.log_every else [],
+                log=_log_lines(edges, steps, plan, step, log_every) if log_every else [],
                 train_loss=running.get("train_loss"),
                 train_accuracy=running.get("train_accuracy"),
             )
@@ -201,16 +192,16 @@ def _train_repeat(
         _stop_if_diverged(steps, step, before)
         step += len(plan.sizes)
         before = float(steps.losses[-1])
-        if state.workload.schedule.evaluate == "every-epoch" or index == last:
+        if workload.schedule.evaluate == "every-epoch" or index == last:
             evaluated = _evaluated(state, index, clock)
             say(evaluated)
-            until = state.workload.schedule.until
+            until = workload.schedule.until
             if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
                 break
     if repeat.weights:
         path = Path(repeat.weights)
         weight_files.save(trainer.weights(), path)
-        if state.workload.weight_average:
+        if workload.weight_average:
             weight_files.save(trainer.averaged(), weight_files.average_of(path))
     say(
         answers.Finished(
@@ -247,7 +238,7 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
 def _evaluated(state: TrainingState, index: int, clock: Clock) -> answers.Evaluated:
     start = clock()
     test = state.trainer.evaluate("test")
-    train = state.trainer.evaluate("train") if state.workload.metrics.train == "exact" else None
+    train = state.trainer.evaluate("train") if state.request.workload.metrics.train == "exact" else None
     return answers.Evaluated(
         index,
         clock() - start,
