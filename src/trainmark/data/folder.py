@@ -46,15 +46,12 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
     held: list[Held] = []
     missing: list[str] = []
     for file in known.files:
-        path = _path_of(file, directory)
-        if path is not None:
-            held.append(Held(file, path))
-            continue
-        missing.append(file.name)
-        for part in known.parts:
-            if part.part_of == file.name and (path := _path_of(part, directory)) is not None:
-                held.append(Held(part, path))
+        for candidate in (file, *(part for part in known.parts if part.part_of == file.name)):
+            if (path := _path_of(candidate, directory)) is not None:
+                held.append(Held(candidate, path))
                 break
+        if not held or held[-1].known is not file:
+            missing.append(file.name)
     if not held:
         return None
     enough = known.splittable and {file.known.split for file in held} == {"train", "test"}

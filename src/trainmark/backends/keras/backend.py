@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from numpy.typing import NDArray
 
-from trainmark.backends.base import (
-    KINDS_0_1,
-    STYLES,
-    Capabilities,
-    Options,
-    Part,
-    Trainer,
-    is_untested,
-    require_support,
-)
+from trainmark.backends import base
 from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import DeviceLimits
 from trainmark.data.dataset import Dataset
@@ -34,7 +25,7 @@ if TYPE_CHECKING:
 
 OLDEST, NEWEST = "3.8", "3.15"
 
-KINDS = KINDS_0_1
+KINDS = base.KINDS_0_1
 
 
 class KerasBackend:
@@ -55,21 +46,21 @@ class KerasBackend:
         _choose(self.engine)
         self._engine = cast("Engine", importlib.import_module(f"trainmark.backends.keras.on_{self.engine}").ENGINE)
 
-    def capabilities(self) -> Capabilities:
+    def capabilities(self) -> base.Capabilities:
         """Everything, on the devices that the engine sees."""
         keras, engine = importlib.import_module("keras"), self._engine
         version: str = keras.__version__
         untested = [
-            is_untested("Keras", version, oldest=OLDEST, newest=NEWEST),
-            is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
+            base.is_untested("Keras", version, oldest=OLDEST, newest=NEWEST),
+            base.is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
         ]
         packages = {"keras": version, **engine.packages()}
         # What compile(jit_compile="auto") resolves to: always on JAX, with TensorFlow if there is a GPU.
         compiles = bool(keras.Sequential().jit_compile)
-        return Capabilities(
+        return base.Capabilities(
             self.name,
             version,
-            tuple(style for style in STYLES if not (compiles and style == "compiled")),
+            tuple(style for style in base.STYLES if not (compiles and style == "compiled")),
             engine.devices(),
             KINDS,
             packages,
@@ -77,17 +68,17 @@ class KerasBackend:
             compiles_already=compiles,
         )
 
-    def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
+    def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """A trainer of the requested style."""
-        require_support(self.capabilities(), workload, options)
+        base.require_support(self.capabilities(), workload, options)
         from trainmark.backends.keras.idiomatic import KerasIdiomaticTrainer
 
         self._engine.prepare(options)
         kind = self._engine.fast_trainer if options.style == "fast" else KerasIdiomaticTrainer
-        trainer: Trainer = kind(workload, model, data, options, self._engine)
+        trainer: base.Trainer = kind(workload, model, data, options, self._engine)
         return trainer
 
-    def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
+    def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
         """What ``fit`` copies to the device is within Keras."""
         return frozenset(("input", "optimizer", "loss"))
 
@@ -102,7 +93,7 @@ class KerasOnTensorFlow(KerasBackend):
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
 
-    def limits(self, options: Options) -> DeviceLimits:
+    def limits(self, options: base.Options) -> DeviceLimits:
         """Products and copies on one device."""
         from trainmark.backends.keras.limits import TensorFlowLimits
 

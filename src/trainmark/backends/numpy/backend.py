@@ -149,16 +149,14 @@ class NumpyTrainer:
         return None
 
     def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        prepared = self._prepared["train"]
-        if "input" in self._without and prepared is not None:
-            return prepared[: end - start], self._labels["train"][: end - start]
-        if self._order is None and prepared is not None:
-            return prepared, self._labels["train"]
-        taken = np.arange(start, end) if self._order is None else self._order[start:end]
-        if prepared is not None:
-            return prepared[taken], self._labels["train"][taken]
-        images = self._data.train.images[taken]
-        return distort(self._workload.input, images, self._rng, self._dtype), self._labels["train"][taken]
+        prepared, labels = self._prepared["train"], self._labels["train"]
+        taken: Any = slice(None) if self._order is None else self._order[start:end]
+        if prepared is None:
+            images = self._data.train.images[taken]
+            return distort(self._workload.input, images, self._rng, self._dtype), labels[taken]
+        if "input" in self._without:
+            taken = slice(end - start)
+        return prepared[taken], labels[taken]
 
     def _train_batch(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, float, int]:
         loss, hits = self._backward(x, labels)
