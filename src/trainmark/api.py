@@ -28,7 +28,7 @@ from trainmark.report.runs_table import runs_table
 from trainmark.report.tables import comparison_markdown, tables_of
 
 if TYPE_CHECKING:
-    from trainmark.report.charts.chart import Work
+    from trainmark.report.charts.chart import MeasuredWork
     from trainmark.study.options import RunOptions
 
 
@@ -125,10 +125,10 @@ class Compared:
         regular.write_atomically(Path(path), text.encode(errors="replace"))
         return Path(path)
 
-    def _works(self) -> list[Work]:
+    def _works(self) -> list[MeasuredWork]:
         from trainmark.report.works import works
 
-        return works(self.records, self.comparison)
+        return works(self.comparison)
 
 
 def load_records(*paths: str | os.PathLike[str]) -> Records:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.cost import cost
-from trainmark.analysis.differences import differences
+from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Group, group_records
 from trainmark.analysis.pairing import Reading, match
@@ -104,12 +104,29 @@ def compare(
     if not 0 <= margin < math.inf:
         raise UsageError("the margin is out of bounds", expected="a number from 0", found=f"{100 * margin:g} %")
     records = list(records)
-    groups, limits = group_records(records), limits_of(records)
+    told = differences(records) if by == "machine" else ()
+    return compare_groups(group_records(records), by, baseline, margin, limits_of(records), told)
+
+
+def compare_groups(
+    groups: Sequence[Group],
+    by: Dimension | None,
+    baseline: tuple[str, str] | None,
+    margin: float,
+    limits: Mapping[Place, Limit] | None = None,
+    differences: tuple[Difference, ...] = (),
+) -> Comparison:
+    """:func:`compare` for records that are grouped already.
+
+    Args:
+        limits: measured peaks; no efficiency is known without them.
+        differences: between the machines.
+    """
     chosen = references(groups, by, baseline)
     sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
     results = []
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
-        alone = _alone(side, reference, limits)
+        alone = _alone(side, reference, limits or {})
         if reference == position:
             quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
@@ -117,8 +134,7 @@ def compare(
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin)
         results.append(alone)
-    told = differences(records) if by == "machine" else ()
-    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN, told)
+    return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN, differences, measured=tuple(groups))
 
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from trainmark.analysis.machines import tell_apart
+from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.record.facts import FACTS, Fact
 from trainmark.record.record import Record
 
@@ -35,10 +35,10 @@ def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
     return tuple(fact for fact in facts(records) if fact.differs)
 
 
-def facts(records: Iterable[Record]) -> tuple[Difference, ...]:
+def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tuple[Difference, ...]:
     """All that is known of the machines of ``records``, the same everywhere or not."""
     records = list(records)
-    machine_of = tell_apart(records)
+    machine_of = machine_of or tell_apart(records)
     by_machine: dict[str, list[Record]] = {}
     for record in records:
         by_machine.setdefault(machine_of(record).title, []).append(record)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from trainmark.record.record import Machine, Record
 
@@ -26,7 +27,11 @@ class Told:
     labels: str | None
 
 
-def tell_apart(records: Iterable[Record]) -> Callable[[Record], Told]:
+MachineOf: TypeAlias = Callable[[Record], Told]
+"""What to call the machine of a record among others."""
+
+
+def tell_apart(records: Iterable[Record]) -> MachineOf:
     """What to call the machine of each of ``records``; numbers follow the order of their first runs.
 
     Two records are of one machine if all that both know of it is equal. One that knows less (it has no label, say)

@@ -9,6 +9,7 @@ from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
+from trainmark.analysis.groups import Group
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Dimension, Key
@@ -139,7 +140,8 @@ class Comparison:
         margin: what still counts as the same speed, a fraction.
         learning_margin: what still counts as learning the same, a fraction of accuracy.
         differences: between the machines, where those are compared.
-        references: the groups beside devices that are known, where that was asked for.
+        references: the groups next to known devices, if requested.
+        measured: the records of each group.
     """
 
     groups: tuple[GroupResult, ...]
@@ -150,6 +152,20 @@ class Comparison:
     learning_margin: float
     differences: tuple[Difference, ...] = ()
     references: tuple[Beside, ...] = ()
+    measured: tuple[Group, ...] = ()
+
+    @property
+    def data(self) -> dict[str, object]:
+        """What ``trainmark compare --json`` prints: all but the records."""
+        return {name: value for name, value in vars(self).items() if name != "measured"}
+
+    @property
+    def works(self) -> list[list[int]]:
+        """The positions of the groups of each workload and schedule, in the order measured."""
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for position, group in enumerate(self.groups):
+            found.setdefault(group.key.same_work, []).append(position)
+        return list(found.values())
 
     def is_reference(self, position: int) -> bool:
         """Whether the group at ``position`` is what others are compared with."""

@@ -14,11 +14,8 @@ from trainmark.cli.output import comparable, json_option, print_file, print_json
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from trainmark.analysis.bar import Bar
     from trainmark.analysis.results import Comparison, GroupResult
-    from trainmark.record.record import Record
 
 Format = Literal["table", "markdown", "csv", "json"]
 
@@ -110,7 +107,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
         if not comparison.references:
             say("no reference device has trained the same steps")
     if plot is not None:
-        _plot(plot, charts or ("speedup",), records, comparison)
+        _plot(plot, charts or ("speedup",), comparison)
     _show(comparison, "json" if options["as_json"] else options["form"])
     return OK if bar is None else _hold_against(bar, comparison)
 
@@ -134,12 +131,12 @@ def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
             raise UnknownName("chart", name, NAMES)
 
 
-def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], comparison: Comparison) -> None:
+def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     from trainmark.report.charts import charts
     from trainmark.report.files import drawn
     from trainmark.report.works import works
 
-    every = works(records, comparison)
+    every = works(comparison)
     write_file(path, drawn(path, every, names))
     if empty := [name for name in names if not charts(every, [name])]:
         say(f"there is nothing to draw for {', '.join(empty)}")
@@ -148,7 +145,7 @@ def _plot(path: Path, names: tuple[str, ...], records: Sequence[Record], compari
 
 def _show(comparison: Comparison, form: Format) -> None:
     if form == "json":
-        print_json(comparison)
+        print_json(comparison.data)
         return
     from trainmark.report import tables
 

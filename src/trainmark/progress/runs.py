@@ -19,7 +19,7 @@ from trainmark.execute.protocol.answers import EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
 from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.sparkline import Sparkline
-from trainmark.progress.time_left import Pace, TimeLeft, whole_seconds
+from trainmark.progress.time_left import Throughput, TimeLeft, whole_seconds
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
 
@@ -50,7 +50,7 @@ class RunProgress(Observer):
         self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
         self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
         self._left = TimeLeft(tasks)
-        self._pace = Pace()
+        self._pace = Throughput()
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
         self._ready: float | None = None
         self._description, self._done, self._seconds_left = "", 0, ""
@@ -110,7 +110,7 @@ class RunProgress(Observer):
                 self._steps = answer.steps * self._runs_of_task
                 self._epochs = answer.epochs
                 self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
-                self._pace = Pace()
+                self._pace = Throughput()
             case EpochEnded():
                 self._epoch_ended(answer)
             case Evaluated() if answer.test_accuracy is not None:

@@ -50,7 +50,7 @@ def whole_seconds(seconds: float) -> float:
     return float(max(round(seconds), 1))
 
 
-class Pace:
+class Throughput:
     """Samples a second, from steps counted between looks."""
 
     def __init__(self) -> None:

@@ -20,10 +20,7 @@ _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear"
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
     """One table per workload, in the order measured; with ``by``, compared groups are adjacent."""
-    works: dict[tuple[str, str, str], list[int]] = {}
-    for position, group in enumerate(comparison.groups):
-        works.setdefault(group.key.same_work, []).append(position)
-    return [_table(comparison, positions) for positions in works.values()]
+    return [_table(comparison, positions) for positions in comparison.works]
 
 
 def _table(comparison: Comparison, positions: Sequence[int]) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 from trainmark.errors import UnknownName, UsageError
 from trainmark.report.charts import NAMES, charts
-from trainmark.report.charts.chart import Chart, Work
+from trainmark.report.charts.chart import Chart, MeasuredWork
 from trainmark.report.charts.theme import LIGHT
 from trainmark.report.extras import require_extras
 
@@ -17,7 +17,7 @@ WIDTH = 640
 _PNG_SCALE = 2.0
 
 
-def drawn(path: Path, works: Sequence[Work], names: Sequence[str]) -> bytes:
+def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> bytes:
     """The charts that are called so, as the end of ``path`` says: ``.svg`` or ``.png``.
 
     Raises:
@@ -46,7 +46,7 @@ def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
     return bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
 
 
-def chosen(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:
+def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """The charts that are called so; raises as :func:`drawn`."""
     require_extras("report")
     for name in names:

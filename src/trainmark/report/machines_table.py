@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.analysis.differences import Difference, facts
+from trainmark.analysis.machines import MachineOf
 from trainmark.record.record import Record
 from trainmark.report.table import Cell, Column, Row, Table
 
 
-def machines_table(records: Sequence[Record]) -> Table:
+def machines_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
     """All that is known, a column for each machine; what is not the same everywhere is marked."""
-    known = facts(records)
+    known = facts(records, machine_of)
     whats = [Cell(f"{each.what} ≠", tone="doubtful") if each.differs else Cell(each.what) for each in known]
     marked = any(each.differs for each in known) and len(known[0].values) > 1
     said = ("What differs is marked with ≠.",) if marked else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark import units
-from trainmark.analysis.machines import tell_apart
+from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.summary import summarize
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Record
@@ -14,9 +14,9 @@ from trainmark.report.table import Cell, Column, Row, Table, Tone
 _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
 
-def runs_table(records: Sequence[Record]) -> Table:
+def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
     """In the order measured."""
-    machine_of = tell_apart(records)
+    machine_of = machine_of or tell_apart(records)
     return Table(
         title="Every run",
         conditions=(),

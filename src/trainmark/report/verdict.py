@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark import units
-from trainmark.analysis.comparison import compare
+from trainmark.analysis.answer import learns
 from trainmark.analysis.results import GroupResult, Learning, Speedup
 from trainmark.record.caveats import Caveat
-from trainmark.report.charts.chart import Side, Work
+from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
 from trainmark.report.labels import apart
 from trainmark.report.table import Tone
 
@@ -26,7 +25,7 @@ class Verdict:
     caveats: tuple[Caveat, ...]
 
 
-def verdict(work: Work) -> Verdict:
+def verdict(work: MeasuredWork) -> Verdict:
     """Of what is fastest here and learns: its device against the CPU or the device measured first, else against the
     reference; with a baseline, against that."""
     measured = [side for side in work.sides if side.result.runs]
@@ -36,7 +35,7 @@ def verdict(work: Work) -> Verdict:
         return Verdict(
             f"No run of {workload} finished: {units.many(failed, 'run')} failed.", "bad", (Caveat.FAILED_RUNS,)
         )
-    pair = _best_pair(work)
+    pair = work.answer
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
     named = set(() if pair is None else (pair[0].key, pair[1].key)) or {measured[0].result.key}
     caveats = {*found.caveats}
@@ -51,7 +50,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     here, there, how = apart(these.key, those.key)
     caveats = (*these.caveats, *those.caveats)
     if Caveat.NOT_LEARNING in caveats:
-        lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not _learns(side))
+        lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not learns(side))
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
     whole = " from start to end" if these.speedup.of == "process" else ""
@@ -59,35 +58,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     return Verdict(f"{speed}{_learning(these.learning)}.", _TONES[these.speedup.verdict], caveats)
 
 
-def _best_pair(work: Work) -> tuple[GroupResult, GroupResult] | None:
-    """The group with the shortest epochs that is held against another one, and that one; learners first."""
-    comparisons = [work.comparison]
-    if work.comparison.baseline is None:
-        records = [record for side in work.sides for record in side.records]
-        cpu = ("device", "cpu") if any(record.device.id == "cpu" for record in records) else None
-        comparisons.insert(0, compare(records, "device", cpu, work.comparison.margin))
-    own = {side.result.key for side in work.sides}
-    for comparison in comparisons:
-        held = [
-            (group, comparison.groups[group.reference])
-            for position, group in enumerate(comparison.groups)
-            if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
-        ]
-        if held:
-            return min(held, key=lambda pair: (not (_learns(pair[0]) and _learns(pair[1])), _seconds(pair[0])))
-    return None
-
-
-def _learns(group: GroupResult) -> bool:
-    return Caveat.NOT_LEARNING not in group.caveats
-
-
-def _seconds(group: GroupResult) -> float:
-    seconds = (group.epoch_seconds if group.speedup.of == "epoch" else group.process_seconds).median
-    return math.inf if seconds is None else seconds
-
-
-def _alone(workload: str, measured: Sequence[Side]) -> Verdict:
+def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     side = measured[0]
     accuracy = side.result.test_accuracy
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"

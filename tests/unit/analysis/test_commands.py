@@ -122,7 +122,7 @@ def test_the_answer_is_the_fastest_of_several() -> None:
         for side, seconds in (("a", 10.0), ("b", 20.0), ("c", 5.0))
     ]
     comparison = compare(records)
-    (work,) = works(records, comparison)
+    (work,) = works(comparison)
     assert verdict(work).text.startswith("c trains train.py")
 
 

@@ -106,7 +106,7 @@ def test_a_diverged_run_is_shown_and_its_nan_survives_to_json() -> None:
     comparison = compare(
         fast([1.0] * 3, status="diverged", train_loss=math.nan, test_accuracy=None, train_accuracy=None)
     )
-    plain = to_plain(comparison)
+    plain = to_plain(comparison.data)
     (group,) = plain["groups"]
     assert group["train_loss"] == "nan"
     assert group["training_seconds"] is None
@@ -270,7 +270,7 @@ def test_two_sides_that_learn_nothing_do_not_learn_the_same_thing() -> None:
 
 
 def test_the_json_holds_the_keys_of_the_contract() -> None:
-    plain = to_plain(compare(rounds([2.0] * 3) + fast([1.0] * 3)))
+    plain = to_plain(compare(rounds([2.0] * 3) + fast([1.0] * 3)).data)
     medians = {"samples_per_second", "training_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss"}
     assert medians | {"key", "runs", "epoch_seconds", "speedup", "caveats", "learning"} <= plain["groups"][1].keys()
     assert plain["groups"][1]["epoch_seconds"].keys() == {"median", "low", "high"}

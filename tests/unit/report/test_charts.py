@@ -19,7 +19,7 @@ pytest.importorskip("altair", reason="trainmark[report] is not installed")
 
 
 def drawn(records: list[Record], name: str) -> list[Chart]:
-    return charts(works(records, compare(records)), [name])
+    return charts(works(compare(records)), [name])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -72,7 +72,7 @@ def test_a_single_epoch_is_not_called_a_steady_one(seconds: tuple[float, ...], o
 
     caveats = [Caveat.ONE_EPOCH] if len(seconds) == 1 else []
     records = [a_record(seconds=seconds, caveats=caveats)]
-    (work,) = works(records, compare(records))
+    (work,) = works(compare(records))
     chart = pace(work)
     assert chart is not None
     assert chart.note == f"Of {of}, the median over runs."

@@ -15,7 +15,7 @@ from trainmark.report.works import works
 
 
 def said(records: Sequence[Record]) -> Verdict:
-    (work,) = works(records, compare(records))
+    (work,) = works(compare(records))
     return verdict(work)
 
 
@@ -108,7 +108,7 @@ def test_the_order_of_measuring_does_not_turn_the_answer_round() -> None:
 
 def test_a_baseline_is_where_the_answer_starts_from() -> None:
     records = [*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")]
-    (work,) = works(records, compare(records, baseline=("device", "cuda:0")))
+    (work,) = works(compare(records, baseline=("device", "cuda:0")))
     assert verdict(work).text.startswith("cpu trains mnist-mlp512 with numpy fast 4.00× [")
 
 

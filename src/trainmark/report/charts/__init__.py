@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from trainmark.report.charts import learning, speedup, time
-from trainmark.report.charts.chart import Chart, Work
+from trainmark.report.charts.chart import Chart, MeasuredWork
 from trainmark.report.charts.cost import costs
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
 
-OF_A_WORK: Mapping[str, Callable[[Work], Chart | None]] = {
+OF_A_WORK: Mapping[str, Callable[[MeasuredWork], Chart | None]] = {
     "speedup": speedup.speedup,
     "epochs": time.epochs,
     "times": time.times,
@@ -28,13 +28,13 @@ NAMES = (*OF_A_WORK, "energy", "money", "cores", "processes", "gpu-load", "gpu-m
 """What ``compare --chart`` takes."""
 
 
-def of_work(work: Work) -> list[Chart]:
+def of_work(work: MeasuredWork) -> list[Chart]:
     """What can be drawn of the workload as a whole."""
     drawn = (draw(work) for draw in OF_A_WORK.values())
     return [*(chart for chart in drawn if chart is not None), *costs(work)]
 
 
-def charts(works: Sequence[Work], names: Sequence[str]) -> list[Chart]:
+def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """All that are called so, in the order of the names."""
 
     def every() -> Iterator[Chart]:

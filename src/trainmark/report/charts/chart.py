@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeGuard
 
+from trainmark.analysis.course import Station, course
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.record.record import Record
 from trainmark.report.length import which_epoch
@@ -24,21 +26,31 @@ Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Side:
+class MeasuredSide:
     """One group of runs, with a name that tells it from the others."""
 
     label: str
     result: GroupResult
     records: tuple[Record, ...]
 
+    @cached_property
+    def stations(self) -> tuple[Station, ...]:
+        """Its epochs, over all runs."""
+        return course(self.records)
+
 
 @dataclass(frozen=True)
-class Work:
-    """What may be compared at all: the groups of one workload and schedule."""
+class MeasuredWork:
+    """What may be compared at all: the groups of one workload and schedule.
+
+    Args:
+        answer: the group that the verdict is about, and the one that it is compared with.
+    """
 
     title: str
-    sides: tuple[Side, ...]
+    sides: tuple[MeasuredSide, ...]
     comparison: Comparison
+    answer: tuple[GroupResult, GroupResult] | None
 
     @property
     def labels(self) -> list[str]:
@@ -124,7 +136,7 @@ def _finite(value: Any) -> Any:
 
 
 def bars(
-    work: Work,
+    work: MeasuredWork,
     name: str,
     title: str,
     axis: str,

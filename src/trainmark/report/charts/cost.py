@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.report.charts.chart import Chart, Work, bars, is_known
+from trainmark.report.charts.chart import Chart, MeasuredWork, bars, is_known
 
 
-def costs(work: Work) -> Iterator[Chart]:
+def costs(work: MeasuredWork) -> Iterator[Chart]:
     """For a million training examples, as far as it is known."""
     energy = {side.label: side.result.cost.joules_per_million_samples for side in work.sides}
     money = {side.label: side.result.cost.money_per_million_samples for side in work.sides}

@@ -5,14 +5,25 @@ from __future__ import annotations
 import math
 
 from trainmark import units
-from trainmark.analysis.course import course, seconds_to
+from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
-from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Work, colour, data, epoch_axis, is_known, said, scale_of
+from trainmark.report.charts.chart import (
+    HEIGHT,
+    Chart,
+    MeasuredWork,
+    Rows,
+    colour,
+    data,
+    epoch_axis,
+    is_known,
+    said,
+    scale_of,
+)
 
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
 
-def curve(work: Work, quantity: str, over: str) -> Chart | None:
+def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
     """``loss`` or ``accuracy`` over each ``epoch``, or over the ``seconds`` of training."""
     import altair as alt
 
@@ -25,7 +36,7 @@ def curve(work: Work, quantity: str, over: str) -> Chart | None:
             quantity: value,
         }
         for side in work.sides
-        for station in course(side.records)
+        for station in side.stations
         for split in ("test", "train")
         if is_known(value := getattr(station, f"{split}_{quantity}"))
     ]
@@ -59,7 +70,7 @@ def curve(work: Work, quantity: str, over: str) -> Chart | None:
     )
     ends = []
     for side in work.sides:
-        stations = course(side.records)
+        stations = side.stations
         for split in ("test", "train"):
             last = next(
                 (v for each in reversed(stations) if (v := getattr(each, f"{split}_{quantity}")) is not None), None
@@ -79,7 +90,7 @@ def curve(work: Work, quantity: str, over: str) -> Chart | None:
     )
 
 
-def time_to_accuracy(work: Work) -> Chart | None:
+def time_to_accuracy(work: MeasuredWork) -> Chart | None:
     """Seconds of training until the test accuracy was first as high."""
     import altair as alt
 

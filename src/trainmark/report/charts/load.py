@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator
 
 from trainmark import units
 from trainmark.analysis.load import Load, load_of
-from trainmark.report.charts.chart import Chart, Rows, Side, data, said
+from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, said
 
 _HEIGHT = 120
 
 
-def loads(side: Side) -> Iterator[Chart]:
+def loads(side: MeasuredSide) -> Iterator[Chart]:
     """CPU cores as a heat strip, then processes, GPUs, memory and power of the side's typical run."""
     found = load_of(side.records)
     if found is None:

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from trainmark import units
-from trainmark.report.charts.chart import HEIGHT, Chart, Rows, Side, Work, data, said
+from trainmark.report.charts.chart import HEIGHT, Chart, MeasuredSide, MeasuredWork, Rows, data, said
 
 
-def rooflines(works: Sequence[Work]) -> Iterator[Chart]:
+def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
     """One for each limit that was measured, with every side that it holds for as a point."""
-    roofs: dict[tuple[object, ...], list[tuple[Work, Side]]] = {}
+    roofs: dict[tuple[object, ...], list[tuple[MeasuredWork, MeasuredSide]]] = {}
     for work in works:
         for side in work.sides:
             known = side.result.efficiency
@@ -31,7 +31,7 @@ def rooflines(works: Sequence[Work]) -> Iterator[Chart]:
         yield _roofline(f"{name or device}, {precision}", points)
 
 
-def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
+def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -> Chart:
     import altair as alt
 
     first = points[0][1].result.efficiency
@@ -92,7 +92,7 @@ def _roofline(where: str, points: Sequence[tuple[Work, Side]]) -> Chart:
     )
 
 
-def _bandwidth(points: Sequence[tuple[Work, Side]]) -> float | None:
+def _bandwidth(points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -> float | None:
     """Bytes a second that the limits of these points were measured with."""
     known = [record.peaks.copy_bytes_per_second for _, side in points for record in side.records if record.peaks]
     return max((bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from trainmark import units
-from trainmark.report.charts.chart import Chart, Rows, Work, colour, data, is_known, said
+from trainmark.report.charts.chart import Chart, MeasuredWork, Rows, colour, data, is_known, said
 
 
-def speedup(work: Work) -> Chart | None:
+def speedup(work: MeasuredWork) -> Chart | None:
     """Each side against its reference."""
     import altair as alt
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from trainmark import units
-from trainmark.analysis.course import course
+from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
     HEIGHT,
     MEDIAN_AND_BAND,
     Chart,
+    MeasuredWork,
     Rows,
-    Work,
     bars,
     colour,
     data,
@@ -24,7 +24,7 @@ _FEW = 30
 """Epochs whose points can be as large as to be told apart."""
 
 
-def epochs(work: Work) -> Chart | None:
+def epochs(work: MeasuredWork) -> Chart | None:
     """Seconds of every epoch, the warm-up and the compilation marked."""
     import altair as alt
 
@@ -33,7 +33,7 @@ def epochs(work: Work) -> Chart | None:
         compiled = side.result.compile_seconds
         if is_known(compiled):
             rows.append({"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"})
-        for station in course(side.records):
+        for station in side.stations:
             spread = station.seconds
             if not is_known(spread.median):
                 continue
@@ -84,17 +84,17 @@ def epochs(work: Work) -> Chart | None:
     )
 
 
-def times(work: Work) -> Chart | None:
+def times(work: MeasuredWork) -> Chart | None:
     """A steady epoch, an evaluation and the whole training side by side."""
     import altair as alt
 
     quantities = ("epoch", "one test", "whole training", "whole process")
     rows: Rows = []
     for side in work.sides:
-        tests = [each.evaluation_seconds for each in course(side.records) if each.evaluation_seconds is not None]
+        tests = [each.evaluation_seconds for each in side.stations if each.evaluation_seconds is not None]
         found = (
             side.result.epoch_seconds.median,
-            sorted(tests)[len(tests) // 2] if tests else None,
+            median(tests),
             side.result.training_seconds,
             side.result.process_seconds.median,
         )
@@ -123,7 +123,7 @@ def times(work: Work) -> Chart | None:
     )
 
 
-def pace(work: Work) -> Chart | None:
+def pace(work: MeasuredWork) -> Chart | None:
     """Examples per second in a steady epoch."""
     paces = {side.label: side.result.samples_per_second for side in work.sides}
     if not any(is_known(each) for each in paces.values()):

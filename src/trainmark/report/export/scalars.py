@@ -14,7 +14,7 @@ _OF_AN_EPOCH = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "e
 
 
 @dataclass(frozen=True)
-class Point:
+class ScalarPoint:
     """One number.
 
     Args:
@@ -29,7 +29,7 @@ class Point:
     value: float
 
 
-def points(record: Record) -> Iterator[Point]:
+def points(record: Record) -> Iterator[ScalarPoint]:
     """Every epoch's figures, every step's loss, and what was seen from outside; what is not known is left out.
 
     The steps of an epoch are spread evenly over its seconds: only its edges were timed.
@@ -37,13 +37,15 @@ def points(record: Record) -> Iterator[Point]:
     first = 0
     for epoch in record.epochs:
         end = epoch.start_seconds + epoch.seconds
-        yield Point("epoch/seconds", epoch.index + 1, end, epoch.seconds)
+        yield ScalarPoint("epoch/seconds", epoch.index + 1, end, epoch.seconds)
         for name in _OF_AN_EPOCH:
             if (value := getattr(epoch, name)) is not None:
-                yield Point(f"epoch/{name}", epoch.index + 1, end, value)
+                yield ScalarPoint(f"epoch/{name}", epoch.index + 1, end, value)
         steps = epoch.steps or 0
         for number, loss in enumerate(record.step_losses[first : first + steps]):
-            yield Point("step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / steps, loss)
+            yield ScalarPoint(
+                "step/loss", first + number, epoch.start_seconds + epoch.seconds * (number + 1) / steps, loss
+            )
         first += steps
     yield from _samples(record)
 
@@ -79,16 +81,16 @@ def results(record: Record) -> dict[str, float]:
     return {name: value for name, value in known.items() if value is not None and math.isfinite(value)}
 
 
-def _samples(record: Record) -> Iterator[Point]:
+def _samples(record: Record) -> Iterator[ScalarPoint]:
     samples = record.samples
     if samples is None:
         return
     for column, name in (("tree_cpu_percent", "cpu_percent"), ("tree_resident_bytes", "resident_bytes")):
         for row, (second, value) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
             if value is not None:
-                yield Point(f"seen/{name}", row, second, value)
+                yield ScalarPoint(f"seen/{name}", row, second, value)
     for column in ("gpu_percent", "gpu_memory_bytes", "gpu_watts"):
         for row, (second, values) in enumerate(zip(samples.t, getattr(samples, column) or (), strict=False)):
             for gpu, value in enumerate(values):
                 if value is not None:
-                    yield Point(f"seen/{column}/{gpu}", row, second, value)
+                    yield ScalarPoint(f"seen/{column}/{gpu}", row, second, value)

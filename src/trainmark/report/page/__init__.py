@@ -15,13 +15,13 @@ from typing import Any
 
 from trainmark import regular, units
 from trainmark.analysis.agreement import PublishedResult
-from trainmark.analysis.machines import tell_apart
+from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.results import Comparison
-from trainmark.analysis.sweep import Sweep, sweeps, without_trials
+from trainmark.analysis.sweep import Sweep, sweeps
 from trainmark.record.record import Record
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
-from trainmark.report.charts.chart import Chart, Side, Work
+from trainmark.report.charts.chart import Chart, MeasuredSide, MeasuredWork
 from trainmark.report.charts.coordinates import coordinates
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
@@ -47,7 +47,7 @@ _MOST_LOADS = 6
 class Section:
     """A workload: the answer, the table, the pictures."""
 
-    work: Work
+    work: MeasuredWork
     verdict: Verdict
     table: Table
     charts: tuple[Chart, ...]
@@ -93,7 +93,7 @@ def page(
     import jinja2
     import markupsafe
 
-    every = works(without_trials(records), comparison)
+    every, machine_of = works(comparison), tell_apart(records)
     sections = [_section(work, table) for work, table in zip(every, comparison_tables(comparison), strict=True)]
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
@@ -107,14 +107,14 @@ def page(
     charts = _Charts()
     body = environment.get_template("body.html").render(
         title=title,
-        about=_about(records),
+        about=_about(records, machine_of),
         sections=sections,
         sweeps=[SweepSection(each, sentence(each), sweep_table(each), coordinates(each)) for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
-        machines=machines_table(records),
+        machines=machines_table(records, machine_of),
         published=published_tables(published),
-        runs=runs_table(records),
+        runs=runs_table(records, machine_of),
         charts=charts,
         made_with=made_with,
     )
@@ -147,7 +147,7 @@ class _Charts:
         return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _section(work: Work, table: Table) -> Section:
+def _section(work: MeasuredWork, table: Table) -> Section:
     seen = [side for side in work.sides if any(record.samples for record in side.records)]
     return Section(
         work=work,
@@ -159,12 +159,11 @@ def _section(work: Work, table: Table) -> Section:
     )
 
 
-def _loads(side: Side) -> tuple[Chart, ...]:
+def _loads(side: MeasuredSide) -> tuple[Chart, ...]:
     return tuple(loads(side))
 
 
-def _about(records: Sequence[Record]) -> str:
-    machine_of = tell_apart(records)
+def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
     machines = list(dict.fromkeys(machine_of(record).title for record in records))
     first, last = min(record.created for record in records), max(record.created for record in records)
     when = units.moment(first) if first == last else f"{units.moment(first)} to {units.moment(last)}"

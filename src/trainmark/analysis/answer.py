@@ -1,0 +1,46 @@
+"""Which two groups of a workload answer the question: is it worth it?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from trainmark.analysis.comparison import compare_groups
+from trainmark.analysis.results import Comparison, GroupResult
+from trainmark.record.caveats import Caveat
+
+
+def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
+    """The group with the shortest epochs that is compared with another one, and that one; learners first.
+
+    A device is compared with the CPU, or with the device measured first; without several devices, or with a baseline,
+    as in ``comparison``.
+
+    Args:
+        positions: of the groups of one workload.
+    """
+    comparisons = [comparison]
+    if comparison.baseline is None:
+        groups = [comparison.measured[position] for position in positions]
+        cpu = ("device", "cpu") if any(group.records and group.key.device == "cpu" for group in groups) else None
+        comparisons.insert(0, compare_groups(groups, "device", cpu, comparison.margin))
+    own = {comparison.groups[position].key for position in positions}
+    for each in comparisons:
+        held = [
+            (group, each.groups[group.reference])
+            for position, group in enumerate(each.groups)
+            if group.reference not in (None, position) and group.speedup.ratio is not None and group.key in own
+        ]
+        if held:
+            return min(held, key=lambda pair: (not (learns(pair[0]) and learns(pair[1])), _seconds(pair[0])))
+    return None
+
+
+def learns(group: GroupResult) -> bool:
+    """Whether all of its runs did."""
+    return Caveat.NOT_LEARNING not in group.caveats
+
+
+def _seconds(group: GroupResult) -> float:
+    seconds = (group.epoch_seconds if group.speedup.of == "epoch" else group.process_seconds).median
+    return math.inf if seconds is None else seconds
