@@ -15,7 +15,7 @@ from rounds import WARM_UPS, Outcome
 
 from trainmark import units
 from trainmark.analysis.statistics import Estimate, median, paired_difference
-from trainmark.report.table import Cell, Column, Row, Table, span
+from trainmark.report.table import Cell, Column, Table, TableRow, span
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -198,8 +198,8 @@ def _conditions(course: Course, outcome: Outcome) -> list[str]:
     return said
 
 
-def _row(course: Course, row: Ranked, is_reference: bool) -> Row:
-    return Row(
+def _row(course: Course, row: Ranked, is_reference: bool) -> TableRow:
+    return TableRow(
         (
             Cell(row.name, "the reference" if is_reference else "", "strong" if row.name.startswith(OURS) else "plain"),
             Cell(f"{course.examples_a_turn / row.seconds:,.0f}"),

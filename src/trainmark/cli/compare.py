@@ -114,21 +114,15 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
     """Refuse early what could not be drawn."""
-    from trainmark.errors import UnknownName, UsageError
-    from trainmark.report.extras import require_extras
+    from trainmark.errors import UsageError
 
-    if plot is None:
-        if charts:
-            raise UsageError("--chart needs --plot", fix="Add --plot FILE.svg or FILE.png.")
-        return
-    if plot.suffix not in (".svg", ".png"):
-        raise UsageError(f"{plot} can't be drawn", expected="a name that ends in .svg or .png")
-    require_extras("report")
-    from trainmark.report.charts import NAMES
+    if plot is not None:
+        from trainmark.report.files import require_charts, require_drawable
 
-    for name in charts:
-        if name not in NAMES:
-            raise UnknownName("chart", name, NAMES)
+        require_drawable(plot)
+        require_charts(charts)
+    elif charts:
+        raise UsageError("--chart needs --plot", fix="Add --plot FILE.svg or FILE.png.")
 
 
 def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:

@@ -11,7 +11,7 @@ from trainmark.record.facts import Key
 from trainmark.report.conditions import split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
-from trainmark.report.table import Cell, Column, Row, Table, Tone, span
+from trainmark.report.table import Cell, Column, Table, TableRow, Tone, span
 from trainmark.report.who import HARDWARE, Shown, same_side, who, who_by_machine
 
 _SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
@@ -39,7 +39,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
         conditions=(*filter(None, [same_side(groups)] if by_machine else []), *conditions),
         columns=tuple(one.column for one in shown),
         rows=tuple(
-            Row(
+            TableRow(
                 cells=tuple(one.cell(group, comparison.is_reference(position)) for one in shown),
                 data=flat_group(group, position),
                 starts_section=position in starts,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmark import units
 from trainmark.analysis.diagnosis import Diagnosis, Replay
 from trainmark.record.inspection import StepInspection
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def diagnosis_tables(title: str, diagnosis: Diagnosis, replay: Replay, notes: tuple[str, ...]) -> list[Table]:
@@ -27,35 +27,32 @@ def _sentence(words: str) -> str:
 
 
 def _steps(replay: Replay) -> Table:
-    return Table(
+    return table_of(
+        replay.opened,
+        _FIELDS,
         title="The inspected steps",
         conditions=(
             "the backend, and the reference from the same weights on the same batch, without dropout or distortions",
         ),
-        columns=(
-            Column("step", "right"),
-            Column("loss", "right"),
-            Column("loss of the\nreference", "right"),
-            Column("first tensor that\nis not finite"),
-            Column("logit gap", "right"),
-            Column("largest move\nof a weight", "right"),
-            Column("weights that\ndid not move", optional=True),
-        ),
-        rows=tuple(_step(opened) for opened in replay.opened),
     )
 
 
-def _step(opened: StepInspection) -> Row:
+def _first_bad(opened: StepInspection) -> Cell:
     bad = opened.first_bad
+    return Cell("none" if bad is None else bad.title, tone="plain" if bad is None else "bad")
+
+
+def _largest_move(opened: StepInspection) -> str:
     moves = [move for move in opened.moved.values() if move is not None]
-    return Row(
-        (
-            Cell(units.count(opened.step)),
-            Cell(units.loss(opened.loss)),
-            Cell(units.loss(opened.reference_loss)),
-            Cell("none" if bad is None else bad.title, tone="plain" if bad is None else "bad"),
-            Cell(units.MISSING if opened.gap is None else units.significant(opened.gap)),
-            Cell(units.percent(max(moves), 3) if moves else units.MISSING),
-            Cell(", ".join(opened.unchanged) or "none"),
-        )
-    )
+    return units.percent(max(moves), 3) if moves else units.MISSING
+
+
+_FIELDS: tuple[Field[StepInspection], ...] = (
+    Field("step", lambda opened: units.count(opened.step), "right"),
+    Field("loss", lambda opened: units.loss(opened.loss), "right"),
+    Field("loss of the\nreference", lambda opened: units.loss(opened.reference_loss), "right"),
+    Field("first tensor that\nis not finite", _first_bad),
+    Field("logit gap", lambda opened: units.MISSING if opened.gap is None else units.significant(opened.gap), "right"),
+    Field("largest move\nof a weight", _largest_move, "right"),
+    Field("weights that\ndid not move", lambda opened: ", ".join(opened.unchanged) or "none", optional=True),
+)

@@ -7,7 +7,7 @@ from trainmark.analysis.advice import WORDS, Advice, largest_cause
 from trainmark.analysis.attribution import Attribution, Share
 from trainmark.analysis.crossing import Crossing
 from trainmark.analysis.statistics import Estimate
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Column, Table, TableRow
 
 _BAR_WIDTH = 24
 _ABOUT = 0.9
@@ -100,13 +100,13 @@ def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",)
 
 
-def _row(share: Share, step: float) -> Row:
+def _row(share: Share, step: float) -> TableRow:
     return _line(share.cause, WORDS[share.cause][0], Estimate(share.share, share.low, share.high), step, share.on_top)
 
 
-def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = False) -> Row:
+def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = False) -> TableRow:
     interval = "" if share.low is None or share.high is None else f"{_percent(share.low)} to {_percent(share.high)}"
-    return Row(
+    return TableRow(
         (
             Cell(cause, tone="dim" if on_top else "strong"),
             Cell(f"{'+' if on_top else ''}{_percent(share.value)}"),

@@ -48,10 +48,7 @@ def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
 
 def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """The charts that are called so; raises as :func:`drawn`."""
-    require_extras("report")
-    for name in names:
-        if name not in NAMES:
-            raise UnknownName("chart", name, NAMES)
+    require_charts(names)
     found = charts(works, names)
     if not found:
         raise UsageError(
@@ -60,6 +57,14 @@ def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
             fix="A speed-up needs two groups of one workload; another chart may have enough.",
         )
     return found
+
+
+def require_charts(names: Sequence[str]) -> None:
+    """Raise UnknownName for a chart that there is not, NotInstalled without the libraries that draw."""
+    require_extras("report")
+    for name in names:
+        if name not in NAMES:
+            raise UnknownName("chart", name, NAMES)
 
 
 def together(every: Sequence[Chart], width: int = WIDTH) -> Any:

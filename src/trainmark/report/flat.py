@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.analysis.cost import Cost
@@ -45,12 +44,12 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
 
 def flat_value(result: PublishedResult, value: ValueResult) -> dict[str, Scalar]:
     """One published figure beside the measured one."""
-    return {**_published(result), **_fields(value)}
+    return {**_published(result), **dataclasses.asdict(value)}
 
 
 def flat_timing(result: PublishedResult, timing: TimingResult) -> dict[str, Scalar]:
     """One published duration or rate beside the measured one."""
-    return {**_published(result), **_fields(timing)}
+    return {**_published(result), **dataclasses.asdict(timing)}
 
 
 def _published(result: PublishedResult) -> dict[str, Scalar]:
@@ -58,7 +57,3 @@ def _published(result: PublishedResult) -> dict[str, Scalar]:
     for column, name in _WHO.items():
         flat[column] = getattr(result.key, name) if result.key else None
     return flat
-
-
-def _fields(value: Any) -> dict[str, Scalar]:
-    return dataclasses.asdict(value)

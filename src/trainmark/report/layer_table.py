@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainmark import units
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Column, Table, TableRow
 from trainmark.workload.losses import Loss
 from trainmark.workload.model import LayerPlan, Shape, lay_out
 from trainmark.workload.optimizers import Optimizer
@@ -26,9 +26,9 @@ def layer_table(workload: Workload) -> Table:
         Cell(units.flops(model.training_flops), tone="strong"),
     )
     rows = [
-        Row((Cell("input"), Cell(_written(model.input_shape)), *(Cell("") for _ in range(4)))),
-        *(Row(_cells(plan)) for plan in model.layers),
-        Row(total, starts_section=True),
+        TableRow((Cell("input"), Cell(_written(model.input_shape)), *(Cell("") for _ in range(4)))),
+        *(TableRow(_cells(plan)) for plan in model.layers),
+        TableRow(total, starts_section=True),
     ]
     return Table(
         title=f"{workload.name}: {workload.title}",

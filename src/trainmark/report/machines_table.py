@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from trainmark.analysis.differences import Difference, facts
 from trainmark.analysis.machines import MachineOf
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Column, Table, TableRow
 
 
 def machines_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
@@ -34,7 +34,7 @@ def _table(
         conditions=conditions,
         columns=(Column(column), *(Column(machine) for machine in machines)),
         rows=tuple(
-            Row(
+            TableRow(
                 (what, *(Cell(each.values[machine]) for machine in machines)),
                 data={"what": each.what, **({"differs": each.differs} if column else {}), **each.values},
             )

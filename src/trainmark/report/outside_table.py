@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.outside import Observation
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
     """One line for each observation."""
-    return Table(
+    return table_of(
+        found,
+        (
+            Field("observed", lambda each: Cell(each.what, tone="strong")),
+            Field("value", _value, "right"),
+            Field("meaning", lambda each: each.words),
+        ),
         title=title,
         conditions=("measured from outside, so step time can't be broken down",),
-        columns=(Column("observed"), Column("value", "right"), Column("meaning")),
-        rows=tuple(Row((Cell(each.what, tone="strong"), Cell(_value(each)), Cell(each.words))) for each in found),
         notes=() if found else ("No observations: the command ended too soon, or failed at once.",),
     )
 

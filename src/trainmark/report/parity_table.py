@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.parity import FLOOR_UNITS, Pair, Parity
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Field, Table, table_of
 
 _AROUND = 2
 """Steps shown on either side of the one where two sides part."""
@@ -21,37 +21,15 @@ def parity_tables(parity: Parity) -> list[Table]:
 
 
 def _pairs(parity: Parity) -> Table:
-    return Table(
+    return table_of(
+        parity.pairs,
+        _PAIR,
         title=f"{parity.workload}: do the losses agree?",
         conditions=(
             f"{parity.dataset}, {parity.precision}, {units.many(parity.steps, 'step')}, seed {parity.seed}: "
             "same initial weights, same batches, no dropout, no distortions",
         ),
-        columns=(
-            Column("a"),
-            Column("b"),
-            Column("steps", "right"),
-            Column("largest\ndifference", "right"),
-            Column("tolerance", "right"),
-            Column("part at\nstep", "right"),
-            Column("verdict"),
-        ),
-        rows=tuple(_row(pair) for pair in parity.pairs),
         notes=tuple(_notes(parity)),
-    )
-
-
-def _row(pair: Pair) -> Row:
-    return Row(
-        (
-            Cell(pair.a, tone="strong"),
-            Cell(pair.b, tone="strong"),
-            Cell(units.count(pair.steps)),
-            Cell(_small(pair.largest_difference)),
-            Cell(_small(pair.tolerance)),
-            Cell(units.count(pair.parts_at_step)),
-            Cell("PASS", tone="good") if pair.passed else Cell("FAIL", tone="bad"),
-        )
     )
 
 
@@ -75,18 +53,24 @@ def _notes(parity: Parity) -> Iterator[str]:
 
 
 def _curve(pair: Pair) -> Table:
-    return Table(
-        title=f"{pair.a} against {pair.b}",
-        conditions=(),
-        columns=(
-            Column("step", "right"),
-            Column("loss of a", "right"),
-            Column("loss of b", "right"),
-            Column("difference", "right"),
-            Column("tolerance", "right"),
-            Column("difference /\ntolerance", "right"),
+    def step(step: int) -> Cell:
+        return Cell(units.count(step), tone="bad" if step == pair.parts_at_step else "plain")
+
+    def share(step: int) -> Cell:
+        difference, tolerance = pair.differences[step], pair.tolerances[step]
+        return Cell(units.ratio(difference / tolerance), tone="bad" if difference > tolerance else "plain")
+
+    return table_of(
+        steps_to_show(pair.steps, pair.parts_at_step),
+        (
+            Field("step", step, "right"),
+            Field("loss of a", lambda step: f"{pair.losses_a[step]:.7g}", "right"),
+            Field("loss of b", lambda step: f"{pair.losses_b[step]:.7g}", "right"),
+            Field("difference", lambda step: _small(pair.differences[step]), "right"),
+            Field("tolerance", lambda step: _small(pair.tolerances[step]), "right"),
+            Field("difference /\ntolerance", share, "right"),
         ),
-        rows=tuple(_step(pair, step) for step in steps_to_show(pair.steps, pair.parts_at_step)),
+        title=f"{pair.a} against {pair.b}",
         notes=("Steps count from 0; differences are relative to the larger loss.",),
     )
 
@@ -99,21 +83,6 @@ def steps_to_show(steps: int, parts_at: int | None) -> list[int]:
     return sorted({step for step in (0, *around, *later, steps - 1) if 0 <= step < steps})
 
 
-def _step(pair: Pair, step: int) -> Row:
-    difference, tolerance = pair.differences[step], pair.tolerances[step]
-    apart = difference > tolerance
-    return Row(
-        (
-            Cell(units.count(step), tone="bad" if step == pair.parts_at_step else "plain"),
-            Cell(f"{pair.losses_a[step]:.7g}"),
-            Cell(f"{pair.losses_b[step]:.7g}"),
-            Cell(_small(difference)),
-            Cell(_small(tolerance)),
-            Cell(units.ratio(difference / tolerance), tone="bad" if apart else "plain"),
-        )
-    )
-
-
 def _first_above(pair: Pair, bar: float) -> int | None:
     return next((step for step, tolerance in enumerate(pair.tolerances) if tolerance > bar), None)
 
@@ -123,3 +92,14 @@ def _small(share: float | None) -> str:
     if share is None:
         return units.MISSING
     return f"{share:.1e}" if share else "0"
+
+
+_PAIR: tuple[Field[Pair], ...] = (
+    Field("a", lambda pair: Cell(pair.a, tone="strong")),
+    Field("b", lambda pair: Cell(pair.b, tone="strong")),
+    Field("steps", lambda pair: units.count(pair.steps), "right"),
+    Field("largest\ndifference", lambda pair: _small(pair.largest_difference), "right"),
+    Field("tolerance", lambda pair: _small(pair.tolerance), "right"),
+    Field("part at\nstep", lambda pair: units.count(pair.parts_at_step), "right"),
+    Field("verdict", lambda pair: Cell("PASS", tone="good") if pair.passed else Cell("FAIL", tone="bad")),
+)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.predictions import Predictions, confusion
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Column, Table, TableRow
 
 
 def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
@@ -22,7 +22,7 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
             for predicted, count in enumerate(counts)
         )
         recall = counts[label] / sum(counts) if sum(counts) else None
-        rows.append(Row((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall)))))
+        rows.append(TableRow((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall)))))
     return Table(
         title=f"{record.workload.name}: {side}",
         conditions=(
@@ -46,7 +46,7 @@ def probabilities_table(found: Predictions, names: Sequence[str], index: int) ->
         conditions=(),
         columns=(Column("class"), Column("probability", "right"), Column("")),
         rows=tuple(
-            Row(
+            TableRow(
                 (
                     Cell(names[each], *(("true class", "strong") if each == label else ())),
                     Cell(units.percent(share)),

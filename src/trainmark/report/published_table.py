@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.record.facts import Key
 from trainmark.report.flat import flat_timing, flat_value
-from trainmark.report.table import Cell, Column, Row, Table, Tone, span
+from trainmark.report.table import Cell, Field, Table, Tone, span, table_of
 
 _TONES: dict[str, Tone] = {"agrees": "good", "differs": "bad", "not judged": "doubtful"}
 _NAMES = {
@@ -40,38 +40,29 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
 
 
 def _values_table(result: PublishedResult, heading: str) -> Table:
-    return Table(
+    return table_of(
+        result.values,
+        _VALUE,
         title=f"{heading}: compared with the published figures",
         conditions=tuple(filter(None, (result.source, result.note and f"Mind: {result.note}."))),
-        columns=(
-            Column("figure"),
-            Column("at"),
-            Column("of"),
-            Column("on"),
-            Column("published", "right"),
-            Column("tolerance", "right"),
-            Column("measured", "right"),
-            Column("verdict"),
-        ),
-        rows=tuple(Row(_value_cells(value), flat_value(result, value)) for value in result.values),
+        data=lambda value: flat_value(result, value),
     )
 
 
-def _value_cells(value: ValueResult) -> tuple[Cell, ...]:
+def _printed(value: ValueResult) -> Callable[[float | None], str]:
+    return units.percent if value.quantity.endswith("accuracy") else _as_printed
+
+
+def _tolerance(value: ValueResult) -> str:
+    if value.low is None and value.high is None:
+        return units.MISSING
+    printed = _printed(value)
+    return span(printed(value.low), printed(value.high))
+
+
+def _measured(value: ValueResult) -> Cell:
     accuracy = value.quantity.endswith("accuracy")
-    printed = units.percent if accuracy else _as_printed
-    measured = units.percent(value.measured) if accuracy else units.loss(value.measured)
-    bounded = value.low is not None or value.high is not None
-    return (
-        Cell(_name(value.quantity), tone="strong"),
-        Cell(value.where),
-        Cell(value.statistic),
-        Cell(value.device or "any"),
-        Cell(printed(value.published), value=value.published),
-        Cell(span(printed(value.low), printed(value.high)) if bounded else units.MISSING),
-        Cell(measured, value=value.measured),
-        Cell(value.verdict, value.reason, _TONES[value.verdict]),
-    )
+    return Cell(units.percent(value.measured) if accuracy else units.loss(value.measured), value=value.measured)
 
 
 def _as_printed(value: float | None) -> str:
@@ -82,33 +73,18 @@ def _as_printed(value: float | None) -> str:
 
 
 def _timings_table(result: PublishedResult, heading: str) -> Table:
-    return Table(
+    return table_of(
+        result.timings,
+        _TIMING,
         title=f"{heading}: time",
         conditions=("Not judged: the hardware differs, and the published times include what the last column says.",),
-        columns=(
-            Column("timing"),
-            Column("on"),
-            Column("published", "right"),
-            Column("measured", "right"),
-            Column("as fast", "right"),
-            Column("published hardware; what its times include"),
-        ),
-        rows=tuple(Row(_timing_cells(timing), flat_timing(result, timing)) for timing in result.timings),
+        data=lambda timing: flat_timing(result, timing),
     )
 
 
-def _timing_cells(timing: TimingResult) -> tuple[Cell, ...]:
-    def show(value: float | None) -> str:
-        return units.rate(value, "samples/s") if timing.quantity == "samples_per_second" else units.seconds(value)
-
-    return (
-        Cell(_name(timing.quantity), tone="strong"),
-        Cell(timing.device),
-        Cell(show(timing.published), value=timing.published),
-        Cell(show(timing.measured), value=timing.measured),
-        Cell(units.ratio(timing.ratio), value=timing.ratio),
-        Cell(timing.hardware, timing.includes),
-    )
+def _time(timing: TimingResult, value: float | None) -> Cell:
+    rate = timing.quantity == "samples_per_second"
+    return Cell(units.rate(value, "samples/s") if rate else units.seconds(value), value=value)
 
 
 def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Table:
@@ -130,3 +106,23 @@ def _heading(result: PublishedResult, key: Key, *, several: bool) -> str:
 
 def _name(quantity: str) -> str:
     return _NAMES.get(quantity, quantity.replace("_", " "))
+
+
+_VALUE: tuple[Field[ValueResult], ...] = (
+    Field("figure", lambda value: Cell(_name(value.quantity), tone="strong")),
+    Field("at", lambda value: value.where),
+    Field("of", lambda value: value.statistic),
+    Field("on", lambda value: value.device or "any"),
+    Field("published", lambda value: Cell(_printed(value)(value.published), value=value.published), "right"),
+    Field("tolerance", _tolerance, "right"),
+    Field("measured", _measured, "right"),
+    Field("verdict", lambda value: Cell(value.verdict, value.reason, _TONES[value.verdict])),
+)
+_TIMING: tuple[Field[TimingResult], ...] = (
+    Field("timing", lambda timing: Cell(_name(timing.quantity), tone="strong")),
+    Field("on", lambda timing: timing.device),
+    Field("published", lambda timing: _time(timing, timing.published), "right"),
+    Field("measured", lambda timing: _time(timing, timing.measured), "right"),
+    Field("as fast", lambda timing: Cell(units.ratio(timing.ratio), value=timing.ratio), "right"),
+    Field("published hardware; what its times include", lambda timing: Cell(timing.hardware, timing.includes)),
+)

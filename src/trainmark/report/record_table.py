@@ -13,7 +13,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
 from trainmark.report.conditions import when_measured
 from trainmark.report.labels import side_of
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Column, Table, TableRow
 from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -41,7 +41,7 @@ def _epochs_table(record: Record) -> Table:
             *(Column(figure.replace("_", " ").replace("accuracy", "acc."), "right") for figure in _FIGURES),
             Column("evaluation", "right"),
         ),
-        rows=tuple(Row(_epoch_cells(number, epoch)) for number, epoch in enumerate(record.epochs, 1)),
+        rows=tuple(TableRow(_epoch_cells(number, epoch)) for number, epoch in enumerate(record.epochs, 1)),
         notes=() if record.epochs else ("No epoch was completed.",),
     )
 
@@ -83,7 +83,7 @@ def _final_table(record: Record) -> Table:
         conditions=(),
         columns=(Column("figure"), Column("value", "right"), Column("")),
         rows=tuple(
-            Row((Cell(name, tone="strong"), Cell(value), Cell(note, tone="dim")))
+            TableRow((Cell(name, tone="strong"), Cell(value), Cell(note, tone="dim")))
             for name, value, note in pairs
             if value != units.MISSING
         ),

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from trainmark import units
 from trainmark.analysis.machines import MachineOf, tell_apart
-from trainmark.analysis.summary import summarize
+from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Row, Table, Tone
+from trainmark.report.table import Cell, Field, Scalar, Table, Tone, table_of
 
 _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
@@ -17,27 +17,11 @@ _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
     """In the order measured."""
     machine_of = machine_of or tell_apart(records)
-    return Table(
+    return table_of(
+        ((record, summarize(record)) for record in records),
+        _FIELDS,
         title="Every run",
-        conditions=(),
-        columns=(
-            Column("record"),
-            Column("workload"),
-            Column("backend"),
-            Column("style"),
-            Column("device"),
-            Column("part"),
-            Column("round", "right"),
-            Column("seed", "right"),
-            Column("outcome"),
-            Column("process", "right"),
-            Column("epochs", "right"),
-            Column("epoch", "right"),
-            Column("training", "right"),
-            Column("test\nacc.", "right"),
-            Column("caveats"),
-        ),
-        rows=tuple(_row(record, machine_of(record).title) for record in records),
+        data=lambda run: _data(*run, machine_of(run[0]).title),
     )
 
 
@@ -53,49 +37,63 @@ def _part(record: Record) -> str:
     return ", ".join(words)
 
 
-def _row(record: Record, machine: str) -> Row:
-    run, outcome = summarize(record), record.outcome
-    caveats = " ".join(caveat.value for caveat in record.caveats)
-    cells = (
-        Cell(record.id),
-        Cell(record.workload.name),
-        Cell(f"{record.backend.name} {record.backend.version or ''}".strip()),
-        Cell(FACTS["style"].told(record)),
-        Cell(FACTS["device"].told(record)),
-        Cell(_part(record)),
-        Cell(str(record.round), value=record.round),
-        Cell(units.MISSING if record.seed is None else str(record.seed), value=record.seed),
-        Cell(outcome.status, outcome.reason or "", _TONES.get(outcome.status, "doubtful")),
-        Cell(units.seconds(run.process_seconds), value=run.process_seconds),
-        Cell(str(len(record.epochs)), value=len(record.epochs)),
-        Cell(units.seconds(run.epoch_seconds), value=run.epoch_seconds),
-        Cell(units.seconds(run.training_seconds), value=run.training_seconds),
-        Cell(units.percent(run.test_accuracy), value=run.test_accuracy),
-        Cell(caveats),
-    )
-    return Row(
-        cells,
-        data={
-            "record": record.id,
-            "created": record.created,
-            "workload": record.workload.name,
-            "backend": record.backend.name,
-            "version": record.backend.version,
-            "style": record.backend.style,
-            "device": record.device.id,
-            "machine": machine,
-            "round": record.round,
-            "seed": record.seed,
-            "outcome": outcome.status,
-            "reason": outcome.reason,
-            "epochs": len(record.epochs),
-            "process_seconds": run.process_seconds,
-            "epoch_seconds": run.epoch_seconds,
-            "training_seconds": run.training_seconds,
-            "train_loss": run.train_loss,
-            "train_accuracy": run.train_accuracy,
-            "test_loss": run.test_loss,
-            "test_accuracy": run.test_accuracy,
-            "caveats": caveats,
-        },
-    )
+def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
+    return {
+        "record": record.id,
+        "created": record.created,
+        "workload": record.workload.name,
+        "backend": record.backend.name,
+        "version": record.backend.version,
+        "style": record.backend.style,
+        "device": record.device.id,
+        "machine": machine,
+        "round": record.round,
+        "seed": record.seed,
+        "outcome": record.outcome.status,
+        "reason": record.outcome.reason,
+        "epochs": len(record.epochs),
+        "process_seconds": run.process_seconds,
+        "epoch_seconds": run.epoch_seconds,
+        "training_seconds": run.training_seconds,
+        "train_loss": run.train_loss,
+        "train_accuracy": run.train_accuracy,
+        "test_loss": run.test_loss,
+        "test_accuracy": run.test_accuracy,
+        "caveats": _caveats(record),
+    }
+
+
+def _outcome(record: Record) -> Cell:
+    status = record.outcome.status
+    return Cell(status, record.outcome.reason or "", _TONES.get(status, "doubtful"))
+
+
+def _caveats(record: Record) -> str:
+    return " ".join(caveat.value for caveat in record.caveats)
+
+
+def _seconds(seconds: float | None) -> Cell:
+    return Cell(units.seconds(seconds), value=seconds)
+
+
+def _number(number: int | None) -> Cell:
+    return Cell(units.MISSING if number is None else str(number), value=number)
+
+
+_FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
+    Field("record", lambda of: of[0].id),
+    Field("workload", lambda of: of[0].workload.name),
+    Field("backend", lambda of: f"{of[0].backend.name} {of[0].backend.version or ''}".strip()),
+    Field("style", lambda of: FACTS["style"].told(of[0])),
+    Field("device", lambda of: FACTS["device"].told(of[0])),
+    Field("part", lambda of: _part(of[0])),
+    Field("round", lambda of: _number(of[0].round), "right"),
+    Field("seed", lambda of: _number(of[0].seed), "right"),
+    Field("outcome", lambda of: _outcome(of[0])),
+    Field("process", lambda of: _seconds(of[1].process_seconds), "right"),
+    Field("epochs", lambda of: _number(len(of[0].epochs)), "right"),
+    Field("epoch", lambda of: _seconds(of[1].epoch_seconds), "right"),
+    Field("training", lambda of: _seconds(of[1].training_seconds), "right"),
+    Field("test\nacc.", lambda of: Cell(units.percent(of[1].test_accuracy), value=of[1].test_accuracy), "right"),
+    Field("caveats", lambda of: _caveats(of[0])),
+)

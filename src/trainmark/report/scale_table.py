@@ -10,7 +10,7 @@ from trainmark.analysis.scale import LayoutResult, Prediction, Scaling, ScalingC
 from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
 from trainmark.analysis.statistics import Estimate, SpeedVerdict, speed_verdict
 from trainmark.report.caveat_notes import caveat_notes
-from trainmark.report.table import Cell, Column, Row, Table, Tone
+from trainmark.report.table import Cell, Column, Field, Table, TableRow, Tone, table_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -37,7 +37,9 @@ def _layouts(scaling: Scaling) -> Table:
     threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
     growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
-    return Table(
+    return table_of(
+        scaling.layouts,
+        _LAYOUT,
         title=f"{scaling.workload}: scaling to several devices",
         conditions=(
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
@@ -45,37 +47,17 @@ def _layouts(scaling: Scaling) -> Table:
             f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
             f"{units.many(scaling.repeats, 'round')} of {units.many(scaling.steps, 'step')}",
         ),
-        columns=(
-            Column("copies"),
-            Column("stages", "right"),
-            Column("runs", "right"),
-            Column("a step", "right"),
-            Column("predicted", "right"),
-            Column("examples/s", "right"),
-            Column("efficiency\n[95 %]", "right"),
-            Column("communication\n[95 %]", "right"),
-            Column("losses as on one"),
-        ),
-        rows=tuple(_row(each) for each in scaling.layouts),
         notes=tuple(_notes(scaling)),
     )
 
 
-def _row(each: LayoutResult) -> Row:
+def _runs(each: LayoutResult) -> Cell:
     failed = f" + {each.failed} failed" if each.failed else ""
-    return Row(
-        (
-            Cell(str(each.data), tone="strong"),
-            Cell(str(each.pipeline), tone="strong"),
-            Cell(f"{each.runs}{failed}", tone="bad" if each.failed else "plain"),
-            Cell(units.seconds(each.step_seconds.value if each.step_seconds else None)),
-            Cell(_predicted(each)),
-            Cell(units.count(round(each.samples_per_second.value)) if each.samples_per_second else units.MISSING),
-            Cell(_percent(each.efficiency)),
-            Cell(_percent(each.communication)),
-            _agreement(each),
-        )
-    )
+    return Cell(f"{each.runs}{failed}", tone="bad" if each.failed else "plain")
+
+
+def _pace(each: LayoutResult) -> str:
+    return units.count(round(each.samples_per_second.value)) if each.samples_per_second else units.MISSING
 
 
 def _predicted(each: LayoutResult) -> str:
@@ -156,8 +138,8 @@ def _model(prediction: Prediction) -> Table:
     )
 
 
-def _fact(name: str, value: str, meaning: str) -> Row:
-    return Row((Cell(name, tone="strong"), Cell(value), Cell(meaning, tone="dim")))
+def _fact(name: str, value: str, meaning: str) -> TableRow:
+    return TableRow((Cell(name, tone="strong"), Cell(value), Cell(meaning, tone="dim")))
 
 
 def _curves(prediction: Prediction, batch: int) -> Table:
@@ -176,7 +158,7 @@ def _curves(prediction: Prediction, batch: int) -> Table:
             Column("efficiency", "right"),
         ),
         rows=tuple(
-            Row((Cell(units.count(count), tone="strong"), *_point(strong.get(count)), *_point(weak.get(count))))
+            TableRow((Cell(units.count(count), tone="strong"), *_point(strong.get(count)), *_point(weak.get(count))))
             for count in _ROWS_OF_CURVE
             if count in strong or count in weak
         ),
@@ -212,3 +194,16 @@ def _percent(share: Estimate | None) -> str:
     if share.low is None or share.high is None:
         return units.percent(share.value)
     return f"{units.percent(share.value)} [{100 * share.low:.0f}, {100 * share.high:.0f}]"
+
+
+_LAYOUT: tuple[Field[LayoutResult], ...] = (
+    Field("copies", lambda each: Cell(str(each.data), tone="strong")),
+    Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
+    Field("runs", _runs, "right"),
+    Field("a step", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
+    Field("predicted", _predicted, "right"),
+    Field("examples/s", _pace, "right"),
+    Field("efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right"),
+    Field("communication\n[95 %]", lambda each: _percent(each.communication), "right"),
+    Field("losses as on one", _agreement),
+)

@@ -8,7 +8,7 @@ from trainmark import units
 from trainmark.analysis.sweep import Sweep, TrialResult
 from trainmark.record.caveats import Caveat
 from trainmark.report.caveat_notes import caveat_notes
-from trainmark.report.table import Cell, Column, Row, Table, Tone
+from trainmark.report.table import Cell, Column, Table, TableRow, Tone
 
 _TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
@@ -48,9 +48,9 @@ def sentence(sweep: Sweep) -> str:
     return f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
 
 
-def _row(sweep: Sweep, trial: TrialResult) -> Row:
+def _row(sweep: Sweep, trial: TrialResult) -> TableRow:
     best = trial.trial == sweep.best
-    return Row(
+    return TableRow(
         (
             Cell(str(trial.trial), tone="strong" if best else "plain", value=trial.trial),
             *(_value(trial, key, best=best) for key in sweep.grid),

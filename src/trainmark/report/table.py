@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 Tone = Literal["plain", "strong", "dim", "good", "bad", "doubtful"]
 Scalar = str | float | int | bool | None
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """One line of a table.
 
     Args:
@@ -57,8 +58,50 @@ class Table:
     title: str
     conditions: tuple[str, ...]
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Field(Generic[Item]):
+    """A column and what it shows of an item.
+
+    Args:
+        of: its cell, or the text of a plain one.
+    """
+
+    title: str
+    of: Callable[[Item], Cell | str]
+    align: Literal["left", "right"] = "left"
+    optional: bool = False
+
+    @property
+    def column(self) -> Column:
+        """Without its cells."""
+        return Column(self.title, self.align, self.optional)
+
+    def cell(self, item: Item) -> Cell:
+        """What it shows of ``item``."""
+        shown = self.of(item)
+        return Cell(shown) if isinstance(shown, str) else shown
+
+
+def table_of(
+    items: Iterable[Item],
+    fields: Sequence[Field[Item]],
+    *,
+    title: str,
+    conditions: tuple[str, ...] = (),
+    notes: tuple[str, ...] = (),
+    data: Callable[[Item], Mapping[str, Scalar]] = lambda _: {},
+) -> Table:
+    """A row for each item.
+
+    Args:
+        data: of an item, for machines.
+    """
+    rows = tuple(TableRow(tuple(field.cell(item) for field in fields), data(item)) for item in items)
+    return Table(title, conditions, tuple(field.column for field in fields), rows, notes)
 
 
 def span(low: str, high: str) -> str:

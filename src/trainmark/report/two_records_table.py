@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.analysis.two_records import TwoRecords
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
     """What is not the same in ``a`` and ``b``, and how much faster the one is."""
-    return Table(
+    return table_of(
+        found.contrasts,
+        (
+            Field("what differs", lambda each: Cell(each.what, tone="strong")),
+            Field("a", lambda each: each.a),
+            Field("b", lambda each: each.b),
+        ),
         title=f"a: {a}\nb: {b}",
         conditions=(_pace(found),),
-        columns=(Column("what differs"), Column("a"), Column("b")),
-        rows=tuple(Row((Cell(each.what, tone="strong"), Cell(each.a), Cell(each.b))) for each in found.contrasts),
         notes=(_conclusion(found),),
     )
 

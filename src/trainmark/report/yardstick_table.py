@@ -7,44 +7,40 @@ from collections.abc import Sequence
 
 from trainmark import units
 from trainmark.analysis.results import Beside, Comparison
-from trainmark.report.table import Cell, Column, Row, Table
+from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def yardstick_table(comparison: Comparison, rows: Sequence[Beside]) -> Table:
     """One row for each group and known device."""
-    return Table(
-        title="Beside devices that are known",
-        conditions=(),
-        columns=(
-            Column("measured here"),
-            Column("samples\nper s", "right"),
-            Column("known device"),
-            Column("samples\nper s", "right"),
-            Column("here / there", "right"),
-            Column("how", optional=True),
+
+    def side(row: Beside) -> Cell:
+        key = comparison.groups[row.position].key
+        return Cell(f"{key.workload} {key.backend} {key.style} {key.device}", tone="strong")
+
+    def here(row: Beside) -> str:
+        return units.rate(comparison.groups[row.position].samples_per_second, "").strip()
+
+    return table_of(
+        rows,
+        (
+            Field("measured here", side),
+            Field("samples\nper s", here, "right"),
+            Field("known device", lambda row: Cell(row.device, "the same model" if row.same_model else "")),
+            Field("samples\nper s", lambda row: units.rate(row.samples_per_second, "").strip(), "right"),
+            Field("here / there", _ratio, "right"),
+            Field("how", lambda row: Cell(row.how, tone="dim"), optional=True),
         ),
-        rows=tuple(_row(comparison, row) for row in rows),
+        title="Beside devices that are known",
         notes=(
             *(_sentence(comparison, row) for row in rows if row.same_model),
             *(dict.fromkeys(f"{row.device}: {row.source}" for row in rows)),
         ),
+        data=dataclasses.asdict,
     )
 
 
-def _row(comparison: Comparison, row: Beside) -> Row:
-    group = comparison.groups[row.position]
-    side = f"{group.key.workload} {group.key.backend} {group.key.style} {group.key.device}"
-    return Row(
-        (
-            Cell(side, tone="strong"),
-            Cell(units.rate(group.samples_per_second, "").strip()),
-            Cell(row.device, "the same model" if row.same_model else ""),
-            Cell(units.rate(row.samples_per_second, "").strip()),
-            Cell(units.percent(row.ratio, 0) if row.same_model else units.ratio(row.ratio)),
-            Cell(row.how, tone="dim"),
-        ),
-        data=dataclasses.asdict(row),
-    )
+def _ratio(row: Beside) -> str:
+    return units.percent(row.ratio, 0) if row.same_model else units.ratio(row.ratio)
 
 
 def _sentence(comparison: Comparison, row: Beside) -> str:

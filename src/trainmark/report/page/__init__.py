@@ -21,7 +21,7 @@ from trainmark.analysis.sweep import Sweep, sweeps
 from trainmark.record.record import Record
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
-from trainmark.report.charts.chart import Chart, MeasuredSide, MeasuredWork
+from trainmark.report.charts.chart import Chart, MeasuredWork
 from trainmark.report.charts.coordinates import coordinates
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
@@ -154,13 +154,9 @@ def _section(work: MeasuredWork, table: Table) -> Section:
         verdict=verdict(work),
         table=table,
         charts=tuple(of_work(work)),
-        loads=tuple((side.label, made) for side in seen[:_MOST_LOADS] if (made := _loads(side))),
+        loads=tuple((side.label, made) for side in seen[:_MOST_LOADS] if (made := tuple(loads(side)))),
         loads_left_out=max(len(seen) - _MOST_LOADS, 0),
     )
-
-
-def _loads(side: MeasuredSide) -> tuple[Chart, ...]:
-    return tuple(loads(side))
 
 
 def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
