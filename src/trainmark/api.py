@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from trainmark import regular, units
 from trainmark.analysis import comparison as comparisons
-from trainmark.analysis.agreement import agree, trainings
 from trainmark.analysis.reference import read_baseline
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import without_trials
@@ -114,15 +114,13 @@ class Compared:
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
         """Write the page about these records; returns where it is."""
         from trainmark.report.extras import require_extras
-        from trainmark.report.page import page
+        from trainmark.study.report import report
 
         require_extras("report")
         compared, comparison = without_trials(self.records), self.comparison
         if len(compared) < len(self.records):
             comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
-        published = [result for result in agree(trainings(compared)) if result.key is not None]
-        text = page(self.records, comparison, published, title=title)
-        regular.write_atomically(Path(path), text.encode(errors="replace"))
+        regular.write_atomically(Path(path), report(self.records, comparison, title=title, warn=warnings.warn))
         return Path(path)
 
     def _works(self) -> list[MeasuredWork]:

@@ -10,7 +10,6 @@ import click
 from trainmark.cli.main import OK
 from trainmark.cli.options import baseline_option, typed
 from trainmark.cli.output import json_option, print_json, say, write_file
-from trainmark.data.cache import cache_dir
 
 EPILOG = """\b
 Examples:
@@ -52,35 +51,25 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
     RECORD is a file or a folder of records.
     """
-    from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
     from trainmark.analysis.reference import read_baseline
     from trainmark.analysis.sweep import without_trials
-    from trainmark.errors import RecordError
     from trainmark.record.store import load
     from trainmark.report.explained import read_explained
     from trainmark.report.extras import require_extras
-    from trainmark.report.page import page
+    from trainmark.study.report import report
     from trainmark.version import version
 
     require_extras("report")
     records = load(paths)
-    compared = without_trials(records)
-    comparison = compare(compared, baseline=read_baseline(options["baseline"]))
-    try:
-        published = [result for result in agree(trainings(compared)) if result.key is not None]
-    except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        say(f"the page has no published figures: {error}")
-        published = []
-    text = page(
+    text = report(
         records,
-        comparison,
-        published,
+        compare(without_trials(records), baseline=read_baseline(options["baseline"])),
         [read_explained(path) for path in options["explanations"]],
         title=options["title"],
-        cache=cache_dir(),
         made_with=f"trainmark {version()}: {typed()}",
-    ).encode(errors="replace")  # a command line need not be Unicode
+        warn=say,
+    )
     output = options["output"]
     write_file(output, text)
     if options["as_json"]:

@@ -1,0 +1,39 @@
+"""The page about records: what ``trainmark report`` and ``Compared.report`` write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from trainmark.analysis.agreement import agree, trainings
+from trainmark.analysis.results import Comparison
+from trainmark.analysis.sweep import without_trials
+from trainmark.data.cache import cache_dir
+from trainmark.errors import RecordError
+from trainmark.record.record import Record
+from trainmark.report.explained import Explained
+from trainmark.report.page import page
+
+
+def report(
+    records: Sequence[Record],
+    comparison: Comparison,
+    explained: Sequence[Explained] = (),
+    *,
+    title: str,
+    made_with: str = "trainmark",
+    warn: Callable[[str], None],
+) -> bytes:
+    """The page, as HTML.
+
+    Args:
+        comparison: of those ``records`` that are no trials of a sweep.
+        made_with: for the last line.
+        warn: takes a sentence about what the page lacks.
+    """
+    try:
+        published = [result for result in agree(trainings(without_trials(records))) if result.key is not None]
+    except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
+        warn(f"the page has no published figures: {error}")
+        published = []
+    text = page(records, comparison, published, explained, title=title, made_with=made_with, cache=cache_dir())
+    return text.encode(errors="replace")  # a command line need not be Unicode
