@@ -14,7 +14,7 @@ from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import conditions_options, data_dir_option, names_option, request_of, seed_option
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import json_option, print_json, show
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
@@ -151,15 +151,12 @@ def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
 def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
     from trainmark.analysis.two_records import set_against
     from trainmark.record.store import read
-    from trainmark.report.terminal import draw
     from trainmark.report.two_records_table import two_records_table
 
     first, second = read(a), read(b)
     found = set_against(first, second)
-    if as_json:
-        print_json({"a": first.id, "b": second.id, **dataclasses.asdict(found)})
-    else:
-        draw(console(), two_records_table(first.id, second.id, found))
+    data = {"a": first.id, "b": second.id, **dataclasses.asdict(found)}
+    show(data, [two_records_table(first.id, second.id, found)], as_json=as_json)
     return OK
 
 
@@ -183,24 +180,20 @@ def _diagnose(
     record: Record, chosen: ChosenSide, unlike: tuple[str, ...], progress: TerminalProgress, options: dict[str, Any]
 ) -> int:
     from trainmark.report.diagnosis_table import diagnosis_tables
-    from trainmark.report.terminal import draw_all
     from trainmark.study.explain import failure
 
     with progress.working(f"{record.id}: training again up to the step where it went wrong") as tell:
         found = failure.diagnose_run(record, chosen, tell)
     notes = (*found.notes, *unlike)
-    if options["as_json"]:
-        print_json(
-            {
-                "record": record.id,
-                "diagnosis": found.diagnosis,
-                "repeated": found.repeated,
-                "notes": notes,
-                "replay": found.replay,
-            }
-        )
-    else:
-        draw_all(console(), diagnosis_tables(record.id, found.diagnosis, found.replay, notes))
+    data = {
+        "record": record.id,
+        "diagnosis": found.diagnosis,
+        "repeated": found.repeated,
+        "notes": notes,
+        "replay": found.replay,
+    }
+    tables = diagnosis_tables(record.id, found.diagnosis, found.replay, notes)
+    show(data, tables, as_json=options["as_json"])
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -208,20 +201,18 @@ def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, A
     """What was seen of a command, which can't be taken apart."""
     from trainmark.analysis.outside import observe
     from trainmark.report.outside_table import outside_table
-    from trainmark.report.terminal import draw
 
     found = observe(record)
-    if options["as_json"]:
-        nothing: dict[str, Any] = {
-            "step_seconds": None,
-            "shares": [],
-            "unexplained": None,
-            "advice": [],
-            "crossover_batch": None,
-        }
-        print_json({"record": record.id, "observations": found, **nothing})
-    else:
-        draw(console(), outside_table(record.id, found))
+    data: dict[str, Any] = {
+        "record": record.id,
+        "observations": found,
+        "step_seconds": None,
+        "shares": [],
+        "unexplained": None,
+        "advice": [],
+        "crossover_batch": None,
+    }
+    show(data, [outside_table(record.id, found)], as_json=options["as_json"])
     return OK
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from trainmark.record.record import Record
+    from trainmark.report.table import Table
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
 
@@ -50,6 +51,16 @@ def write_file(path: Path, content: bytes) -> None:
             found=error.strerror or str(error),
             fix="Give another file with -o.",
         ) from error
+
+
+def show(data: Any, tables: Iterable[Table], *, as_json: bool) -> None:
+    """Print ``data`` as JSON, or draw the tables of it."""
+    from trainmark.report.terminal import console, draw_all
+
+    if as_json:
+        print_json(data)
+    else:
+        draw_all(console(), tables)
 
 
 def print_json(value: Any) -> None:

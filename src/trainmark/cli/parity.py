@@ -9,11 +9,9 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, print_json
-from trainmark.report.terminal import console
+from trainmark.cli.output import json_option, show
 
 if TYPE_CHECKING:
-    from trainmark.analysis.parity import Parity
     from trainmark.execute.parent.request import Prepared
 
 FOLDER = "parity"
@@ -55,6 +53,7 @@ def command(**options: Any) -> int:
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
+    from trainmark.report.parity_table import parity_tables
     from trainmark.study import parity
 
     progress = TerminalProgress()
@@ -67,7 +66,7 @@ def command(**options: Any) -> int:
         progress.say(_announcement(plan))
         with progress.running(plan.tasks, store.folder, resumes=False) as observer:
             found = parity.measure(plan, store, observer)
-    _show(found, as_json=options["as_json"])
+    show(found, parity_tables(found), as_json=options["as_json"])
     progress.say(f"Records: {store.folder}")
     return OK if found.passed else FAILED
 
@@ -79,13 +78,3 @@ def _announcement(plan: Prepared) -> str:
     sides = ", ".join(side.title for side in plan.sides)
     runs, workload = many(len(plan.tasks), "run"), plan.tasks[0].first.course.workload
     return f"{runs}: {workload.name} on {sides}, each unchanged and with {many(NUDGES, 'nudge')}."
-
-
-def _show(found: Parity, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    from trainmark.report.parity_table import parity_tables
-    from trainmark.report.terminal import draw_all
-
-    draw_all(console(), parity_tables(found))

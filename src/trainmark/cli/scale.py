@@ -12,7 +12,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, print_json, write_file
+from trainmark.cli.output import json_option, show, write_file
 from trainmark.errors import ScalingFailed, UsageError
 from trainmark.report.terminal import console
 
@@ -105,6 +105,7 @@ def command(**options: Any) -> int:
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store, safe_name
+    from trainmark.report.scale_table import scale_tables
     from trainmark.study import scale
     from trainmark.study.earlier import earlier_records
 
@@ -137,7 +138,7 @@ def command(**options: Any) -> int:
             with progress.running(plan.tasks, store.folder) as observer:
                 records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
     found = scale.conclude(plan, prediction, unpredicted, records)
-    _show(found, as_json=options["as_json"])
+    show(found, scale_tables(found), as_json=options["as_json"])
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
@@ -238,13 +239,3 @@ def _plot(found: Scaling, path: Path, progress: Progress) -> None:
         return
     write_file(path, in_format_of(path, [chart]))
     progress.say(f"Wrote {path}.")
-
-
-def _show(found: Scaling, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    from trainmark.report.scale_table import scale_tables
-    from trainmark.report.terminal import draw_all
-
-    draw_all(console(), scale_tables(found))

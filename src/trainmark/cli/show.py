@@ -8,8 +8,7 @@ import click
 
 from trainmark import regular
 from trainmark.cli.complete import workload_or_file
-from trainmark.cli.output import json_option, print_json
-from trainmark.report.terminal import console
+from trainmark.cli.output import json_option, show
 
 EPILOG = """\b
 Examples:
@@ -45,24 +44,16 @@ def command(what: str, as_json: bool) -> None:
 def _show_record(path: Path, as_json: bool) -> None:
     from trainmark.record.store import load
     from trainmark.report.record_table import record_tables
-    from trainmark.report.terminal import draw_all
 
     (record,) = load([path])
-    if as_json:
-        print_json(record)
-        return
-    draw_all(console(), record_tables(record))
+    show(record, record_tables(record), as_json=as_json)
 
 
 def _show_workload(name: str, as_json: bool) -> None:
     from trainmark.data.fit import require_fit
     from trainmark.report.layer_table import layer_data, layer_table
-    from trainmark.report.terminal import draw
     from trainmark.workload import catalog
 
     workload = catalog.find(name)
     require_fit(workload)
-    if as_json:
-        print_json(layer_data(workload))
-    else:
-        draw(console(), layer_table(workload))
+    show(layer_data(workload), [layer_table(workload)], as_json=as_json)

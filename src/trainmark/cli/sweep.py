@@ -12,9 +12,8 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import json_option, show
 from trainmark.errors import NotInstalled
-from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
     from trainmark.progress.terminal import TerminalProgress
@@ -178,14 +177,10 @@ def _show(group_id: str, store: Store, progress: TerminalProgress, *, as_json: b
     """Show the whole sweep, trials of earlier attempts included."""
     from trainmark.analysis.sweep import sweeps
     from trainmark.report.sweep_table import sweep_table
-    from trainmark.report.terminal import draw
 
     (found,) = sweeps(record for record in store.read_all() if record.group.id == group_id)
-    if as_json:
-        keys = ("workload", "grid", "trials", "best")
-        print_json({key: getattr(found, key) for key in keys})
-    else:
-        draw(console(), sweep_table(found))
+    data = {key: getattr(found, key) for key in ("workload", "grid", "trials", "best")}
+    show(data, [sweep_table(found)], as_json=as_json)
     again = f"trainmark report {shlex.quote(str(store.folder))} -o sweep.html"
     progress.say(f"\nRecords: {store.folder}. To see them: {again}")
     return OK if all(trial.outcome == "ok" for trial in found.trials) else FAILED

@@ -163,8 +163,7 @@ class RunProgress(Observer):
     def recorded(self, record: Record) -> None:
         """One line that stays."""
         self._finished += record.outcome.status == "ok"
-        mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
-        self._screen.print(f"{mark} {escape(_summary(record, self._turn))}", soft_wrap=True)
+        print_ended(self._screen, record, _summary(record, self._turn))
         self._lines.another_said()
 
     def task_ended(self, task: Task[Any]) -> None:  # noqa: ARG002
@@ -180,6 +179,12 @@ class RunProgress(Observer):
         self._screen.print(
             f"{finished if self._finished else 'No run finished'}; {again}.", soft_wrap=True, markup=False
         )
+
+
+def print_ended(screen: Console, record: Record, words: str) -> None:
+    """Print a line that stays."""
+    mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
+    screen.print(f"{mark} {escape(words)}", soft_wrap=True)
 
 
 class Use:

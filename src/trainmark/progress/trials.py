@@ -7,10 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.markup import escape
 
 from trainmark import units
 from trainmark.execute.parent.plan import Run
+from trainmark.progress.runs import print_ended
 from trainmark.progress.study import StudyProgress
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
@@ -38,8 +38,7 @@ class TrialProgress(StudyProgress):
     def recorded(self, record: Record) -> None:
         """Print a line that stays."""
         self._ended += 1
-        mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
-        self._screen.print(f"{mark} {escape(_summary(record))}", soft_wrap=True, highlight=False)
+        print_ended(self._screen, record, _summary(record))
         done = self._before + self._ended
         self.tell(f"{done}/{self._trials} trials", self._ended / (self._trials - self._before))
 
