@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.record.inspection import StepInspection
+from trainmark.workload.precision import PRECISIONS
 
 Failure = Literal[
     "labels-out-of-range",
@@ -27,7 +28,6 @@ UNDERFLOW_GAP = 88.72
 _LABEL_REFUSED = re.compile(r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE)
 _INDEX_REFUSED = re.compile(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
 """What frameworks say of a label that names no class; the second is of any index, and counts if the size is theirs."""
-LARGEST_HALF = 65_504.0
 _TWO_STAGE = "softmax-then-log"
 _MOSTLY = 0.9
 _LARGE_MOVE = 1.0
@@ -133,18 +133,19 @@ def _data(replay: Replay) -> Diagnosis | None:
 
 
 def _overflow(replay: Replay) -> Diagnosis | None:
-    if replay.precision != "fp16":
+    largest = PRECISIONS[replay.precision].largest
+    if largest is None:
         return None
     for each in replay.opened:
         if math.isfinite(each.loss) and each.finite_after:
             continue
         for tensor in each.tensors:
-            if tensor.finite and tensor.largest > LARGEST_HALF:
+            if tensor.finite and tensor.largest > largest:
                 return _diagnosis(
                     "precision-overflow",
                     each.step,
                     tensor.title,
-                    f"in float32 its largest value is {tensor.largest:.4g}; fp16 ends at {LARGEST_HALF:,.0f}",
+                    f"in float32 its largest value is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}",
                 )
     return None
 

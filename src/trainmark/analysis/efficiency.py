@@ -15,10 +15,8 @@ from trainmark.record.record import Record
 from trainmark.workload import traffic
 from trainmark.workload.decode import Misfit
 from trainmark.workload.model import lay_out
+from trainmark.workload.precision import PRECISIONS
 from trainmark.workload.spec import Workload
-
-_VALUE_BYTES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 4, "fp16": 4}
-"""Of a stored value; below fp32 weights and their states stay float32, and only factors of products are shorter."""
 
 Place = tuple[object, ...]
 
@@ -115,6 +113,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     """
     limit = limits.get(place_of(record))
     model, precision = record.model, record.backend.precision or ""
+    arithmetic = PRECISIONS.get(precision, PRECISIONS["fp32"])
     if limit is None or not samples_per_second or model is None or not record.epochs:
         return None
     if (record.group.world or 1) > 1:  # the limit is that of one device
@@ -129,7 +128,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         return None
     batch = examples / steps
     flops = batch * model.training_flops_per_example
-    moved = traffic.compulsory(plan, workload.optimizer, batch, _VALUE_BYTES.get(precision, 4))
+    moved = traffic.compulsory(plan, workload.optimizer, batch, arithmetic.value_bytes)
     roofline = gap = None
     if limit.bytes_per_second is not None:
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)

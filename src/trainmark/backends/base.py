@@ -19,11 +19,11 @@ from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model, Weights
+from trainmark.workload.precision import Precision
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 
 Style = Literal["idiomatic", "compiled", "fast"]
-Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16"]
 SplitName = Literal["train", "test"]
 Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 """Parts that a trainer can omit if its backend is :class:`~trainmark.backends.parts.Separable`."""
@@ -34,8 +34,6 @@ compiler. ``fast``: the fastest loop that its public API gives. ``examples/recip
 
 DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 """Styles that are compared by default; compiling takes longer than a short training saves."""
-
-PRECISIONS: tuple[Precision, ...] = ("fp64", "fp32", "tf32", "bf16", "fp16")
 
 KINDS_0_1 = frozenset(
     {

@@ -72,7 +72,9 @@ def styles() -> tuple[str, ...]:
 
 def precisions() -> tuple[str, ...]:
     """Those that a backend may train in."""
-    return "fp32", "tf32", "bf16", "fp16", "fp64"
+    from trainmark.workload.precision import PRECISIONS
+
+    return tuple(PRECISIONS)
 
 
 def dimensions() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import click
 
 from trainmark.cli import complete
 from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
+from trainmark.workload.precision import listed
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.request import Request
@@ -39,7 +40,7 @@ precision_option: Decorator = click.option(
     show_default=True,
     metavar="NAME",
     shell_complete=complete.one_of(complete.precisions),
-    help="fp32, tf32, bf16, fp16 or fp64.",
+    help=f"{listed()}.",
 )
 threads_option: Decorator = click.option(
     "--threads",

@@ -9,6 +9,7 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Side
 from trainmark.workload.model import lay_out
+from trainmark.workload.precision import PRECISIONS, listed
 from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut
 
@@ -49,9 +50,9 @@ def require_able(side: Side, stages: int, spreads: Literal["processes", "devices
         )
     if side.style == "compiled":
         raise Unsupported(f"{side.backend} does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
-    if stages > 1 and side.precision in ("bf16", "fp16"):
+    if stages > 1 and PRECISIONS[side.precision].mixed:
         raise Unsupported(
-            f"{side.backend} does not cut a network into stages in {side.precision}", expected="fp32, tf32 or fp64"
+            f"{side.backend} does not cut a network into stages in {side.precision}", expected=listed(mixed=False)
         )
 
 

@@ -11,15 +11,15 @@ import secrets
 from collections.abc import Sequence
 
 from trainmark.analysis.parity import MULTIPLE, NUDGES, Parity, Rounding, curve_of, judge_all
-from trainmark.backends.base import Precision
 from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.request import Prepared, Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task
-from trainmark.execute.worker.nudge import FRACTION_BITS, STORED_BITS, nudged_bits
+from trainmark.execute.worker.nudge import STORED_BITS, nudged_bits
 from trainmark.record.store import Store
+from trainmark.workload.precision import PRECISIONS, Precision
 from trainmark.workload.spec import Workload
 
 DEFAULT_STEPS = 100
@@ -74,7 +74,7 @@ def measure(plan: Prepared, store: Store, observer: Observer) -> Parity:
 
 def rounding_of(precision: Precision) -> Rounding:
     """The arithmetic of ``precision``: below float32, losses are float32 all the same."""
-    bits = FRACTION_BITS[precision]
+    bits = PRECISIONS[precision].fraction_bits
     return Rounding(unit=2.0 ** -max(bits, STORED_BITS), share=2.0 ** (nudged_bits(precision) - bits))
 
 

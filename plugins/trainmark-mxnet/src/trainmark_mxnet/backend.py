@@ -13,7 +13,6 @@ from trainmark.backends.base import (
     Device,
     Options,
     Part,
-    Precision,
     Trainer,
     is_untested,
     require_support,
@@ -24,6 +23,7 @@ from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
+from trainmark_mxnet.precision import DTYPES
 
 try:
     import mxnet as mx
@@ -36,7 +36,6 @@ except AttributeError as error:  # it uses np.bool, which NumPy 1.24 removed
     ) from error
 
 OLDEST = NEWEST = "1.9"  # 1.9.1 was the last with the Module; the project was retired in 2023
-_PRECISIONS: tuple[Precision, ...] = ("fp32", "fp64")
 
 KINDS = frozenset(
     {
@@ -97,8 +96,8 @@ class MxnetBackend:
 
 
 def _devices() -> tuple[Device, ...]:
-    devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, _PRECISIONS)]
+    devices = [Device("cpu", platform.processor() or platform.machine(), "cpu", None, tuple(DTYPES))]
     for index in range(mx.context.num_gpus()):
         _, memory = mx.context.gpu_memory_info(index)
-        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, _PRECISIONS))  # MXNet has no device names
+        devices.append(Device(f"cuda:{index}", None, "accelerator", memory, tuple(DTYPES)))  # MXNet has no device names
     return tuple(devices)

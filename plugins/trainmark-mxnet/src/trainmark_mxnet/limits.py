@@ -10,6 +10,7 @@ import mxnet as mx
 from trainmark.backends.base import Options
 from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
+from trainmark_mxnet.precision import DTYPES
 
 
 class MxnetLimits:
@@ -18,7 +19,7 @@ class MxnetLimits:
     def __init__(self, options: Options) -> None:
         kind, _, index = options.device.partition(":")
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
-        self._dtype = "float64" if options.precision == "fp64" else "float32"
+        self._dtype = DTYPES[options.precision]
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""

@@ -16,6 +16,7 @@ from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.spec import Workload
 from trainmark_mxnet import losses, network, optimizers, pixels
+from trainmark_mxnet.precision import DTYPES
 
 EVALUATION_BATCH = 1000
 _LARGEST_SEED = 2**31
@@ -32,7 +33,7 @@ class MxnetTrainer:
             os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # MXNet has no switch of its own; read when CUDA is first used
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._workload, self._model, self._data = workload, model, data
-        self._dtype = np.float64 if options.precision == "fp64" else np.float32
+        self._dtype = np.dtype(DTYPES[options.precision]).type
         self._without = options.without
         mx.random.seed(options.seed % _LARGEST_SEED)
         self._outputs = network.build(model)

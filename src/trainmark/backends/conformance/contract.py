@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from trainmark.backends.base import PRECISIONS, STYLES, kinds_of
+from trainmark.backends.base import STYLES, kinds_of
 from trainmark.backends.conformance import acts
 from trainmark.backends.conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
 from trainmark.backends.conformance.oracle import Act, distance, exact
@@ -18,6 +18,7 @@ from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.layers import Layer
 from trainmark.workload.losses import Loss
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase, WeightAverage
+from trainmark.workload.precision import PRECISIONS
 
 # Everything that a trainer must remember from step to step; the average's decay is cut at the fourth step.
 REMEMBERING = tuple(

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import Options, Precision, Trainer
+from trainmark.backends.base import Options, Trainer
 from trainmark.backends.conformance.cases import Case
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
+from trainmark.workload.precision import Precision
 
 Results = dict[str, NDArray[Any]]
 """By name: float32 for weights, float64 for all else that rounding moves, whole numbers for what must be equal."""

@@ -10,6 +10,7 @@ import pytest
 from trainmark.backends import base, registry
 from trainmark.backends.conformance.cases import Case
 from trainmark.backends.conformance.oracle import Act, differences
+from trainmark.workload.precision import Precision
 
 _load = cache(registry.load)
 
@@ -26,7 +27,7 @@ class Suite:
     backend: ClassVar[str]
     style: ClassVar[base.Style] = "idiomatic"
     device: ClassVar[str] = "cpu"
-    precision: ClassVar[base.Precision | None] = None
+    precision: ClassVar[Precision | None] = None
     threads: ClassVar[int | None] = None
 
     @property
@@ -51,9 +52,9 @@ class Suite:
         pytest.skip(f"{self.backend} does not see {self.device}")
 
     @property
-    def digits(self) -> base.Precision:
+    def digits(self) -> Precision:
         """The precision that is tested."""
-        best: base.Precision = "fp64" if "fp64" in self.on.precisions else "fp32"
+        best: Precision = "fp64" if "fp64" in self.on.precisions else "fp32"
         return self.precision or best
 
     def options(self, seed: int = 1) -> base.Options:

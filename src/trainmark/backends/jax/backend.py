@@ -21,6 +21,7 @@ from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer, J
 from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.idiomatic import JaxIdiomaticTrainer
 from trainmark.backends.jax.limits import JaxLimits
+from trainmark.backends.jax.precision import supported
 from trainmark.backends.limits import DeviceLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
@@ -117,12 +118,11 @@ def _built_for() -> str | None:
 
 def _devices() -> dict[base.Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {base.cpu("fp32", "bf16", "fp64"): jax.local_devices(backend="cpu")[0]}
+    found = {base.cpu(*supported("cpu")): jax.local_devices(backend="cpu")[0]}
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
-            precisions: tuple[base.Precision, ...] = ("fp32", "tf32", "bf16", "fp64")
-            found[base.Device(f"cuda:{index}", device.device_kind, "accelerator", memory, precisions)] = device
+            found[base.Device(f"cuda:{index}", device.device_kind, "accelerator", memory, supported("gpu"))] = device
     return found
 
 

@@ -13,7 +13,7 @@ from jax import Array, lax
 
 from trainmark.backends.base import Options
 from trainmark.backends.jax.network import convolve
-from trainmark.backends.jax.precision import product_dtype, set_arithmetic
+from trainmark.backends.jax.precision import ARITHMETIC, set_arithmetic
 from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
 
@@ -23,7 +23,7 @@ class JaxLimits:
 
     def __init__(self, options: Options, device: Any) -> None:
         set_arithmetic(options.precision)
-        self._device, self._dtype = device, product_dtype(options.precision)
+        self._device, self._dtype = device, ARITHMETIC[options.precision].factors
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled program."""

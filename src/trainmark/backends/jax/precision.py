@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from trainmark.backends.base import Precision
+from trainmark.workload.precision import Precision
 
-_MATMUL = {"fp64": "highest", "fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
+
+class JaxArithmetic(NamedTuple):
+    """How JAX computes in one precision.
+
+    Args:
+        devices: that can: ``cpu``, ``gpu``.
+        parameters: type of weights and inputs.
+        factors: type that the factors of products are rounded to; sums stay in ``parameters``.
+        matmul: JAX's default precision of products.
+    """
+
+    devices: tuple[str, ...]
+    parameters: Any = jnp.float32
+    factors: Any = jnp.float32
+    matmul: str = "highest"
+
+
+ARITHMETIC: dict[Precision, JaxArithmetic] = {
+    "fp32": JaxArithmetic(("cpu", "gpu")),
+    "tf32": JaxArithmetic(("gpu",), matmul="tensorfloat32"),
+    "bf16": JaxArithmetic(("cpu", "gpu"), factors=jnp.bfloat16, matmul="default"),
+    "fp64": JaxArithmetic(("cpu", "gpu"), jnp.float64, jnp.float64),
+}
+
+
+def supported(device: str) -> tuple[Precision, ...]:
+    """The precisions of a kind of device."""
+    return tuple(name for name, arithmetic in ARITHMETIC.items() if device in arithmetic.devices)
 
 
 def set_arithmetic(precision: Precision) -> None:
     """``fp32`` is IEEE single precision: products are never rounded to fewer bits unless asked for by name."""
-    jax.config.update("jax_default_matmul_precision", _MATMUL[precision])
-    if precision == "fp64":
+    jax.config.update("jax_default_matmul_precision", ARITHMETIC[precision].matmul)
+    if ARITHMETIC[precision].parameters == jnp.float64:
         jax.config.update("jax_enable_x64", True)  # without it JAX makes float32 of every float64
-
-
-def parameter_dtype(precision: Precision) -> Any:
-    """The type of weights and inputs."""
-    return jnp.float64 if precision == "fp64" else jnp.float32
-
-
-def product_dtype(precision: Precision) -> Any:
-    """The type that the factors of products are rounded to; sums are kept in :func:`parameter_dtype`."""
-    return jnp.bfloat16 if precision == "bf16" else parameter_dtype(precision)
 
 
 def settings() -> dict[str, Any]:

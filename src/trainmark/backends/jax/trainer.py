@@ -37,8 +37,9 @@ class JaxTrainer:
         self._workload, self._model, self._data, self._options = workload, model, data, options
         self._device = device
         self._rng = np.random.default_rng([options.seed, 1])
-        self._dtype = precision.parameter_dtype(options.precision)
-        self._network = network.build(model, precision.product_dtype(options.precision))
+        arithmetic = precision.ARITHMETIC[options.precision]
+        self._dtype = arithmetic.parameters
+        self._network = network.build(model, arithmetic.factors)
         self._loss = losses.build(loss_left(workload, options))
         self._optimizer = None if "optimizer" in options.without else workload.optimizer
         self._update = optimizers.build(self._optimizer)

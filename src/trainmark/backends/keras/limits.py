@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from trainmark.backends.base import Options
+from trainmark.backends.keras.precision import ARITHMETIC
 from trainmark.backends.limits import QueuedWork
 from trainmark.workload.products import Convolution, Product
 
@@ -18,7 +19,7 @@ class TensorFlowLimits:
 
     def __init__(self, options: Options) -> None:
         self._device = "CPU:0" if options.device == "cpu" else "GPU:0"
-        self._dtype = tf.float64 if options.precision == "fp64" else tf.float32
+        self._dtype = tf.as_dtype(ARITHMETIC[options.precision].floatx)
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled function."""

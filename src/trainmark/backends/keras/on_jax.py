@@ -13,12 +13,10 @@ import jaxlib
 from trainmark.backends.base import Device, Options, cpu
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
+from trainmark.backends.keras.precision import ARITHMETIC, supported
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
-
-_MATMUL = {"fp64": "highest", "fp32": "highest", "tf32": "tensorfloat32"}
-
 
 State = tuple[list[Any], list[Any], list[Any]]
 """Values of the trainable variables, of the others that a step changes, and of the optimiser's."""
@@ -98,8 +96,9 @@ class JaxEngine:
             # JAX takes its share when it first sees the device, so it has to forget that it has seen it.
             os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(options.memory_fraction)
             jax.extend.backend.clear_backends()
-        jax.config.update("jax_default_matmul_precision", _MATMUL[options.precision])
-        jax.config.update("jax_enable_x64", options.precision == "fp64")
+        arithmetic = ARITHMETIC[options.precision]
+        jax.config.update("jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest")
+        jax.config.update("jax_enable_x64", arithmetic.floatx == "float64")
         self._device = next(found for device, found in _devices().items() if device.id == options.device)
         jax.config.update("jax_default_device", self._device)
 
@@ -131,12 +130,12 @@ class JaxEngine:
 
 def _devices() -> dict[Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {cpu("fp32", "fp64"): jax.local_devices(backend="cpu")[0]}
+    found = {cpu(*supported("JAX", gpu=False)): jax.local_devices(backend="cpu")[0]}
     if jax.default_backend() == "gpu":
         for index, device in enumerate(jax.devices()):
             memory = (device.memory_stats() or {}).get("bytes_limit")
-            name = Device(f"cuda:{index}", device.device_kind, "accelerator", memory, ("fp32", "tf32", "fp64"))
-            found[name] = device
+            precisions = supported("JAX", gpu=True)
+            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, precisions)] = device
     return found
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 from trainmark.backends.base import Device, Options, cpu
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
+from trainmark.backends.keras.precision import ARITHMETIC, supported
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
@@ -79,11 +80,12 @@ class TensorFlowEngine:
 
     def devices(self) -> tuple[Device, ...]:
         """Asks without starting the runtime, which would fix its threads."""
-        devices = [cpu("fp32", "fp64")]
+        devices = [cpu(*supported(self.title, gpu=False))]
         for index, gpu in enumerate(tf.config.list_physical_devices("GPU")):
             name = tf.config.experimental.get_device_details(gpu).get("device_name")
             memory = _memory_bytes(index)
-            devices.append(Device(f"cuda:{index}", name, "accelerator", memory, ("fp32", "tf32", "fp64")))
+            precisions = supported(self.title, gpu=True)
+            devices.append(Device(f"cuda:{index}", name, "accelerator", memory, precisions))
         return tuple(devices)
 
     def prepare(self, options: Options) -> None:
@@ -91,7 +93,7 @@ class TensorFlowEngine:
         if options.threads is not None:
             tf.config.threading.set_intra_op_parallelism_threads(options.threads)
             tf.config.threading.set_inter_op_parallelism_threads(options.threads)
-        tf.config.experimental.enable_tensor_float_32_execution(options.precision == "tf32")
+        tf.config.experimental.enable_tensor_float_32_execution(ARITHMETIC[options.precision].tf32)
         self._on_gpu = options.device != "cpu"
         gpus = tf.config.list_physical_devices("GPU")
         if not self._on_gpu:

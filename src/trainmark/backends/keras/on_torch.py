@@ -14,6 +14,7 @@ import torch
 from trainmark.backends.base import Device, EpochPlan, Options, cpu
 from trainmark.backends.inductor import require_compiler
 from trainmark.backends.keras.fast import KerasFastTrainer
+from trainmark.backends.keras.precision import ARITHMETIC, supported
 
 
 class FastOnTorch(KerasFastTrainer):
@@ -57,10 +58,11 @@ class TorchEngine:
 
     def devices(self) -> tuple[Device, ...]:
         """CPU and every CUDA device."""
-        devices = [cpu("fp32")]
+        devices = [cpu(*supported(self.title, gpu=False))]
         for index in range(torch.cuda.device_count()):
             found = torch.cuda.get_device_properties(index)
-            devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, ("fp32", "tf32")))
+            precisions = supported(self.title, gpu=True)
+            devices.append(Device(f"cuda:{index}", found.name, "accelerator", found.total_memory, precisions))
         return tuple(devices)
 
     def prepare(self, options: Options) -> None:
@@ -70,7 +72,7 @@ class TorchEngine:
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         torch.manual_seed(options.seed)
-        tf32 = options.precision == "tf32"
+        tf32 = ARITHMETIC[options.precision].tf32
         torch.set_float32_matmul_precision("high" if tf32 else "highest")
         torch.backends.cudnn.allow_tf32 = tf32
         self._device = torch.device(options.device)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Options, SplitName
 from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
+from trainmark.backends.keras.precision import ARITHMETIC
 from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
@@ -32,7 +33,7 @@ class KerasTrainer:
         random.seed(self._seed)
         np.random.seed(self._seed)
         engine.reseed(self._seed)
-        floats = "float64" if options.precision == "fp64" else "float32"
+        floats = ARITHMETIC[options.precision].floatx
         keras.config.set_floatx(floats)
         keras.config.set_dtype_policy(floats)
         self._workload, self._model, self._data = workload, model, data

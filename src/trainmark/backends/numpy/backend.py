@@ -14,6 +14,7 @@ from trainmark.backends.examination import LEFT, RIGHT, Examination
 from trainmark.backends.limits import DeviceLimits
 from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.backends.numpy.limits import NumpyLimits
+from trainmark.backends.numpy.precision import DTYPES
 from trainmark.backends.parts import loss_left
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
@@ -28,7 +29,7 @@ class NumpyBackend:
 
     def capabilities(self) -> base.Capabilities:
         """Every layer, loss and optimiser, on the CPU."""
-        devices = (base.cpu("fp32", "fp64"),)
+        devices = (base.cpu(*DTYPES),)
         return base.Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> NumpyTrainer:
@@ -58,7 +59,7 @@ class NumpyTrainer:
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> None:
         self._workload, self._model, self._data = workload, model, data
-        self._dtype = np.float64 if options.precision == "fp64" else np.float32
+        self._dtype = DTYPES[options.precision]
         self._rng = np.random.default_rng([options.seed, 1])
         self._without = options.without
         self._loss = loss_left(workload, options)

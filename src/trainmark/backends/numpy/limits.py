@@ -9,6 +9,7 @@ import numpy as np
 
 from trainmark.backends.base import Options
 from trainmark.backends.limits import QueuedWork
+from trainmark.backends.numpy.precision import DTYPES
 from trainmark.workload.products import Product
 
 
@@ -16,7 +17,7 @@ class NumpyLimits:
     """The CPU in one precision."""
 
     def __init__(self, options: Options) -> None:
-        self._dtype = np.float64 if options.precision == "fp64" else np.float32
+        self._dtype = DTYPES[options.precision]
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""

@@ -13,16 +13,17 @@ from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.layout import Fall, LaunchSpec
 from trainmark.backends.limits import DeviceLimits
+from trainmark.backends.torch import precision
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.limits import TorchLimits
 from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported, assert_never
 from trainmark.workload.model import Model
+from trainmark.workload.precision import PRECISIONS, listed
 from trainmark.workload.spec import Workload
 
 OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
-_AMPERE = (8, 0)  # the first with TF32 and bfloat16 in hardware
 
 KINDS = base.KINDS_0_1
 
@@ -107,9 +108,9 @@ def _kind(options: base.Options) -> Callable[[Workload, Model, Dataset, base.Opt
         from trainmark.backends.torch.parallel.data_parallel import DataParallelFast, DataParallelIdiomatic
 
         return DataParallelFast if options.style == "fast" else DataParallelIdiomatic
-    if options.precision in ("bf16", "fp16"):
+    if PRECISIONS[options.precision].mixed:
         raise Unsupported(
-            f"torch does not cut a network into stages in {options.precision}", expected="fp32, tf32 or fp64"
+            f"torch does not cut a network into stages in {options.precision}", expected=listed(mixed=False)
         )
     from trainmark.backends.torch.parallel.pipeline import PipelinedFast, PipelinedIdiomatic
 
@@ -117,14 +118,12 @@ def _kind(options: base.Options) -> Callable[[Workload, Model, Dataset, base.Opt
 
 
 def _devices() -> tuple[base.Device, ...]:
-    devices = [base.cpu("fp32", "bf16", "fp64")]
+    devices = [base.cpu(*precision.supported("cpu"))]
     for index in range(torch.cuda.device_count()):
         properties = torch.cuda.get_device_properties(index)
-        precisions: tuple[base.Precision, ...] = ("fp32", "fp16", "fp64")
-        if (properties.major, properties.minor) >= _AMPERE:
-            precisions += ("tf32", "bf16")
+        precisions = precision.supported("cuda", (properties.major, properties.minor))
         memory = properties.total_memory
         devices.append(base.Device(f"cuda:{index}", properties.name, "accelerator", memory, precisions))
     if torch.backends.mps.is_available():
-        devices.append(base.Device("mps", "Apple GPU", "accelerator", None, ("fp32",)))
+        devices.append(base.Device("mps", "Apple GPU", "accelerator", None, precision.supported("mps")))
     return tuple(devices)

@@ -58,16 +58,18 @@ class TorchFastTrainer(TorchTrainer):
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         # Second moments of weights that have stopped learning become denormal numbers, with which a CPU is many times
         # slower; XLA and TensorFlow flush them too. A loss in two stages is about probabilities that become this small.
+        arithmetic = precision.ARITHMETIC[options.precision]
         two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
-        self._flushes = options.device == "cpu" and options.precision == "fp32" and not two_stages
+        self._flushes = options.device == "cpu" and arithmetic.flushes and not two_stages
         with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start in here, and keep it
             super().__init__(workload, model, data, options)
             self._make(workload, model, data, options)
 
     def _make(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         alone = options.layout is None  # other ranks have to be waited for, which a captured step can't
-        wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0" and options.precision != "fp16"  # nor a gradient scaler
-        self._captures = alone and wanted and self._device.type == "cuda"
+        able = alone and not self._scaler.is_enabled()  # nor can it wait for a gradient scaler
+        wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0"
+        self._captures = able and wanted and self._device.type == "cuda"
         self._format = _memory_format(model, options)
         self._network.to(memory_format=self._format)
         images = torch.tensor(data.train.images, device=self._device)
@@ -231,5 +233,5 @@ def _memory_format(model: Model, options: Options) -> torch.memory_format:
     """Channels last for convolutions on a CPU, and on tensor cores (docs/performance.md)."""
     convolves = any(isinstance(plan.layer, Conv2D) for plan in model.layers)
     in_stages = options.layout is not None and options.layout.pipeline > 1  # stages hand contiguous images over
-    pays = options.device == "cpu" or options.precision in ("tf32", "bf16", "fp16")
+    pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
     return torch.channels_last if convolves and pays and not in_stages else torch.contiguous_format

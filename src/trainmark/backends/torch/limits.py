@@ -9,10 +9,8 @@ import torch
 
 from trainmark.backends.base import Options
 from trainmark.backends.limits import QueuedWork
-from trainmark.backends.torch.precision import parameter_dtype, set_arithmetic
+from trainmark.backends.torch.precision import ARITHMETIC, set_arithmetic
 from trainmark.workload.products import Convolution, Product
-
-_SIXTEEN_BITS = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 class TorchLimits:
@@ -23,7 +21,8 @@ class TorchLimits:
         if options.threads is not None:
             torch.set_num_threads(options.threads)
         self._device = torch.device(options.device)
-        self._dtype = _SIXTEEN_BITS.get(options.precision, parameter_dtype(options.precision))
+        arithmetic = ARITHMETIC[options.precision]
+        self._dtype = arithmetic.autocast or arithmetic.parameters
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""

@@ -4,18 +4,62 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from trainmark.backends.base import Precision
+from trainmark.workload.precision import Precision
 
-_AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
+_AMPERE = (8, 0)  # compute capability
+
+
+@dataclass(frozen=True)
+class TorchArithmetic:
+    """How PyTorch computes in one precision.
+
+    Args:
+        devices: that can.
+        since: compute capability of the first CUDA device that can.
+        parameters: type of weights and inputs.
+        autocast: type that the factors of products are cast to within a step; None leaves them alone.
+        tf32: whether float32 products may use TF32.
+        tensor_cores: whether a GPU computes products on them, which want channels last.
+        scales_loss: whether small gradients would vanish, so that the loss is scaled.
+        flushes: whether ``fast`` may treat denormal numbers as zero on a CPU.
+    """
+
+    devices: tuple[str, ...]
+    since: tuple[int, int] = (0, 0)
+    parameters: torch.dtype = torch.float32
+    autocast: torch.dtype | None = None
+    tf32: bool = False
+    tensor_cores: bool = False
+    scales_loss: bool = False
+    flushes: bool = False
+
+
+ARITHMETIC: dict[Precision, TorchArithmetic] = {
+    "fp32": TorchArithmetic(("cpu", "cuda", "mps"), flushes=True),
+    "tf32": TorchArithmetic(("cuda",), _AMPERE, tf32=True, tensor_cores=True),
+    "bf16": TorchArithmetic(("cpu", "cuda"), _AMPERE, autocast=torch.bfloat16, tensor_cores=True),
+    "fp16": TorchArithmetic(("cuda",), autocast=torch.float16, tensor_cores=True, scales_loss=True),
+    "fp64": TorchArithmetic(("cpu", "cuda"), parameters=torch.float64),
+}
+
+
+def supported(device: str, capability: tuple[int, int] | None = None) -> tuple[Precision, ...]:
+    """The precisions of a kind of device; ``capability`` is that of a CUDA device."""
+    return tuple(
+        name
+        for name, arithmetic in ARITHMETIC.items()
+        if device in arithmetic.devices and (capability is None or capability >= arithmetic.since)
+    )
 
 
 def set_arithmetic(precision: Precision) -> None:
     """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name."""
-    tf32 = precision == "tf32"
+    tf32 = ARITHMETIC[precision].tf32
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
@@ -35,16 +79,10 @@ def denormals_flushed(wanted: bool) -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
-def parameter_dtype(precision: Precision) -> torch.dtype:
-    """The type of weights and inputs; the 16-bit precisions keep float32 weights and cast within the step."""
-    return torch.float64 if precision == "fp64" else torch.float32
-
-
 def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:
     """The context in which a forward pass runs."""
-    if precision not in _AUTOCAST:
-        return contextlib.nullcontext()
-    return torch.autocast(device.type, dtype=_AUTOCAST[precision])
+    dtype = ARITHMETIC[precision].autocast
+    return contextlib.nullcontext() if dtype is None else torch.autocast(device.type, dtype=dtype)
 
 
 def settings() -> dict[str, Any]:

@@ -35,12 +35,13 @@ class TorchTrainer:
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction, self._device)
         self._workload, self._model, self._data = workload, model, data
         self._precision = options.precision
-        self._dtype = precision.parameter_dtype(options.precision)
+        arithmetic = precision.ARITHMETIC[options.precision]
+        self._dtype = arithmetic.parameters
         layers = self._layers(model)
         self._network = network.build(layers).to(self._device, self._dtype)
         self._forward: Callable[[Tensor], Tensor] = self._network
         self._loss = losses.build(loss_left(workload, options))
-        self._scaler = torch.amp.GradScaler(self._device.type, enabled=options.precision == "fp16")
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=arithmetic.scales_loss)
         self._l2 = [
             (plan.l2, self._network.get_submodule(plan.name).weight) for plan in layers if plan.kernel_shape and plan.l2
         ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, Precision, require_support
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
+from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
 
 Choice = tuple[str, Interpreter]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from trainmark.backends.base import Options, Precision, Style
+from trainmark.backends.base import Options, Style
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
@@ -18,6 +18,7 @@ from trainmark.execute.protocol.wire import to_message
 from trainmark.record.facts import RunKey
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
+from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import get_args
 
 from trainmark import regular
-from trainmark.backends.base import PRECISIONS, Precision
 from trainmark.data.cache import cache_dir
 from trainmark.data.fit import require_fit
 from trainmark.data.locate import Located, locate
@@ -22,6 +21,7 @@ from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.record import store, weights
 from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
+from trainmark.workload.precision import precision_named
 from trainmark.workload.schedule import Protocol, Target
 from trainmark.workload.spec import Workload
 
@@ -155,7 +155,7 @@ def select(
         UsageError: with what was expected, what was found, and what to do.
     """
     _require_consistent(request)
-    precision = _precision(request.precision)
+    precision = precision_named(request.precision)
     named = [catalog.find(name) for name in request.workloads or (MAIN_WORKLOAD,)]
     workloads = [scheduled(each, request) for each in ([request.specification] if request.specification else named)]
     chosen = choose.choose_backends(request.backends, request.interpreters)
@@ -291,13 +291,6 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
     for workload in workloads:
         weights.require_fit(weights.load(file), lay_out(workload), file)
     return file.resolve(), record.id
-
-
-def _precision(name: str) -> Precision:
-    for precision in PRECISIONS:
-        if precision == name:
-            return precision
-    raise UnknownName("precision", name, PRECISIONS)
 
 
 def _courses(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainmark.backends.base import Precision
 from trainmark.workload.model import Weights
+from trainmark.workload.precision import PRECISIONS, Precision
 
-FRACTION_BITS: dict[Precision, int] = {"fp64": 52, "fp32": 23, "tf32": 10, "bf16": 7, "fp16": 10}
-STORED_BITS = FRACTION_BITS["fp32"]
+STORED_BITS = PRECISIONS["fp32"].fraction_bits
 """Weights travel as float32, whatever the precision."""
 
 _STREAM = 1 << 21  # keeps the signs apart from the weights and the orders
@@ -16,7 +15,7 @@ _STREAM = 1 << 21  # keeps the signs apart from the weights and the orders
 
 def nudged_bits(precision: Precision) -> int:
     """Fraction bits of the last place that :func:`nudge` changes."""
-    return min(FRACTION_BITS[precision], STORED_BITS)
+    return min(PRECISIONS[precision].fraction_bits, STORED_BITS)
 
 
 def nudge(weights: Weights, number: int, precision: Precision) -> Weights:

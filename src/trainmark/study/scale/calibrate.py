@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-from trainmark.analysis.scaling_model import BYTES_PER_WEIGHT, Hops, Link, Network, StepCost, fit_link, fit_step
+from trainmark.analysis.scaling_model import Hops, Link, Network, StepCost, fit_link, fit_step
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.errors import ScalingFailed, SumsLost
 from trainmark.execute.parent.plan import Side, Spreading
@@ -17,6 +17,7 @@ from trainmark.study.batch_times import seconds_by_batch
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.progress import Tell
 from trainmark.workload.model import Model
+from trainmark.workload.precision import PRECISIONS
 from trainmark.workload.stages import cut
 
 _STEP_SECONDS = 6.0
@@ -24,7 +25,6 @@ _HALVINGS = 4
 _SHARES_OF_SIZE = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _PATIENCE_SECONDS = 60.0
 _TRIES = 3
-_WIDE_WEIGHT_BYTES = {"fp64": 8}
 _BUCKET_BYTES = (2**20, 25 * 2**20)
 """Of DDP, by default: the first one, and the others."""
 
@@ -94,7 +94,7 @@ def measure_step(chosen: ChosenSide, batches: set[int], tell: Tell) -> StepCost:
 
 def network_of(model: Model, side: Side, stages: set[int], *, processes: bool) -> Network:
     """What the model needs to know of the network, for so many stages."""
-    width = _WIDE_WEIGHT_BYTES.get(side.precision, BYTES_PER_WEIGHT)
+    width = PRECISIONS[side.precision].value_bytes
     total = sum(plan.training_macs for plan in model.layers)
     longest, edges = {}, {}
     for count in stages:

@@ -1,0 +1,7 @@
+"""How MXNet computes in each precision: everything is of one type."""
+
+from __future__ import annotations
+
+from trainmark.workload.precision import Precision
+
+DTYPES: dict[Precision, str] = {"fp32": "float32", "fp64": "float64"}
