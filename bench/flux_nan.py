@@ -51,7 +51,7 @@ def main() -> None:
     for seed in range(options.first, options.first + options.seeds):
         start = time.perf_counter()
         trainer = registry.load("torch").trainer(
-            workload, model, data, Options("fast", "cpu", "fp32", seed, options.threads)
+            workload, model, data, Options("fast", "cpu", "fp32", seed, threads=options.threads)
         )
         weights = initial_weights(model, seed)
         plan = EpochPlan((len(labels),) * STEPS, None, whole=True)

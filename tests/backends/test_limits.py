@@ -20,7 +20,7 @@ from trainmark.backends.limits import Convolving, Limited, best_seconds
 from trainmark.workload.products import Convolution, Product
 backend = registry.load(sys.argv[1])
 assert isinstance(backend, Limited)
-limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, 1))
+limits = backend.limits(Options("fast", "cpu", sys.argv[2], 0, threads=1))
 asked = ([Product(size, size, size), Product(8, size, 8, turned=True)] for size in (512, 2048))
 small, large = (best_seconds(limits.products(each), time.perf_counter, 0.1) for each in asked)
 grown = large / small

@@ -9,8 +9,8 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal, Protocol, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,13 +89,36 @@ class Capabilities:
     compiles_already: bool = False
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to run a workload.
+class ResourceOptions(TypedDict, total=False):
+    """The fields of :class:`ResourceLimits`, as options of ``trainmark.run``."""
+
+    threads: int | None
+    memory_fraction: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResourceLimits:
+    """What a framework may use; options, settings and records have the same fields.
 
     Args:
         threads: of the CPU; None leaves the framework's own choice.
         memory_fraction: of the device's memory, 0 to 1; None leaves it alone.
+    """
+
+    threads: int | None = None
+    memory_fraction: float | None = None
+
+
+def limits_of(holder: object) -> ResourceOptions:
+    """The limits that options, settings or a record hold."""
+    return cast(ResourceOptions, {each.name: getattr(holder, each.name) for each in fields(ResourceLimits)})
+
+
+@dataclass(frozen=True)
+class Options(ResourceLimits):
+    """How to run a workload.
+
+    Args:
         seed: of the framework's own random numbers (dropout, its own shuffle, distortions).
         without: parts of a step that are left out, so that their cost can be told; what is trained then is nothing.
         layout: over which devices the training is spread; None for a training of one, which need not be spreadable.
@@ -105,8 +128,6 @@ class Options:
     device: str
     precision: Precision
     seed: int
-    threads: int | None = None
-    memory_fraction: float | None = None
     without: frozenset[Part] = frozenset()
     layout: Layout | None = None
 

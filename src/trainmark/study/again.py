@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 
+from trainmark.backends.base import limits_of
 from trainmark.errors import ForeignRecord, UsageError
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.request import Request
@@ -42,9 +43,7 @@ def request_of(record: Record, asked: Request) -> Request:
     try:
         workload = Workload.from_data(record.workload.spec)
         lay_out(workload)
-        settings = dataclasses.replace(
-            asked.settings, seed=record.seed, threads=record.threads, memory_fraction=record.memory_fraction
-        )
+        settings = dataclasses.replace(asked.settings, seed=record.seed, **limits_of(record))
     except (Misfit, UsageError) as error:
         raise ForeignRecord(
             f"the workload of {record.id} can't be read", expected=error.expected, found=str(error.found)

@@ -48,8 +48,7 @@ class ChosenSide:
 
     def options(self) -> Options:
         """Those of its trainer."""
-        settings = self.settings
-        return self.side.options(settings.seed, settings.threads, settings.memory_fraction)
+        return self.side.options(self.settings.seed, self.settings)
 
     def ask(
         self,

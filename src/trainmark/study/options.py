@@ -7,8 +7,9 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
+from trainmark.backends.base import ResourceOptions
 from trainmark.data.cache import environment_dir
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
@@ -20,7 +21,7 @@ from trainmark.workload.schedule import Quantity, Target
 _LONGEST_LABEL = 200
 
 
-class RunOptions(TypedDict, total=False):
+class RunOptions(ResourceOptions, total=False):
     """What ``trainmark run`` takes, except what concerns its output; ``trainmark run --help`` explains each.
 
     Args:
@@ -43,8 +44,6 @@ class RunOptions(TypedDict, total=False):
     dataset: str | None
     dataset_repeats: int | None
     precision: str
-    threads: int | None
-    memory_fraction: float | None
     protocol: Literal["fresh", "continued"] | None
     published: bool
     weights_from: str | os.PathLike[str] | None
@@ -64,7 +63,7 @@ _NAMES = {
 }
 _PATHS = ("weights_from", "data_dir")
 _VALUES = ("repeats", "epochs", "steps", "dataset", "dataset_repeats", "protocol", "published", "precision")
-_SETTINGS = ("seed", "threads", "memory_fraction", "log_every", "save_weights", "timeout")
+_SETTINGS = ("seed", *ResourceOptions.__annotations__, "log_every", "save_weights", "timeout")
 
 
 def require_known(options: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from trainmark.backends.base import STYLES, Capabilities, Device
+from trainmark.backends.base import STYLES, Capabilities, Device, ResourceLimits
 from trainmark.errors import AbsentDevice, NotInstalled, UnknownName, Unsupported, UsageError
 from trainmark.execute.parent.choose import choose_backends, choose_sides, require_answers, require_known_styles
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
@@ -21,7 +21,7 @@ OTHER = Interpreter("old", Path("/opt/old/bin/python"))
 
 
 def sides(can: Capabilities, *, styles: tuple[str, ...] = (), devices: tuple[str, ...] = ()) -> list[str]:
-    found, _ = choose_sides(WORKLOAD, [Seen(can.name, THIS, can)], styles, devices, "fp32")
+    found, _ = choose_sides(WORKLOAD, [Seen(can.name, THIS, can)], styles, devices, "fp32", ResourceLimits())
     return [f"{side.style} {side.device}" for side in found]
 
 
@@ -35,7 +35,7 @@ def test_of_a_backend_with_one_style_that_one() -> None:
 
 def test_what_one_device_lacks_is_said_and_the_others_train() -> None:
     can = dataclasses.replace(CAN, devices=(DEVICES[0], dataclasses.replace(DEVICES[1], precisions=("bf16",))))
-    found, refused = choose_sides(WORKLOAD, [Seen("able", THIS, can)], ("fast",), (), "fp32")
+    found, refused = choose_sides(WORKLOAD, [Seen("able", THIS, can)], ("fast",), (), "fp32", ResourceLimits())
     assert [side.device for side in found] == ["cpu"]
     assert len(refused) == 1 and "cuda:0" in refused[0]
 

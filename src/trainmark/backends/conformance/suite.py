@@ -59,7 +59,7 @@ class Suite:
 
     def options(self, seed: int = 1) -> base.Options:
         """How it is to train."""
-        return base.Options(self.style, self.device, self.digits, seed, self.threads)
+        return base.Options(self.style, self.device, self.digits, seed, threads=self.threads)
 
     def trainer(self, case: Case, seed: int = 1) -> base.Trainer:
         """A trainer of ``case`` with no weights yet; skips the test where the backend lacks a layer or the like."""

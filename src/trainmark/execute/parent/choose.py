@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, require_support
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, ResourceLimits, limits_of, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
@@ -90,7 +90,7 @@ def choose_sides(
     styles: Sequence[str],
     devices: Sequence[str],
     precision: Precision,
-    memory_fraction: float | None = None,
+    limits: ResourceLimits,
 ) -> tuple[list[Side], list[str]]:
     """The sides that can run ``workload``, and a sentence for each requested combination that can't.
 
@@ -109,7 +109,7 @@ def choose_sides(
             continue
         for device in devices or [device.id for device in each.devices]:
             for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
-                options = Options(style, device, precision, seed=0, memory_fraction=memory_fraction)  # type: ignore[arg-type]
+                options = Options(style, device, precision, seed=0, **limits_of(limits))  # type: ignore[arg-type]
                 try:
                     require_support(each.can, workload, options)
                 except TrainmarkError as refusal:

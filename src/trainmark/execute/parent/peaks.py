@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from trainmark.backends.base import ResourceLimits
 from trainmark.backends.limits import METHOD
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
@@ -131,7 +132,8 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 
 def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: Here) -> Peaks | None:
     """Limits measured in a process of their own; None where the backend can't, or the process died."""
-    request = MeasurePeaks(side.backend, dataclasses.replace(side, style="fast").options(0, threads))
+    options = dataclasses.replace(side, style="fast").options(0, ResourceLimits(threads=threads))
+    request = MeasurePeaks(side.backend, options)
     try:
         heard, _ = ask(side.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
     except (ProtocolError, OSError):  # the run itself will say what is wrong with this interpreter

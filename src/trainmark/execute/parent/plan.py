@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from trainmark.backends.base import Options, Style
+from trainmark.backends.base import Options, ResourceLimits, Style, limits_of
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
@@ -33,13 +33,9 @@ class Side:
     precision: Precision = "fp32"
     version: str | None = None
 
-    def options(
-        self, seed: int, threads: int | None, memory_fraction: float | None = None, layout: Layout | None = None
-    ) -> Options:
+    def options(self, seed: int, limits: ResourceLimits, layout: Layout | None = None) -> Options:
         """What a trainer of this side is made with."""
-        return Options(
-            self.style, self.device, self.precision, seed, threads, memory_fraction=memory_fraction, layout=layout
-        )
+        return Options(self.style, self.device, self.precision, seed, layout=layout, **limits_of(limits))
 
     @property
     def title(self) -> str:
@@ -103,7 +99,7 @@ class Spreading:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(ResourceLimits):
     """What holds for every run of a plan.
 
     Args:
@@ -116,8 +112,6 @@ class Settings:
 
     kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
     seed: int = 1
-    threads: int | None = None
-    memory_fraction: float | None = None
     log_every: int | None = None
     save_weights: bool = False
     weights_from: tuple[Path, str] | None = None
@@ -213,7 +207,7 @@ class Run:
             backend=side.backend,
             workload=self.course.workload,
             dataset=self.course.dataset.folder,
-            options=side.options(self.seed, settings.threads, settings.memory_fraction, layout),
+            options=side.options(self.seed, settings, layout),
             inject_order=side.style == "fast" or settings.kind == "parity" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
             trainmark=version() if layout else None,  # all machines of one training must have the same
@@ -242,8 +236,7 @@ class Run:
             device=side.device,
             precision=side.precision,
             seed=self.seed,
-            threads=settings.threads,
-            memory_fraction=settings.memory_fraction,
+            **limits_of(settings),
             logged=settings.log_every is not None,
             weights_from=settings.weights_from[1] if settings.weights_from else None,
             nudge=self.nudge,

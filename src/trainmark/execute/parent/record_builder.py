@@ -10,6 +10,7 @@ from typing import Any
 
 from msgspec import structs
 
+from trainmark.backends.base import limits_of
 from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
@@ -162,8 +163,7 @@ class RecordBuilder:
             seed=run.seed,
             repeat=run.repeat,
             round=run.round,
-            threads=settings.threads,
-            memory_fraction=settings.memory_fraction,
+            **limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
             epochs=self.epochs,
             final=self._final(),

@@ -166,10 +166,9 @@ def select(
         (watcher or Watcher()).asking(name if interpreter.label == "default" else f"{name}@{interpreter.label}")
         seen.append(ask(interpreter, name))
     choose.require_answers(seen)
-    memory_fraction = request.settings.memory_fraction
     sided, refused = [], []
     for workload in workloads:
-        able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, memory_fraction)
+        able, unable = choose.choose_sides(workload, seen, request.styles, request.devices, precision, request.settings)
         sided.append((workload, able))
         refused += [f"left out: {refusal}" for refusal in unable]
     return Selection(sided, seen, list(dict.fromkeys(refused)), start)

@@ -123,7 +123,9 @@ def prepare(
     ((workload, able),) = selection.able
     side = min(able, key=lambda side: (side.device == "cpu", side.style != "fast"))
     for point in trials:
-        choose.choose_sides(point.workload, selection.seen, (side.style,), (side.device,), side.precision)
+        choose.choose_sides(
+            point.workload, selection.seen, (side.style,), (side.device,), side.precision, request.settings
+        )
     located = requests.locate_one(request, workload, watcher)
     if layout is not None:
         there = selection.by_side[side.backend, side.interpreter.label]
