@@ -12,6 +12,7 @@ import pytest
 
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.conformance.cases import a_workload, dense
+from trainmark.backends.inductor import require_compiler
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import NotInstalled
 from trainmark.workload import catalog
@@ -114,6 +115,15 @@ def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.Mo
         trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "compiled")
     assert "C++ compiler" in caught.value.expected
     assert "--style idiomatic or fast" in caught.value.fix
+    assert "docs/containers.md" in caught.value.fix
+
+
+def test_triton_without_a_c_compiler_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: "triton is there")
+    with pytest.raises(NotInstalled, match=r"lacks its compiler for cuda:0: expected .*a C compiler on PATH"):
+        require_compiler("cuda:0")
 
 
 def test_fast_keeps_the_channels_last_where_a_network_convolves() -> None:

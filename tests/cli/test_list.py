@@ -41,8 +41,15 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
 def test_backends_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
     rows = listed(capsys, "backends", "--python", "old=/opt/old/bin/python")
     there = [row for row in rows if "@" in row["name"]]
-    assert [(row["name"], row["installed"]) for row in there] == [("numpy@old", True)]
+    assert [(row["name"], row["installed"]) for row in there] == [("numpy@old", True), ("toy@old", False)]
+    assert there[1]["problem"] == "No module named 'toy'", "a plug-in that doesn't work is shown, with the reason"
     assert [backend for label, backend in asked if label == "old"] == ["numpy", "toy"], "those that it has"
+
+
+def test_a_plug_in_here_that_does_not_work(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:
+    (fake,) = (row for row in listed(capsys, "backends") if row["name"] == "fake")
+    assert (fake["installed"], fake["problem"]) == (False, "No module named 'fake'")
+    assert asked == [("default", "fake")], "built-in backends are not imported"
 
 
 def test_devices_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from trainmark.cli.main import run
 
 def test_container(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["container", "build", "--tag", "trainmark:cpu"]) == 2
-    assert "docker build -f docker/Dockerfile -t trainmark ." in capsys.readouterr().err
+    assert "docker build -f docker/Dockerfile -t trainmark:cpu --build-arg TORCH_INDEX=URL ." in capsys.readouterr().err
 
 
 def test_completion(capsys: pytest.CaptureFixture[str]) -> None:

@@ -147,7 +147,7 @@ def test_rounds_go_on_until_stable(command: CommandLine) -> None:
 
 
 BAD = {
-    "does not exist": (("/no/such/program",), "failed", "can't be started"),
+    "is no program": (("./no-program",), "failed", "can't be started"),
     "ends with an exit code": (
         (sys.executable, "-c", "import sys; print('last words'); sys.exit(3)"),
         "failed",
@@ -166,12 +166,12 @@ def test_a_bad_command_leaves_a_record_that_says_so_and_the_other_side_is_measur
     words, status, reason = BAD[kind]
     chooser = tmp_path / "choose.py"
     chooser.write_text(f"import os, sys\nif sys.argv[1] == 'bad': os.execv({words[0]!r}, {list(words)!r})\n")
-    whole = words if kind == "does not exist" else (sys.executable, str(chooser), "{side}")
-    if kind == "does not exist":
-        whole = ("{side}",)
-        side = f"side={words[0]},/bin/true"
-    else:
-        side = "side=bad,good"
+    whole, side = (sys.executable, str(chooser), "{side}"), "side=bad,good"
+    if kind == "is no program":  # its interpreter is missing, which only an attempt to start it shows
+        program = tmp_path / words[0]
+        program.write_text("#!/no/such/interpreter\n")
+        program.chmod(0o755)
+        whole, side = ("{side}",), f"side={program},/bin/true"
     code, err, records = measured(command, *whole, options=("--vary", side, "--timeout", "3"))
     assert code == 1, err
     bad, good = records
@@ -322,6 +322,10 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
     [
         (("--", "x", "{device}"), "unknown placeholder 'device'"),
         (("--device", "cpu", "--", "x"), "does not contain {device}"),
+        (("--", "no-such-program"), "there is no executable 'no-such-program'"),
+        (("--", "no-such-folder/program"), "or its path from /"),
+        (("--", "echo 5"), "In quotes, several words are one"),
+        (("--vary", "a=true,no-such-program", "--", "{a}"), "there is no executable 'no-such-program'"),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),
         (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),

@@ -88,6 +88,11 @@ class Capabilities:
     spreads: Literal["processes", "devices"] | None = None
     compiles_already: bool = False
 
+    def __post_init__(self) -> None:
+        """Refuse the form of version 0.1, in which the fifth argument was ``packages``."""
+        if not isinstance(self.kinds, frozenset):
+            raise TypeError(f"Capabilities(kinds=...) is a {type(self.kinds).__name__}, not a frozenset")
+
 
 class ResourceOptions(TypedDict, total=False):
     """The fields of :class:`ResourceLimits`, as options of ``trainmark.run``."""

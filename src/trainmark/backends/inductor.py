@@ -18,11 +18,14 @@ def require_compiler(device: str) -> None:
     elif device == "mps":
         return  # macOS brings Metal's
     else:
-        needed, found = "the package triton", importlib.util.find_spec("triton") is not None
+        needed = "the package triton, and a C compiler on PATH for it"
+        compiler = shutil.which(os.environ.get("CC", "gcc")) or shutil.which("clang")
+        found = importlib.util.find_spec("triton") is not None and compiler is not None
     if not found:
         raise NotInstalled(
             f"torch.compile lacks its compiler for {device}",
             expected=needed,
             found="none",
-            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast.",
+            fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast. trainmark's container "
+            "image has no compiler and no headers for one (docs/containers.md).",
         )

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, cast
 from trainmark.errors import NotInstalled, TrainmarkError, UnknownName, Unsupported
 
 if TYPE_CHECKING:
-    from trainmark.backends.base import Backend
+    from trainmark.backends.base import Backend, Capabilities
 
 ENTRY_POINT_GROUP = "trainmark.backends"
+UPDATE = "Update it, or change it as CHANGELOG.md says"
+"""The start of the advice about a plug-in for another version of trainmark."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,21 @@ def load(name: str) -> Backend:
         raise _broken_plugin(entry, error) from error
 
 
+def capabilities(name: str, backend: Backend) -> Capabilities:
+    """What the loaded ``backend`` supports.
+
+    Raises:
+        Unsupported: a plug-in whose ``Capabilities`` are those of another version of trainmark.
+    """
+    try:
+        return backend.capabilities()
+    except TypeError as error:
+        entry = find(name)
+        if not entry.plugin or "Capabilities" not in str(error):
+            raise
+        raise _outdated(entry, error) from error
+
+
 def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
     """Either trainmark lacks what the plug-in imports from it, or the plug-in's framework is missing."""
     if (error.name or "").partition(".")[0] != "trainmark":
@@ -129,9 +146,13 @@ def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
             found=str(error),
             fix=f"Install what it needs: {entry.install}",
         )
+    return _outdated(entry, error)
+
+
+def _outdated(entry: Entry, error: Exception) -> Unsupported:
+    kinds = "; a backend now names each kind it implements: Capabilities(kinds=frozenset({'dense', ...}))"
     return Unsupported(
         f"the plug-in {entry.plugin!r} was written for another version of trainmark",
         found=str(error),
-        fix="Update it, or change it as CHANGELOG.md says; for example, a backend now names each kind it "
-        "implements in Capabilities(kinds=...), because base.ALL_KINDS is gone.",
+        fix=f"{UPDATE}{kinds if 'kinds' in str(error).lower() else ''}.",
     )

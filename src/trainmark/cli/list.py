@@ -74,10 +74,11 @@ def workloads() -> list[dict[str, Any]]:
 
 
 def backends() -> list[dict[str, Any]]:
-    """One row a backend, installed or not; nothing is imported."""
+    """One row a backend, installed or not. Only plug-ins are imported, since one may be for another version."""
     from importlib.metadata import PackageNotFoundError, version
 
     from trainmark.backends import registry
+    from trainmark.execute.parent.probe import THIS, probe
 
     rows = []
     for entry in registry.entries().values():
@@ -85,8 +86,14 @@ def backends() -> list[dict[str, Any]]:
             found = version(entry.frameworks[0]) if entry.installed else None
         except PackageNotFoundError:
             found = None
-        rows.append({"name": entry.name, "installed": entry.installed, "version": found, "install": entry.install})
+        problem = probe(THIS, entry.name).problem if entry.plugin and entry.installed else None
+        rows.append(_backend_row(entry.name, entry.installed and not problem, found, entry.install, problem))
     return rows
+
+
+def _backend_row(name: str, installed: bool, version: str | None, install: str, problem: str | None) -> dict[str, Any]:
+    row = {"name": name, "installed": installed, "version": version, "install": install}
+    return row | ({"problem": problem} if problem else {})
 
 
 def devices() -> list[dict[str, Any]]:
@@ -114,17 +121,19 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
 
 
 def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
-    """Add the backends that work in another interpreter, or all of them if none works, to the rows asked for."""
+    """Add the plug-ins and the working backends of another interpreter, or all if none works, to the rows asked for."""
+    from trainmark.backends import registry
     from trainmark.execute.parent.probe import backends_of, probe
 
     install = backends_of(interpreter)
     every = [probe(interpreter, name) for name in install]
-    for seen in [seen for seen in every if not seen.problem] or every:
+    built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
+    one_works = not all(seen.problem for seen in every)
+    for seen in [seen for seen in every if not (one_works and seen.problem and seen.backend in built_in)]:
         name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
         if "backends" in rows:
-            rows["backends"].append(
-                {"name": name, "installed": not seen.problem, "version": version, "install": install[seen.backend]}
-            )
+            row = _backend_row(name, not seen.problem, version, install[seen.backend], seen.problem)
+            rows["backends"].append(row)
         if "devices" in rows:
             rows["devices"] += _device_rows(name, seen)
 

@@ -38,7 +38,8 @@ VERBS = {
 REMOVED = {
     "--cloud": "Use --label, such as --label instance=g5.xlarge",
     "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
-    "container": "Build the image in a clone: docker build -f docker/Dockerfile -t trainmark . (docs/containers.md)",
+    "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile -t trainmark:cpu "
+    "--build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA image)",
 }
 """Verbs and options of older versions, and what to use instead."""
 

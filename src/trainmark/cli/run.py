@@ -38,7 +38,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @shared.names_option(
     "--style",
-    "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler), fast (the fastest loop "
+    "idiomatic (the framework's tutorial loop), compiled (the same loop through its compiler; PyTorch's may take a "
+    "minute or more to start), fast (the fastest loop "
     "of its public API); examples/recipes has each as a short script.  [default: idiomatic,fast]",
     "a,b",
 )

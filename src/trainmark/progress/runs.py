@@ -15,7 +15,7 @@ from rich.table import Column
 
 from trainmark import units
 from trainmark.execute.parent.scheduler import Observer
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, Ready
+from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
 from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.sparkline import Sparkline
@@ -109,8 +109,10 @@ class RunProgress(Observer):
                 self._ready = self._ready or time.monotonic()
                 self._steps = answer.steps * self._runs_of_task
                 self._epochs = answer.epochs
-                self._facts = f"epoch 1/{self._epochs}" if self._epochs else "running"
+                self._facts = "compiling" if self._epochs else "running"
                 self._pace = Throughput()
+            case Compiled():
+                self._facts = f"epoch 1/{self._epochs}"
             case EpochEnded():
                 self._epoch_ended(answer)
             case Evaluated() if answer.test_accuracy is not None:

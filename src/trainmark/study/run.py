@@ -12,7 +12,7 @@ from pathlib import Path
 
 from trainmark.errors import UsageError
 from trainmark.execute.parent.bounds import require_positive
-from trainmark.execute.parent.command import Command, CommandRun, CommandSide
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide, require_program
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
@@ -87,8 +87,13 @@ def measure(
 
     Args:
         sides: the values of its placeholders.
+
+    Raises:
+        UsageError: a program that can't be started.
     """
     tasks = command_in_rounds(command, sides, repeats, settings)
+    for program in dict.fromkeys(task.first.words[0] for task in tasks):
+        require_program(program, command.directory)
     return _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
 
 

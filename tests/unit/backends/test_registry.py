@@ -9,6 +9,8 @@ import pytest
 from trainmark.backends import registry
 from trainmark.backends.numpy.backend import NumpyBackend
 from trainmark.errors import NotInstalled, UnknownName, Unsupported
+from trainmark.execute.protocol import requests
+from trainmark.execute.worker import main as worker
 
 
 @pytest.fixture
@@ -87,13 +89,34 @@ def test_a_plug_in_for_version_0_1_says_what_to_change(plugins: Path) -> None:
     said = str(caught.value)
     assert "the plug-in 'toy' was written for another version of trainmark" in said
     assert "cannot import name 'ALL_KINDS'" in said
-    assert "Capabilities(kinds=...)" in said
+    assert "Capabilities(kinds=frozenset(" in said
+
+
+@pytest.mark.parametrize("rest", ["(), {'numpy': '2'}", "()"], ids=["packages fifth", "four arguments"])
+def test_capabilities_as_version_0_1_had_them_say_what_to_change(plugins: Path, rest: str) -> None:
+    (plugins / "toyframework.py").write_text(
+        "from trainmark.backends.base import Capabilities\n"
+        "class ToyBackend:\n"
+        f"    def capabilities(self): return Capabilities('toy', '1', ('idiomatic',), {rest})\n"
+    )
+    for request in (requests.Probe("toy"), requests.Examine("toy")):
+        with pytest.raises(Unsupported, match=r"'toy' was written for another version.*kinds.*CHANGELOG\.md") as caught:
+            worker._carry_out(request, lambda _: None, lambda: None, None)
+        assert "Capabilities(kinds=frozenset(" in caught.value.fix
+
+
+def test_a_fault_of_a_plug_in_is_not_blamed_on_its_version(plugins: Path) -> None:
+    (plugins / "toyframework.py").write_text("class ToyBackend:\n    def capabilities(self): return len(5)\n")
+    with pytest.raises(TypeError, match="int"):
+        registry.capabilities("toy", registry.load("toy"))
 
 
 def test_a_plug_in_that_needs_a_module_that_is_gone_says_so(plugins: Path) -> None:
     (plugins / "toyframework.py").write_text("import trainmark.backends.gone\n")
-    with pytest.raises(Unsupported, match=r"'toy' was written for another version.*No module named"):
+    with pytest.raises(Unsupported) as caught:
         registry.load("toy")
+    assert caught.value.found == "No module named 'trainmark.backends.gone'"
+    assert caught.value.fix == "Update it, or change it as CHANGELOG.md says."
 
 
 def test_a_plug_in_without_its_framework_says_which(plugins: Path) -> None:

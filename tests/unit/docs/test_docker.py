@@ -19,8 +19,19 @@ def test_the_dockerfile_is_clean() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.parametrize(("index", "code"), [("unset", 1), ("", 0), ("https://example.org/cpu", 0)])
+def test_the_cpu_image_is_not_built_without_its_index(index: str, code: int) -> None:
+    """Or ``docker compose run cpu`` would download the CUDA build."""
+    steps = (FOLDER / "Dockerfile").read_text().replace("\\\n", "").splitlines()
+    (check,) = (step.removeprefix("RUN ") for step in steps if step.startswith("RUN if"))
+    done = subprocess.run(["sh", "-c", check], env={"TORCH_INDEX": index}, capture_output=True, text=True)
+    assert done.returncode == code
+    assert ("Set TRAINMARK_TORCH_INDEX" in done.stderr) == bool(code)
+
+
 def test_both_services_share_everything_but_the_device() -> None:
     services = yaml.safe_load((FOLDER / "compose.yaml").read_text())["services"]
     assert services["cpu"]["volumes"] == services["gpu"]["volumes"]
     assert services["gpu"]["deploy"]["resources"]["reservations"]["devices"][0]["driver"] == "nvidia"
+    assert services["cpu"]["build"]["args"]["TORCH_INDEX"] == "${TRAINMARK_TORCH_INDEX:-unset}"
     assert {service["build"]["dockerfile"] for service in services.values()} == {"docker/Dockerfile"}

@@ -81,6 +81,15 @@ def test_a_backend_that_gave_no_answer_says_where_and_why() -> None:
     assert caught.value.fix.endswith("/opt/old/bin/python -m pip install torch")
 
 
+def test_a_plug_in_for_another_version_is_not_to_be_installed_again() -> None:
+    told = (
+        "the plug-in 'toy' was written for another version: found this. Update it, or change it as CHANGELOG.md says."
+    )
+    with pytest.raises(Unsupported) as caught:
+        require_answers([Seen("toy", OTHER, problem=told)])
+    assert str(caught.value) == f"the backend 'toy' does not work in /opt/old/bin/python: {told}"
+
+
 def test_a_style_that_nobody_can_have() -> None:
     with pytest.raises(UnknownName, match="tutorial"):
         require_known_styles(["fast", "tutorial"])

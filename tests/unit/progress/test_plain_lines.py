@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from trainmark.execute.protocol.answers import Ready
+from trainmark.execute.protocol.answers import Compiled, Ready
 from trainmark.progress.plain_lines import EVERY_SECONDS, FIRST_SECONDS, PlainLines
 from trainmark.progress.runs import RunProgress
 from trainmark.progress.study import StudyProgress
@@ -115,12 +115,29 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
         progress.run_started(ARun(), replayed=False)
         clock.now += 2
         progress.heard(Ready(steps=400, epochs=2))
+        progress.heard(Compiled(None))
         clock.now += 10
         progress.counted(100)
     (line,) = said(screen)
     assert line.startswith("mnist-mlp32 numpy fast cpu, round 1: run 1/2, step 100 of 400, epoch 1/2, ~")
     # 30 s of this one, and 42 s of its like
     assert "~72.0 s left; 12.0 s so far" in line
+
+
+def test_a_run_that_compiles_says_so(clock: Clock) -> None:
+    screen = a_log()
+    with RunProgress(screen, [ATask()], Path()) as progress:  # type: ignore[list-item]
+        progress.task_started(ATask())  # type: ignore[arg-type]
+        progress.run_started(ARun(), replayed=False)
+        progress.heard(Ready(steps=400, epochs=2))
+        clock.now += 12
+        progress.counted(0)
+        progress.heard(Compiled(40.0))
+        clock.now += 40
+        progress.counted(0)
+    compiling, compiled = said(screen)
+    assert "step 0 of 400, compiling" in compiling
+    assert "step 0 of 400, epoch 1/2" in compiled
 
 
 def test_a_study_says_its_share(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,12 +59,19 @@ def _require_installed(name: str) -> None:
 
 
 def require_answers(seen: Sequence[Seen]) -> None:
-    """Raise NotInstalled for a backend that failed its probe."""
+    """Raise an error for a backend that failed its probe.
+
+    Raises:
+        Unsupported: a plug-in for another version of trainmark.
+        NotInstalled: any other problem.
+    """
     known = registry.entries()
     for each in seen:
         if not each.problem:
             continue
         problem = f"the backend {each.backend!r} does not work in {each.interpreter.path}"
+        if registry.UPDATE in each.problem:  # to install it again would not help
+            raise Unsupported(f"{problem}: {each.problem}")
         entry = known.get(each.backend)
         if entry is None:  # a plug-in of that interpreter, or a name that it doesn't know either; it has said which
             raise NotInstalled(problem, found=each.problem)

@@ -7,6 +7,7 @@ import itertools
 import json
 import platform
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -167,6 +168,16 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
                 found=" ".join(command.template),
             )
     return [CommandSide(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
+
+
+def require_program(program: str, directory: Path) -> None:
+    """Raise UsageError unless ``program``, the first word of a command, can be started in ``directory``."""
+    if shutil.which(str(directory / program) if "/" in program else program) is None:
+        raise UsageError(
+            f"the command can't be started: there is no executable {program!r}",
+            expected=f"a program on PATH, or its path from {directory}",
+            fix="In quotes, several words are one: leave the quotes out." if " " in program else "",
+        )
 
 
 def name_of(words: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from trainmark.backends import registry
 from trainmark.backends.base import Capabilities, Device
-from trainmark.errors import UsageError
+from trainmark.errors import ProtocolError, UsageError
 from trainmark.execute.parent.process import Ending, ask
 from trainmark.execute.protocol.answers import Answer, BackendsListed, Capable, of_kind
 from trainmark.execute.protocol.requests import ListBackends, Probe, Request
@@ -60,7 +60,10 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     Raises:
         UsageError: there is no such interpreter.
     """
-    answers, ending = _ask(interpreter, Probe(backend), timeout)
+    try:
+        answers, ending = _ask(interpreter, Probe(backend), timeout)
+    except ProtocolError as error:
+        return Seen(backend, interpreter, problem=str(error))
     for found in of_kind(answers, Capable):
         return Seen(backend, interpreter, found.capabilities, found.python, limited=found.limited)
     if ending.status == "timeout":

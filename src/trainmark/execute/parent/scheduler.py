@@ -25,10 +25,8 @@ from trainmark.execute.protocol.answers import (
     CommandStarted,
     Diverged,
     EpochEnded,
-    Evaluated,
     Failed,
     Finished,
-    Ready,
 )
 from trainmark.execute.protocol.requests import Request
 from trainmark.measure.sampler import Row, Sampler
@@ -194,8 +192,7 @@ class _Conversation:
         self._current.hear(answer)
         if isinstance(answer, EpochEnded):
             self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
-        if isinstance(answer, (Ready, EpochEnded, Evaluated)):
-            self._observer.heard(answer)
+        self._observer.heard(answer)
         if isinstance(answer, Finished):
             self._write(Outcome("ok"))
 

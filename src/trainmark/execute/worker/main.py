@@ -298,7 +298,8 @@ def _first_weights(request: requests.Train, model: Model) -> Weights:
 
 def _probe(backend: str, say: Say) -> None:
     loaded = registry.load(backend)
-    say(answers.Capable(loaded.capabilities(), platform.python_version(), isinstance(loaded, limits.Limited)))
+    can = registry.capabilities(backend, loaded)
+    say(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.Limited)))
 
 
 def _name_backends(say: Say) -> None:
@@ -343,7 +344,7 @@ def _examine(name: str, say: Say) -> None:
     backend = registry.load(name)
     if isinstance(backend, Examinable):
         say(answers.Examined(backend.examine()))
-    can = backend.capabilities()
+    can = registry.capabilities(name, backend)
     devices = tuple(device.id for device in can.devices)
     say(answers.DevicesSeen(can.version, devices))
     if isinstance(backend, Examinable):

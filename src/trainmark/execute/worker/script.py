@@ -42,8 +42,7 @@ def run_script(request: RunScript, say: Say, clock: Clock) -> None:
             request.argv, stdin=subprocess.DEVNULL, env={**os.environ, VARIABLE: str(pipe)}, close_fds=True
         )
     except OSError as error:
-        hint = "; in quotes several words are one" if " " in request.argv[0] else ""
-        say(Failed(f"the command can't be started: {error}{hint}"))
+        say(Failed(f"the command can't be started: {error}"))
         return
     say(CommandStarted(process.pid, start - request.origin))
     ended = _Waiter(process.pid, clock)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from trainmark import units
+from trainmark.backends import registry
 from trainmark.backends.examination import EXPECTED, DeviceProduct, Examination
 from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host
@@ -51,8 +52,9 @@ def imports(framework: Framework) -> Check:
         return skipped(id_, "not installed", framework.install)
     if framework.devices is None:
         version = f" {framework.version}" if framework.version else ""
-        found = f"{framework.name}{version} failed: {framework.problem or 'no output'}"
-        return failed(id_, found, _AGAIN.format(framework.install))
+        problem, update, how = (framework.problem or "no output").partition(registry.UPDATE)
+        found = f"{framework.name}{version} failed: {problem.removesuffix('. ')}"
+        return failed(id_, found, f"{update}{how}" or _AGAIN.format(framework.install))
     return passed(id_, f"{framework.name} {framework.version} (import and test: {units.seconds(framework.seconds)})")
 
 

@@ -201,6 +201,20 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "SIGSEGV",
         "pip install torch",
     ),
+    "a plug-in for another version": (
+        on(
+            torch=Framework(
+                "torch",
+                True,
+                "pip install torch",
+                problem="the plug-in 'x' is old: found that. Update it, or change it as CHANGELOG.md says.",
+            )
+        ),
+        "torch.import",
+        "FAIL",
+        "torch failed: the plug-in 'x' is old: found that",
+        "Update it, or change it as CHANGELOG.md says.",
+    ),
     "a crash at the first use of the GPU": (
         on(
             torch=examined(
