@@ -54,7 +54,8 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     """Workload and length, as far as the longest run came."""
     longest = max(groups, key=lambda group: (group.steps, group.epochs))
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
-    return f"{groups[0].key.workload} · {words or 'whole processes'}"
+    none = "whole processes" if longest.key.precision is None else "no finished run"
+    return f"{longest.key.workload} · {words or none}"
 
 
 def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
@@ -209,7 +210,7 @@ def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str
     lines += _of_costs(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
-        lines.append("A reference does not learn, so speeds are not compared with it.")
+        lines.append("A reference does not learn, so ratios to it have no verdict.")
     return tuple(lines)
 
 
