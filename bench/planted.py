@@ -33,24 +33,24 @@ BACKENDS = '''
 import time
 import torch
 from trainmark.backends.torch.backend import TorchBackend
-from trainmark.backends.torch.fast import FastTrainer
+from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch import optimizers
 
-class Loader(FastTrainer):
+class Loader(TorchFastTrainer):
     def _batch(self, size, indices):
         if "input" not in self._without:
             time.sleep(0.003)
         return super()._batch(size, indices)
 
 
-class Copy(FastTrainer):
+class Copy(TorchFastTrainer):
     def _batch(self, size, indices):
         if "copy" not in self._without:
             self._images.clone()
         return super()._batch(size, indices)
 
 
-class Fetch(FastTrainer):
+class Fetch(TorchFastTrainer):
     def _learn(self, x, y, row):
         super()._learn(x, y, row)
         if "fetch" not in self._without:
@@ -70,7 +70,7 @@ class Rows(torch.optim.Optimizer):
                         weight[row].add_(weight.grad[row], alpha=-0.01)
 
 
-class Optimizer(FastTrainer):
+class Optimizer(TorchFastTrainer):
     def __init__(self, workload, model, data, options):
         super().__init__(workload, model, data, options)
         self._optimizer = Rows(self._optimizer, self._network)
@@ -81,7 +81,7 @@ class Optimizer(FastTrainer):
 
 
 class Planted(TorchBackend):
-    trainer_class, part = FastTrainer, None
+    trainer_class, part = TorchFastTrainer, None
     def parts(self, options):
         return super().parts(options) | ({self.part} if self.part else set())
     def trainer(self, workload, model, data, options):

@@ -39,10 +39,10 @@ def test_two_devices_meet_for_every_array_in_each_turn_of_a_loop() -> None:
 
 
 def test_a_turn_waits_for_what_stands_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trainmark.backends.jax import spread
+    from trainmark.backends.jax import data_parallel
 
-    monkeypatch.setattr(spread, "_TINY", 0.01)
-    reduction = spread.JaxReduction(jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (spread.AXIS,)), 6)
+    monkeypatch.setattr(data_parallel, "_TINY", 0.01)
+    reduction = data_parallel.JaxReduction(jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (data_parallel.AXIS,)), 6)
     found = [[np.asarray(stretch()[0])[0, 0] for stretch in reduction.stretches(24_000, n)] for n in (1, 2, 12)]
     batch = array = 1.0
     expected = []

@@ -104,6 +104,8 @@ def out_option(text: str = "Folder for the records.") -> Decorator:
 
 
 def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    if not texts:
+        return {}  # completion calls this, too, and must not wait for imports
     from trainmark.study.options import read_labels
 
     return read_labels(texts)
