@@ -42,7 +42,9 @@ def test_a_turn_waits_for_what_stands_before_it(monkeypatch: pytest.MonkeyPatch)
     from trainmark.backends.jax import data_parallel
 
     monkeypatch.setattr(data_parallel, "_TINY", 0.01)
-    reduction = data_parallel.JaxReduction(jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (data_parallel.AXIS,)), 6)
+    reduction = data_parallel.JaxReduction(
+        jax.sharding.Mesh(np.array(jax.devices("cpu")[:1]), (data_parallel.AXIS,)), 6
+    )
     found = [[np.asarray(stretch()[0])[0, 0] for stretch in reduction.stretches(24_000, n)] for n in (1, 2, 12)]
     batch = array = 1.0
     expected = []
