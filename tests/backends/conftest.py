@@ -11,6 +11,6 @@ NIGHTLY = {"test_what_it_remembers", "test_outputs_and_evaluations"}
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if isinstance(item, pytest.Function) and item.cls and item.cls.__name__ == "TestJaxFast":
-            if item.originalname in NIGHTLY:
-                item.add_marker(pytest.mark.slow)
+        of_jax = isinstance(item, pytest.Function) and item.cls is not None and item.cls.__name__ == "TestJaxFast"
+        if of_jax and item.originalname in NIGHTLY:
+            item.add_marker(pytest.mark.slow)

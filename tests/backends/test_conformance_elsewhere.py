@@ -35,6 +35,7 @@ def conformance(backend: str, style: str, *selection: str) -> None:
     assert " passed" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_batches_of_the_compiled_loop() -> None:
     conformance("keras", "FastBatches")

@@ -61,6 +61,7 @@ def scale(command: CommandLine, hosts: tuple[Host, Host]) -> Iterator[Scale]:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_two_machines_compute_what_one_does(scale: Scale) -> None:
     both = [scale.start(number, "--precision", "fp64", "--steps", "100") for number in (0, 1)]
     (first, words), (_, others) = (process.communicate(timeout=200) for process in both)

@@ -155,8 +155,10 @@ def test_more_steps_than_an_epoch_has(command: CommandLine) -> None:
     ("fake", "said"),
     [
         ({"fail": "nan", "at_step": 13, "only_on": "cuda:0"}, "fake fast cuda:0: diverged, loss is NaN at step 13"),
-        ({"fail": "nan", "at_step": 13}, "both reach a loss that is not finite at step 13 and agree up to there"),
-        ({"fail": "raise", "only_on": "cuda:0"}, "fake fast cuda:0: failed, RuntimeError: the fake was asked to fail"),
+        slow({"fail": "nan", "at_step": 13}, "both reach a loss that is not finite at step 13 and agree up to there"),
+        slow(
+            {"fail": "raise", "only_on": "cuda:0"}, "fake fast cuda:0: failed, RuntimeError: the fake was asked to fail"
+        ),
         ({"fail": "kill", "only_on": "cuda:0"}, "fake fast cuda:0: failed, the process was killed by SIGKILL"),
     ],
     ids=["nan", "nan on both", "raise", "kill"],

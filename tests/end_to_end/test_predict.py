@@ -40,7 +40,7 @@ def predicted(command: CommandLine, record: Path, *arguments: str) -> dict[str, 
     [
         ("numpy", "idiomatic"),
         ("torch", "idiomatic"),
-        ("torch", "fast"),
+        slow("torch", "fast"),
         slow("jax", "fast"),
         slow("keras", "idiomatic"),
     ],
