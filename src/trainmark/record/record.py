@@ -274,6 +274,11 @@ class Peaks(Struct, frozen=True):
         return created if isinstance(created, str) else None
 
     @property
+    def disturbed(self) -> bool:
+        """Whether others used the machine or the device, so that it can do more."""
+        return self.conditions.get("disturbed") is True
+
+    @property
     def others_share(self) -> float | None:
         """Share of all cores' time that others used just before; None where that is not known."""
         share = self.conditions.get("load_before")

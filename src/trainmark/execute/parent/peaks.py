@@ -77,7 +77,7 @@ def find_peaks(
 ) -> dict[Key, Peaks]:
     """The limits of every side, those that no backend can measure left out.
 
-    Limits found while others use the machine or the device are used, and not kept.
+    Limits found while others used the machine or the device are kept until they can be measured without them.
 
     Args:
         look_around: reads the machine.
@@ -93,11 +93,11 @@ def find_peaks(
         conditions = _conditions(side, threads, said, here)
         place = json.dumps(conditions, sort_keys=True)
         if place not in measured:
-            kept = keep.find(conditions)
-            if kept is None:
+            kept, disturbed = keep.find(conditions), here.is_busy or here.is_shared(here.gpu(side.device))
+            if kept is None or (kept.disturbed and not disturbed):
                 measuring(f"{side.device} with {side.backend}, {side.precision}")
-                kept = _measure(side, threads, conditions, here)
-                if kept is not None and not here.is_busy and not here.is_shared(here.gpu(side.device)):
+                kept = _measure(side, threads, conditions, here, disturbed=disturbed) or kept
+                if kept is not None:
                     keep.put(conditions, kept)
             measured[place] = kept
         peaks = measured[place]
@@ -130,7 +130,9 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
     }
 
 
-def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: Here) -> Peaks | None:
+def _measure(
+    side: Side, threads: int | None, conditions: dict[str, Any], here: Here, *, disturbed: bool
+) -> Peaks | None:
     """Limits measured in a process of their own; None where the backend can't, or the process died."""
     options = dataclasses.replace(side, style="fast").options(0, ResourceLimits(threads=threads))
     request = MeasurePeaks(side.backend, options)
@@ -147,5 +149,6 @@ def _measure(side: Side, threads: int | None, conditions: dict[str, Any], here: 
         "copied_bytes": found.copied_bytes,
         "created": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "load_before": here.machine.load_before,
+        "disturbed": disturbed,
     }
     return Peaks(found.matmul_flops_per_second, found.copy_bytes_per_second, conditions | more)
