@@ -99,6 +99,7 @@ def test_a_process_that_dies_is_an_error(command: CommandLine) -> None:
     assert "SIGKILL" in err
 
 
+@pytest.mark.slow
 def test_where_the_style_fast_fails_the_rest_of_the_answer_stands(command: CommandLine) -> None:
     found = explained(command, input_seconds=0.006, fail="raise", at_step=1, only_on="fast")
     assert largest(found)["cause"] == "input"
@@ -195,6 +196,7 @@ def test_a_record_whose_backend_is_gone_tells_what_it_can(command: CommandLine) 
     assert "gone" in found["not_measured_because"]
 
 
+@pytest.mark.slow
 def test_a_record_whose_workload_can_not_be_read_tells_what_it_can(command: CommandLine) -> None:
     assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
     found = of_record(command, changed_record(command, workload={"spec": {"name": "future"}}), KERNELS)

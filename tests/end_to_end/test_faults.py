@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
+from tests.slow import slow
 
 
 @pytest.mark.parametrize(
@@ -18,9 +19,9 @@ from tests.end_to_end.command import CommandLine, alive, measured, wait_until
     [
         ({"fail": "raise"}, "failed", "RuntimeError: the fake was asked to fail", "Traceback"),
         ({"fail": "kill"}, "failed", "killed by SIGKILL", None),
-        ({"fail": "crash"}, "failed", "killed by SIGSEGV", None),
-        ({"fail": "exit"}, "failed", "exit code 7", "last words"),
-        ({"fail": "memory"}, "failed", "out of memory", "MemoryError"),
+        slow({"fail": "crash"}, "failed", "killed by SIGSEGV", None),
+        slow({"fail": "exit"}, "failed", "exit code 7", "last words"),
+        slow({"fail": "memory"}, "failed", "out of memory", "MemoryError"),
         ({"fail": "nan", "at_step": 13}, "diverged", "loss is NaN at step 13", None),
     ],
     ids=lambda value: value.get("fail") if isinstance(value, dict) else "",

@@ -176,6 +176,7 @@ def test_a_side_that_fails_is_no_agreement(command: CommandLine, fake: dict[str,
         assert pair["losses_b"][13] == "nan", "the NaN itself is kept"
 
 
+@pytest.mark.slow
 def test_a_hung_side_ends_by_its_timeout(command: CommandLine) -> None:
     arguments = fakes(command, "--timeout", "4")
     code, out, _ = command.run(*arguments, fake={"fail": "hang", "only_on": "cuda:0"})

@@ -83,6 +83,7 @@ def test_threads_and_precision_are_what_was_asked_for(command: CommandLine) -> N
         assert record.backend.settings["float32_matmul_precision"] == "highest"
 
 
+@pytest.mark.slow
 @needs_torch
 def test_training_goes_on_from_saved_weights(command: CommandLine) -> None:
     command.run(*arguments(command, "mnist-mlp128", "torch", "--epochs", "1", "--style", "fast", "--save-weights"))

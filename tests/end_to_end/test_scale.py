@@ -182,6 +182,7 @@ def test_a_killed_rank_ends_the_run_with_its_last_words(train: Any) -> None:
     assert not ranks_of_this_process()
 
 
+@pytest.mark.slow
 def test_the_rank_that_failed_is_told_from_those_that_lost_it(train: Any) -> None:
     *_, whole = train(Layout(2, 2, 4))  # 50 examples can't be cut into 4 equal pieces, which the command line refuses
     assert whole.outcome.status == "failed"

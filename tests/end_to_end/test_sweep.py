@@ -142,6 +142,7 @@ def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
     assert f"more than this machine's {cores} core" in err and "trials wait for each other" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_ray")
 @pytest.mark.parametrize("sent", [signal.SIGINT, slow(signal.SIGTERM)])
 def test_ctrl_c_keeps_what_is_finished_and_leaves_no_process(command: CommandLine, sent: signal.Signals) -> None:

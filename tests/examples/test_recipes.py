@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.backends.base import STYLES, EpochPlan, Options
 from trainmark.data.dataset import Dataset, Split
@@ -32,9 +33,9 @@ RECIPES = {
     "jax_fast": ("jax", "fast"),
 }
 SEVERAL = [
-    *((name, backend, style) for name, (backend, style) in RECIPES.items()),
-    ("keras_idiomatic", "keras:torch", "idiomatic"),
-    ("keras_idiomatic", "keras:jax", "idiomatic"),
+    *((slow if ":" in backend else pytest.param)(name, backend, style) for name, (backend, style) in RECIPES.items()),
+    slow("keras_idiomatic", "keras:torch", "idiomatic"),
+    slow("keras_idiomatic", "keras:jax", "idiomatic"),
 ]
 """A recipe and each style that it shows: one that only calls ``fit`` runs on any engine of Keras."""
 ENGINES = {"keras:torch": "torch", "keras:jax": "jax"}

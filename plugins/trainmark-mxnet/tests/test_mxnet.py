@@ -55,6 +55,7 @@ def test_a_run_from_the_command_line(python: Path, tmp_path: Path, cache_home: P
         assert len(record.step_losses) == 30
 
 
+@pytest.mark.slow
 def test_predict_reproduces_the_accuracy(python: Path, tmp_path: Path, cache_home: Path) -> None:
     there = ("--python", f"old={python}", "--out", str(tmp_path))
     trained = trainmark(
