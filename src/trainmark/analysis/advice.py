@@ -120,9 +120,11 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
         fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
         measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
     yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)
-    if cause != "compute" and 1 - 1 / _WORTH < largest.share < 1:
+    if cause != "compute" and largest.share > 1 - 1 / _WORTH:
+        # Noise can put more than a whole step into one cause.
+        promise = 1 / (1 - min(largest.share, 0.99))
         low, high = (None if bound is None else 1 / (1 - min(bound, 0.999)) for bound in (largest.low, largest.high))
-        yield Advice(WORDS[cause][1], 1 / (1 - largest.share), low, high, cause, measured=cause == "threads")
+        yield Advice(WORDS[cause][1], promise, low, high, cause, measured=cause == "threads")
 
 
 def _timed(do: str, cause: Cause, ratio: Estimate, **change: Any) -> Advice:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from tests.unit.analysis.test_attribution import STEP, dissection, on_cpu
 from trainmark.analysis.advice import WORDS, Advice, advise
-from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, attribute
+from trainmark.analysis.attribution import CAUSES, FAST, LARGER, PEAK, SHRUNK, SHRUNK_PLAIN, WHOLE, Share, attribute
 from trainmark.analysis.statistics import Estimate
 from trainmark.report.explanation_table import sentences
 
@@ -27,6 +28,12 @@ def test_against_batches_made_on_the_host_what_was_timed_comes_first() -> None:
     assert timed.promise == pytest.approx(3)
     assert (untimed.style, untimed.measured) == (None, False)
     assert untimed.promise == pytest.approx(1 / (1 - 8 / STEP))
+
+
+def test_a_cause_that_noise_makes_larger_than_the_step_is_advised_against() -> None:
+    found = dissection([on_cpu()] * 5)
+    attribution = dataclasses.replace(attribute(found), shares=(Share("input", 1.01, 0.98, 1.04),))
+    assert max(each.promise for each in advise(found, attribution)) == pytest.approx(100)
 
 
 def test_what_is_no_faster_is_not_promised() -> None:
