@@ -320,7 +320,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_unknown() -> None:
-    """End the children that a signal hid: it can arrive after one has started and before its id is known."""
+    """End the children whose ids a signal lost, because it arrived between their start and the assignment."""
     import psutil  # it may come with --wheels
 
     children = psutil.Process().children()

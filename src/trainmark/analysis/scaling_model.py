@@ -23,7 +23,6 @@ from trainmark.errors import SumsLost
 MOST_DEVICES = 4096
 PAYS_FROM = 0.5
 """The efficiency below which more than half of the devices' time is waiting."""
-BYTES_PER_WEIGHT = 4
 ROUGH_FROM = 0.25
 """Of a sum that was measured: where the fit misses one by more, so may the prediction."""
 _LOST_FROM = 1.0

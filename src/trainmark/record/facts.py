@@ -237,7 +237,7 @@ class RunKey:
         repeat: of a command its round.
         logged: whether it printed steps (``--log-every``), which costs time.
         spread: copies, stages, microbatches, averaging, weak, machines.
-        command: words, directory, and digest of the program; then its other fields are empty but the first three.
+        command: words, directory, and digest of the program. For a command, only this and the first three are set.
     """
 
     step_fingerprint: str

@@ -61,7 +61,7 @@ def _cpu(key: Key) -> str:
 
 
 def _generic(name: str) -> Condition:
-    """A fact that needs no words of its own, so that no fact can tell groups apart unseen."""
+    """A fact shown as ``name value``, so that every fact that separates groups is visible."""
     title = name.replace("_", " ")
     return Condition(title, lambda key: "" if getattr(key, name) is None else f"{title} {getattr(key, name)}")
 

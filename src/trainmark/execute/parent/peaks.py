@@ -77,7 +77,7 @@ def find_peaks(
 ) -> dict[Key, Peaks]:
     """The limits of every side, those that no backend can measure left out.
 
-    Limits found while others used the machine or the device are kept until they can be measured without them.
+    Limits measured while other programs used the machine or the device are kept until both are idle.
 
     Args:
         look_around: reads the machine.
