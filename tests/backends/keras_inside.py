@@ -11,13 +11,13 @@ import pytest
 
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options, Steps
-from trainmark.backends.conformance.cases import a_workload
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import NotInstalled, Unsupported
 from trainmark.workload.layers import Dense, Flatten, ReLU
 from trainmark.workload.model import Model, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, WeightAverage
 from trainmark.workload.schedule import Batches
+from trainmark_conformance.cases import a_workload
 
 NAME = os.environ.get("KERAS_ENTRY", "keras")
 ENGINES = {"keras": "tensorflow", "keras:torch": "torch", "keras:jax": "jax"}

@@ -2,16 +2,16 @@
 
 It needs NumPy, pytest and the framework, so it runs where trainmark is not installed:
 
-    CONFORMING_BACKEND=torch PYTHONPATH=src other-env/bin/python -m pytest -c /dev/null --noconftest \
-        tests/backends/one_backend.py
+    CONFORMING_BACKEND=torch PYTHONPATH=src:plugins/trainmark-conformance/src \
+        other-env/bin/python -m pytest -c /dev/null --noconftest tests/backends/one_backend.py
 """
 
 from __future__ import annotations
 
 import os
 
-from trainmark.backends.conformance import BackendConformance
-from trainmark.backends.conformance.batches import BatchConformance
+from trainmark_conformance import BackendConformance
+from trainmark_conformance.batches import BatchConformance
 
 BACKEND = os.environ.get("CONFORMING_BACKEND", "numpy")
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.backends.conformance import BackendConformance
-from trainmark.backends.conformance.batches import BatchConformance
+from trainmark_conformance import BackendConformance
+from trainmark_conformance.batches import BatchConformance
 
 
 class TestNumpy(BackendConformance):

@@ -12,6 +12,7 @@ import pytest
 from trainmark.backends import registry
 
 ROOT = Path(__file__).parents[2]
+SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
 STYLES = pytest.mark.parametrize("style", ["Idiomatic", "Fast"])
 ENGINES = pytest.mark.parametrize("backend", ["keras", "keras:torch", "keras:jax"])
 
@@ -27,7 +28,7 @@ def conformance(backend: str, style: str, *selection: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,
-        env={**os.environ, "CONFORMING_BACKEND": backend, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "CONFORMING_BACKEND": backend, "PYTHONPATH": SOURCES},
         capture_output=True,
         text=True,
     )

@@ -13,7 +13,8 @@ from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.record.store import load
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
 INSIDE = Path(__file__).with_name("keras_inside.py")
 ENTRIES = pytest.mark.parametrize("entry", ["keras", slow("keras:torch"), slow("keras:jax")])
 
@@ -30,7 +31,7 @@ def test_inside_a_process_of_its_own(entry: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     answer = subprocess.run(
         [*command, "--disable-warnings", str(INSIDE)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "KERAS_ENTRY": entry},
+        env={**os.environ, "PYTHONPATH": SOURCES, "KERAS_ENTRY": entry},
         capture_output=True,
         text=True,
     )

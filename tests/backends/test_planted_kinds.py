@@ -11,9 +11,9 @@ import pytest
 
 from trainmark.backends import registry
 from trainmark.backends.base import Options
-from trainmark.backends.conformance.cases import Case, a_workload
 from trainmark.errors import Unsupported
 from trainmark.workload.model import lay_out
+from trainmark_conformance.cases import Case, a_workload
 
 BACKENDS = ("numpy", "torch", "jax", "keras")
 CLOSED = ("numpy", "torch", "jax", "keras")

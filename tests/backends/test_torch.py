@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.conformance.cases import a_workload, dense
 from trainmark.backends.inductor import require_compiler
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import NotInstalled
@@ -19,6 +18,7 @@ from trainmark.workload import catalog
 from trainmark.workload.layers import Flatten
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.spec import Workload
+from trainmark_conformance.cases import a_workload, dense
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 

@@ -1,4 +1,4 @@
-"""A backend in a package of its own: built, installed, listed, run and held against the oracle."""
+"""A backend in its own package: build it, install it, list it, run it, and test it with trainmark-conformance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Installed:
-    """The plug-in in a folder of its own, which ``PYTHONPATH`` names."""
+    """The plug-in and the conformance suite in a folder that ``PYTHONPATH`` names."""
 
     def __init__(self, source: Path, target: Path, cache_home: Path) -> None:
         self.source = source
@@ -43,11 +43,12 @@ def plugin(tmp_path_factory: pytest.TempPathFactory, cache_home: Path) -> Instal
         except importlib.metadata.PackageNotFoundError:
             pytest.skip(f"{needed} is not installed")
     folder = tmp_path_factory.mktemp("plugin")
-    source, target = folder / "source", folder / "installed"
-    shutil.copytree(ROOT / "examples" / "plugin", source)  # a build leaves files beside its source
+    source, suite, target = folder / "source", folder / "suite", folder / "installed"
+    shutil.copytree(ROOT / "examples" / "plugin", source)  # a build leaves files next to its source
+    shutil.copytree(ROOT / "plugins" / "trainmark-conformance", suite)
     offline = ["--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
     done = subprocess.run(
-        [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source)],
+        [sys.executable, "-m", "pip", "install", *offline, "--target", str(target), str(source), str(suite)],
         capture_output=True,
         text=True,
     )

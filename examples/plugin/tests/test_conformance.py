@@ -1,4 +1,4 @@
-from trainmark.backends.conformance import BackendConformance
+from trainmark_conformance import BackendConformance
 
 
 class TestScratch(BackendConformance):

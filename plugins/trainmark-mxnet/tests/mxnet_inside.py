@@ -14,9 +14,6 @@ import pytest
 
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options
-from trainmark.backends.conformance import BackendConformance
-from trainmark.backends.conformance.arithmetic import ArithmeticConformance
-from trainmark.backends.conformance.cases import Case, a_workload
 from trainmark.backends.limits import best_seconds
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import Unsupported
@@ -25,6 +22,9 @@ from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, learning_rate_at
 from trainmark.workload.products import Convolution, Product
 from trainmark.workload.schedule import Batches
+from trainmark_conformance import BackendConformance
+from trainmark_conformance.arithmetic import ArithmeticConformance
+from trainmark_conformance.cases import Case, a_workload
 from trainmark_mxnet import backend as plugin
 from trainmark_mxnet import network, optimizers
 from trainmark_mxnet.batches import _runs

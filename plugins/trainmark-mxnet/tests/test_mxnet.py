@@ -13,9 +13,9 @@ import pytest
 from trainmark.record.store import load
 
 PLUGIN = Path(__file__).parents[1]
-SOURCE = PLUGIN.parents[1] / "src"
+ROOT = PLUGIN.parents[1]
 INSIDE = Path(__file__).with_name("mxnet_inside.py")
-BOTH_SOURCES = os.pathsep.join([str(SOURCE), str(PLUGIN / "src")])
+SOURCES = os.pathsep.join(str(folder / "src") for folder in (ROOT, PLUGIN, ROOT / "plugins" / "trainmark-conformance"))
 DIGITS = ("--dataset", "synthetic-digits")
 
 
@@ -30,7 +30,7 @@ def test_inside_its_own_interpreter(python: Path) -> None:
     command = [str(python), "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     answer = subprocess.run(
         [*command, "--disable-warnings", str(INSIDE)],
-        env={**os.environ, "PYTHONPATH": BOTH_SOURCES},
+        env={**os.environ, "PYTHONPATH": SOURCES},
         capture_output=True,
         text=True,
     )
@@ -90,6 +90,6 @@ def test_another_mxnet_is_refused(tmp_path: Path, stub: str, said: str) -> None:
     """Needs no MXNet: the stub is imported under its name."""
     (tmp_path / "mxnet.py").write_text(stub)
     code = "from trainmark_mxnet.backend import MxnetBackend; MxnetBackend().capabilities()"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), BOTH_SOURCES])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), SOURCES])}
     answer = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
     assert said in answer.stderr.splitlines()[-1]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainmark.backends.base import EpochPlan, Steps, Trainer
-from trainmark.backends.conformance.cases import Case
-from trainmark.backends.conformance.oracle import Results
+from trainmark_conformance.cases import Case
+from trainmark_conformance.oracle import Results
 
 
 def no_tick() -> None:

@@ -8,9 +8,9 @@ from typing import ClassVar
 import pytest
 
 from trainmark.backends import base, registry
-from trainmark.backends.conformance.cases import Case
-from trainmark.backends.conformance.oracle import Act, differences
 from trainmark.workload.precision import Precision
+from trainmark_conformance.cases import Case
+from trainmark_conformance.oracle import Act, differences
 
 _load = cache(registry.load)
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import Options, Trainer
-from trainmark.backends.conformance.cases import Case
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
 from trainmark.workload.precision import Precision
+from trainmark_conformance.cases import Case
 
 Results = dict[str, NDArray[Any]]
 """By name: float32 for weights, float64 for all else that rounding moves, whole numbers for what must be equal."""

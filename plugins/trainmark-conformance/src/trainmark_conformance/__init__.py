@@ -1,6 +1,6 @@
 """The tests that every backend must pass, to be subclassed once for each of its styles.
 
->>> from trainmark.backends.conformance import BackendConformance
+>>> from trainmark_conformance import BackendConformance
 >>> class TestTorchFast(BackendConformance):
 ...     backend, style = "torch", "fast"
 
@@ -14,11 +14,11 @@ import pytest
 _PARTS = ("suite", "arithmetic", "batches", "chance", "contract", "parts")
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))  # before any of them is imported
 
-from trainmark.backends.conformance.arithmetic import ArithmeticConformance  # noqa: E402
-from trainmark.backends.conformance.batches import BatchConformance  # noqa: E402
-from trainmark.backends.conformance.chance import ChanceConformance  # noqa: E402
-from trainmark.backends.conformance.contract import ContractConformance  # noqa: E402
-from trainmark.backends.conformance.parts import PartsConformance  # noqa: E402
+from trainmark_conformance.arithmetic import ArithmeticConformance  # noqa: E402
+from trainmark_conformance.batches import BatchConformance  # noqa: E402
+from trainmark_conformance.chance import ChanceConformance  # noqa: E402
+from trainmark_conformance.contract import ContractConformance  # noqa: E402
+from trainmark_conformance.parts import PartsConformance  # noqa: E402
 
 __all__ = ["BackendConformance"]
 

@@ -7,14 +7,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import CATALOGUE, NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
-from trainmark.backends.conformance.oracle import exact
-from trainmark.backends.conformance.suite import Suite
 from trainmark.workload.layers import Dense, Flatten
 from trainmark.workload.losses import ClippedCrossEntropy, Loss, SoftmaxCrossEntropy, TwoStageCrossEntropy
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.schedule import Batches
+from trainmark_conformance import acts
+from trainmark_conformance.cases import CATALOGUE, NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
+from trainmark_conformance.oracle import exact
+from trainmark_conformance.suite import Suite
 
 
 class ArithmeticConformance(Suite):

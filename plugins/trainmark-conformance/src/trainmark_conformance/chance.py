@@ -13,14 +13,14 @@ import pytest
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import Case, a_workload, all_of_class_1
-from trainmark.backends.conformance.suite import Suite
 from trainmark.workload.layers import ChannelDropout, Dense, Dropout, Flatten, Layer
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Distortions, Input
 from trainmark.workload.schedule import Batches
+from trainmark_conformance import acts
+from trainmark_conformance.cases import Case, a_workload, all_of_class_1
+from trainmark_conformance.suite import Suite
 
 Float64 = NDArray[np.float64]
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from trainmark.backends.base import STYLES, kinds_of
-from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
-from trainmark.backends.conformance.oracle import Act, distance, exact
-from trainmark.backends.conformance.suite import Suite
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.layers import Layer
 from trainmark.workload.losses import Loss
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase, WeightAverage
 from trainmark.workload.precision import PRECISIONS
+from trainmark_conformance import acts
+from trainmark_conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
+from trainmark_conformance.oracle import Act, distance, exact
+from trainmark_conformance.suite import Suite
 
 # Everything that a trainer must remember from step to step; the average's decay is cut at the fourth step.
 REMEMBERING = tuple(

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from trainmark.backends.base import Options, Part, Trainer
-from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import Case, a_workload
-from trainmark.backends.conformance.suite import Suite
 from trainmark.backends.parts import PARTS, Separable
 from trainmark.workload.optimizers import SGD, WeightAverage
+from trainmark_conformance import acts
+from trainmark_conformance.cases import Case, a_workload
+from trainmark_conformance.suite import Suite
 
 REMEMBERING = Case(
     "remembering", a_workload(optimizer=SGD(0.5, 0.9), weight_average=WeightAverage(0.3)), (8, 8, 8, 8), train=32

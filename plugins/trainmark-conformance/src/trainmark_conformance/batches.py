@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.backends.conformance import acts
-from trainmark.backends.conformance.cases import Case, a_workload
-from trainmark.backends.conformance.oracle import oracle_trainer
-from trainmark.backends.conformance.suite import Suite
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.schedule import Batches
+from trainmark_conformance import acts
+from trainmark_conformance.cases import Case, a_workload
+from trainmark_conformance.oracle import oracle_trainer
+from trainmark_conformance.suite import Suite
 
 EXAMPLES = 29
 CLOSE = 1e-5  # of losses; far less than they are apart
