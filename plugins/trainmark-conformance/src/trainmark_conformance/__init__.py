@@ -1,12 +1,12 @@
-"""The tests that every backend must pass, to be subclassed once for each of its styles.
+"""The tests that every backend must pass. Subclass them once for each style.
 
 >>> from trainmark_conformance import BackendConformance
 >>> class TestTorchFast(BackendConformance):
 ...     backend, style = "torch", "fast"
 
-Each test gives a small training to the backend and to the oracle, which is the NumPy backend in float64, and compares.
-A backend that says it lacks a layer, loss or optimiser skips what needs it, and so does one that is not installed or
-does not see the device. Needs pytest, NumPy and the framework.
+Each test runs a small training with the backend and with the oracle, which is the NumPy backend in float64, and
+compares the results. A test is skipped if the backend does not declare what it needs, is not installed, or does not see
+the device. Needs pytest, NumPy, trainmark and the framework.
 """
 
 import pytest
@@ -26,4 +26,4 @@ __all__ = ["BackendConformance"]
 class BackendConformance(
     ArithmeticConformance, BatchConformance, ChanceConformance, ContractConformance, PartsConformance
 ):
-    """All of them; a subclass names ``backend`` and, where they differ, ``style``, ``device`` and ``precision``."""
+    """All tests. A subclass sets ``backend`` and, if they differ, ``style``, ``device`` and ``precision``."""

@@ -1,4 +1,4 @@
-"""What is done with a trainer, the backend's and the oracle's alike, to compare what comes out."""
+"""Acts: the same small trainings with a backend's trainer and with the oracle's, whose results are then compared."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trainmark_conformance.oracle import Results
 
 
 def no_tick() -> None:
-    """Nobody counts."""
+    """Steps are not counted."""
 
 
 def train(trainer: Trainer, plan: EpochPlan) -> Steps:
-    """One epoch, waited for and fetched."""
+    """Train one epoch, wait for it, and fetch its results."""
     trainer.begin_epoch(plan)
     results = trainer.train(len(plan.sizes), no_tick)
     trainer.synchronize()
@@ -24,7 +24,7 @@ def train(trainer: Trainer, plan: EpochPlan) -> Steps:
 
 
 def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Results:
-    """Losses and, where the workload counts them, L2 losses and hits, ``[steps]``."""
+    """Losses and, if the workload has them, L2 losses and hits, ``[steps]``."""
     parts = [steps] if isinstance(steps, Steps) else steps
     results: Results = {f"{prefix}losses": np.concatenate([part.losses for part in parts])}
     l2_losses = [part.l2_losses for part in parts if part.l2_losses is not None]
@@ -36,7 +36,7 @@ def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Re
 
 
 def of_weights(trainer: Trainer, prefix: str = "") -> Results:
-    """The weights as they are now."""
+    """The current weights."""
     return {f"{prefix}{name}": value for name, value in trainer.weights().items()}
 
 
@@ -52,13 +52,11 @@ def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
 
 def look(trainer: Trainer, case: Case) -> Results:
     """Outputs and evaluations of the first weights."""
-    trainer.load(case.weights)
     return {"outputs": trainer.outputs(case.data.test.images), **of_evaluations(trainer, case)}
 
 
 def one_step(trainer: Trainer, case: Case) -> Results:
-    """The results of one step and, of the weights before and after it, the gradients ``(w0 - w1) / rate``."""
-    trainer.load(case.weights)
+    """The results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it."""
     before = trainer.weights()
     steps = train(trainer, case.plan)
     rate = np.float32(case.workload.optimizer.learning_rate)
@@ -67,8 +65,7 @@ def one_step(trainer: Trainer, case: Case) -> Results:
 
 
 def step_by_step(trainer: Trainer, case: Case) -> Results:
-    """An epoch one step at a time, with the weights after each, and the results read in the end."""
-    trainer.load(case.weights)
+    """An epoch one step at a time, with the weights after each; its results are read at the end."""
     trainer.compile(case.plan)
     trainer.begin_epoch(case.plan)
     queued, results = [], of_weights(trainer, "first ")
@@ -80,32 +77,28 @@ def step_by_step(trainer: Trainer, case: Case) -> Results:
 
 
 def losses_alone(trainer: Trainer, case: Case) -> Results:
-    """The results of an epoch: where an optimiser divides by small roots, rounding moves single weights far."""
-    trainer.load(case.weights)
+    """The losses of an epoch. Weights are left out: rounding moves some far if an optimiser divides by small roots."""
     trainer.compile(case.plan)
     return of_steps(train(trainer, case.plan), case)
 
 
-def two_epochs(trainer: Trainer, case: Case) -> Results:
-    """Two epochs and the weights after both: optimiser, learning rate and average go on where they were."""
-    trainer.load(case.weights)
-    first, second = (of_steps(train(trainer, case.plan), case, f"epoch {epoch}: ") for epoch in range(2))
-    return {**first, **second, **of_weights(trainer)}
-
-
-def two_epochs_compiled(trainer: Trainer, case: Case) -> Results:
-    """The same, compiled before each epoch, which must change nothing."""
-    trainer.load(case.weights)
+def two_epochs(trainer: Trainer, case: Case, compiled: bool = False) -> Results:
+    """Two epochs and the weights after both: the second continues with the state that the first left."""
     results: Results = {}
     for epoch in range(2):
-        trainer.compile(case.plan)
+        if compiled:
+            trainer.compile(case.plan)
         results |= of_steps(train(trainer, case.plan), case, f"epoch {epoch}: ")
     return {**results, **of_weights(trainer)}
 
 
+def two_epochs_compiled(trainer: Trainer, case: Case) -> Results:
+    """The same, compiled before each epoch, which must change nothing."""
+    return two_epochs(trainer, case, compiled=True)
+
+
 def two_epochs_looked_at(trainer: Trainer, case: Case) -> Results:
-    """The same, evaluated within and between the epochs; also what was seen."""
-    trainer.load(case.weights)
+    """The same with evaluations and outputs in between, which are results, too."""
     results: Results = {}
     for epoch in range(2):
         trainer.begin_epoch(case.plan)
@@ -119,8 +112,7 @@ def two_epochs_looked_at(trainer: Trainer, case: Case) -> Results:
 
 
 def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
-    """The same in uneven pieces, fetched last piece first when everything is over."""
-    trainer.load(case.weights)
+    """The same in uneven pieces, which are read after both epochs, the last one first."""
     queued = []
     for _ in range(2):
         trainer.begin_epoch(case.plan)
@@ -131,7 +123,7 @@ def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
 
 
 def loaded_again(trainer: Trainer, case: Case) -> Results:
-    """An epoch, the first weights again, an epoch: the second must be the first."""
+    """The same epoch twice, each from the first weights: nothing may be left of the first."""
     results: Results = {}
     for time in ("first", "second"):
         trainer.load(case.weights)

@@ -1,4 +1,4 @@
-"""Every layer, loss and optimiser, and the workloads of the catalogue, against the oracle."""
+"""Every layer, loss and optimiser, and the workloads of the catalogue, compared with the oracle."""
 
 from __future__ import annotations
 
@@ -16,22 +16,20 @@ from trainmark_conformance.cases import CATALOGUE, NETWORKS, OPTIMIZERS, WITH_DR
 from trainmark_conformance.oracle import exact
 from trainmark_conformance.suite import Suite
 
+EVERY_NETWORK = pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT, *CATALOGUE), ids=str)
+
 
 class ArithmeticConformance(Suite):
-    """The same numbers as the oracle's, up to rounding."""
+    """The oracle's numbers, up to rounding."""
 
-    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT, *CATALOGUE), ids=str)
+    @EVERY_NETWORK
     def test_weights_come_back_as_they_went_in(self, case: Case) -> None:
-        trainer, given = self.trainer(case), case.weights
-        trainer.load(given)
-        found = trainer.weights()
+        found = self.trainer(case).weights()
         assert sum(value.size for value in found.values()) == case.model.parameters
-        assert found.keys() == given.keys()
-        for name, value in given.items():
-            assert found[name].dtype == np.float32
-            np.testing.assert_array_equal(found[name], value, name)
+        assert {value.dtype for value in found.values()} == {np.dtype(np.float32)}
+        np.testing.assert_equal(found, case.weights)
 
-    @pytest.mark.parametrize("case", (*NETWORKS, *WITH_DROPOUT, *CATALOGUE), ids=str)
+    @EVERY_NETWORK
     def test_outputs_and_evaluations(self, case: Case) -> None:
         """Dropout and distortions are off in both."""
         self.compare(case, acts.look)
@@ -50,15 +48,14 @@ class ArithmeticConformance(Suite):
         self.compare(deterministic, acts.losses_alone)
 
     def test_hits_are_counted_before_the_update(self) -> None:
-        """Three steps on the same examples, at a rate at which each finds more of them right."""
+        """Three steps on the same examples, with a learning rate so high that each step gets more of them right."""
         case = Case("learning fast", a_workload(optimizer=SGD(1.0), batches=Batches(24)), (24,) * 3)
-        plan = case.plan
-        assert plan.order is not None and sorted(plan.order[:24]) == list(range(24))
+        assert case.plan.order is not None and sorted(case.plan.order[:24]) == list(range(24))
         assert len(set(exact(case, acts.losses_alone)["hits"])) == 3
         self.compare(case, acts.losses_alone)
 
     def test_an_evaluation_takes_every_example_once(self) -> None:
-        """More than fit in one batch, in a number that no batch size divides."""
+        """The splits don't fit in one batch, and no batch size divides them."""
         self.compare(Case("many", a_workload(), (8,), train=1_237, test=2_503), acts.look)
 
     @pytest.mark.parametrize(
@@ -67,15 +64,13 @@ class ArithmeticConformance(Suite):
         ids=lambda value: getattr(value, "kind", ""),
     )
     def test_a_probability_that_underflows(self, loss: Loss, expected: float) -> None:
-        """Logits 1000 apart: finite where it is fused, without a gradient where it is clipped, lost in two stages."""
+        """Logits 1000 apart: a fused loss is finite, a clipped one has no gradient, and two stages give infinity."""
         workload = a_workload(Flatten(), Dense(10), loss=loss, optimizer=SGD(1.0), batches=Batches(1))
         case = Case("underflow", workload, (1,), train=1)
-        trainer = self.trainer(case)
         label = int(case.data.train.labels[0])
         bias = np.zeros(10, np.float32)
         bias[(label + 1) % 10] = 1000
-        given = {"dense1.kernel": np.zeros((16, 10), np.float32), "dense1.bias": bias}
-        trainer.load(given)
+        trainer = self.trainer(case, {"dense1.kernel": np.zeros((16, 10), np.float32), "dense1.bias": bias})
         (found,) = acts.train(trainer, case.plan).losses
         after = trainer.weights()["dense1.bias"]
         assert found == pytest.approx(expected, rel=1e-6)

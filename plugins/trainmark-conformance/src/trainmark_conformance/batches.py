@@ -1,4 +1,4 @@
-"""Which examples a step takes. At a negligible rate the loss of a batch of one tells which example it was."""
+"""Which examples a step takes. At a negligible learning rate, the loss of a batch of one identifies its example."""
 
 from __future__ import annotations
 
@@ -18,49 +18,49 @@ from trainmark_conformance.oracle import oracle_trainer
 from trainmark_conformance.suite import Suite
 
 EXAMPLES = 29
-CLOSE = 1e-5  # of losses; far less than they are apart
+CLOSE = 1e-5  # relative, of losses; they are much further apart
 
 
 def still(size: int, last: Any = "keep") -> Case:
-    """A case that does not learn, in batches of ``size``."""
+    """A case with batches of ``size`` that learns nothing."""
     workload = a_workload(optimizer=SGD(1e-12), batches=Batches(size, last))
     return Case("not learning", workload, workload.batches.sizes(EXAMPLES), train=EXAMPLES)
 
 
 @cache
 def example_losses() -> NDArray[np.float64]:
-    """The loss of each example in stored order, by the oracle."""
+    """The oracle's loss of each example in stored order."""
     case = still(1)
-    trainer = oracle_trainer(case)
-    trainer.load(case.weights)
-    losses = acts.train(trainer, EpochPlan(case.sizes, np.arange(EXAMPLES))).losses
-    assert np.diff(np.sort(losses)).min() > 10 * CLOSE, "examples can be told apart"
+    losses = acts.train(oracle_trainer(case), EpochPlan(case.sizes, np.arange(EXAMPLES))).losses
+    assert np.diff(np.sort(losses)).min() > 10 * CLOSE, "no two examples have the same loss"
     return losses
 
 
+def passes(count: int) -> NDArray[np.int64]:
+    """The order of ``count`` passes over the training set, each shuffled anew."""
+    return np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(count)])
+
+
 class BatchConformance(Suite):
-    """Given orders are followed; a shuffle of the framework's own takes each example once a pass."""
+    """Given orders are followed; the framework's own shuffle takes each example once a pass."""
 
     @pytest.mark.parametrize("taken", [EXAMPLES, 20, 3 * EXAMPLES])
     def test_a_given_order_is_followed(self, taken: int) -> None:
-        """All examples, a part of them, several passes."""
-        order = np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(3)])[:taken]
+        """All examples, some of them, several passes."""
+        order = passes(3)[:taken]
         found = self._losses(still(1), EpochPlan((1,) * taken, order))
         np.testing.assert_allclose(found, example_losses()[order], rtol=CLOSE)
 
     def test_a_given_order_is_cut_into_batches(self) -> None:
-        """Two passes, whose last batches are smaller."""
-        case = still(8)
-        order = np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(2)])
+        """Two passes, each with a smaller last batch."""
+        case, order = still(8), passes(2)
         edges = np.cumsum(case.sizes * 2)[:-1]
         expected = [example_losses()[part].mean() for part in np.split(order, edges)]
         np.testing.assert_allclose(self._losses(case, EpochPlan(case.sizes * 2, order)), expected, rtol=CLOSE)
 
     def test_its_own_shuffle_takes_every_example_once(self) -> None:
         case = still(1)
-        trainer = self.trainer(case)
-        trainer.load(case.weights)
-        plan = EpochPlan(case.sizes, None)
+        trainer, plan = self.trainer(case), EpochPlan(case.sizes, None)
         trainer.compile(plan)
         first, second = (acts.train(trainer, plan).losses for _ in range(2))
         for found in (first, second):
@@ -74,7 +74,7 @@ class BatchConformance(Suite):
             np.testing.assert_allclose(np.sort(one_pass), np.sort(example_losses()), rtol=CLOSE)
 
     def test_its_own_shuffle_of_a_part(self) -> None:
-        """An epoch that ends early: in the middle of a pass, after whole batches alone."""
+        """An epoch that ends in the middle of a pass."""
         found = self._losses(still(1), EpochPlan((1,) * 20, None))
         apart = np.abs(found[:, None] - example_losses())
         assert apart.min(axis=1).max() < 10 * CLOSE, "every step takes one example"
@@ -92,7 +92,6 @@ class BatchConformance(Suite):
         assert np.abs(example_losses() - missing).min() < 10 * CLOSE, "the loss of one example is missing"
 
     def test_the_whole_training_set_at_every_step(self) -> None:
-        case = still(1)
         workload = a_workload(optimizer=SGD(1e-12), batches=Batches("full"))
         case = Case("whole", workload, (EXAMPLES,) * 2, train=EXAMPLES)
         np.testing.assert_allclose(self._losses(case, case.plan), example_losses().mean(), rtol=CLOSE)
@@ -100,7 +99,6 @@ class BatchConformance(Suite):
     def test_every_step_is_ticked(self) -> None:
         case, ticks = still(8), list[int]()
         trainer = self.trainer(case)
-        trainer.load(case.weights)
         trainer.begin_epoch(case.plan)
         for count in (3, 1):
             trainer.train(count, lambda: ticks.append(1))
@@ -109,6 +107,5 @@ class BatchConformance(Suite):
 
     def _losses(self, case: Case, plan: EpochPlan) -> NDArray[np.float64]:
         trainer = self.trainer(case)
-        trainer.load(case.weights)
         trainer.compile(plan)
         return acts.train(trainer, plan).losses

@@ -1,4 +1,4 @@
-"""Small trainings that are the same wherever they run: their network, first weights, images and batches."""
+"""Small trainings that are the same on every machine: network, first weights, images and batches."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Case:
     """One training.
 
     Args:
-        workload: with nothing left to chance where it is compared with the oracle.
+        workload: without random parts if it is compared with the oracle.
         sizes: examples of each step of an epoch.
         train: examples of the training set.
         test: examples of the test set.
-        nudged: start from weights one unit in the last place above.
-        given: data in the place of random images.
+        nudged: start from weights that are one unit in the last place larger.
+        given: data to use instead of random images.
     """
 
     name: str
@@ -69,12 +69,12 @@ class Case:
 
     @property
     def model(self) -> Model:
-        """Its network, laid out."""
+        """Its network with all shapes."""
         return lay_out(self.workload)
 
     @property
     def data(self) -> Dataset:
-        """Random images, so that no two are alike, unless others are given."""
+        """Random images, all different, unless others are given."""
         return self.given or _random_images(self.workload.input.shape, self.train, self.test)
 
     @property
@@ -85,16 +85,12 @@ class Case:
 
     @property
     def plan(self) -> EpochPlan:
-        """An epoch in a given order that is not the stored one, or of the whole training set at every step."""
+        """An epoch in a shuffled order, or with the whole training set at every step."""
         if self.workload.batches.size == "full":
             return EpochPlan(self.sizes, None, whole=True)
-        order = np.concatenate(
-            [
-                np.random.default_rng(1 + start).permutation(self.train)
-                for start in range(0, sum(self.sizes), self.train)
-            ]
-        )
-        return EpochPlan(self.sizes, order[: sum(self.sizes)])
+        taken = sum(self.sizes)
+        passes = [np.random.default_rng(1 + start).permutation(self.train) for start in range(0, taken, self.train)]
+        return EpochPlan(self.sizes, np.concatenate(passes)[:taken])
 
     def changed(self, **changes: Any) -> Case:
         """This case with some fields of its workload changed."""
@@ -113,13 +109,13 @@ def _random_images(shape: tuple[int, int, int], train: int, test: int) -> Datase
 
 
 def all_of_class_1(images: NDArray[np.uint8]) -> Dataset:
-    """These images, to train on and to test with."""
+    """A data set whose training and test split both hold these images."""
     labels = np.ones(len(images), np.uint8)
     return Dataset("made-up", Split(images, labels), Split(images.copy(), labels.copy()), "", True)
 
 
 def a_workload(*layers: Layer, **changes: Any) -> Workload:
-    """A workload that needs few things of a backend; its biases are not zero, so that they can't be forgotten."""
+    """A workload that any backend can train. Its biases are not zero, so a forgotten bias shows."""
     fields: dict[str, Any] = {
         "name": "small",
         "title": "A small network",
@@ -145,7 +141,7 @@ def conv(filters: int, size: int, padding: Any = "valid", **changes: Any) -> Con
 
 
 def _one_step(name: str, *layers: Layer, **changes: Any) -> Case:
-    """One step of plain gradient descent; the image is not square, so that exchanged axes show."""
+    """One step of plain gradient descent. The image is not square, so swapped axes show."""
     fields = {"input": Input((7, 6, 2)), "optimizer": SGD(PLAIN_RATE), "batches": Batches(12)} | changes
     return Case(name, a_workload(*layers, **fields), (12,))
 
@@ -192,8 +188,8 @@ WITH_DROPOUT = (
     Case("channel-dropout", a_workload(conv(3, 2), ChannelDropout(0.5), ReLU(), *_END), (8,)),
 )
 
-# An ε of the size of the gradients: wherever else it may be put, the first step shows it. The rates change twice within
-# the steps, and the last batch is smaller than the others.
+# ε is as large as the gradients, so the first step shows if it is in the wrong place. The rates change twice within the
+# steps, and the last batch is smaller than the others.
 OPTIMIZERS = tuple(
     Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35)
     for name, optimizer in {
@@ -218,12 +214,11 @@ OPTIMIZERS = tuple(
 
 
 def _from_catalogue(name: str) -> Case:
-    """Five steps of a workload of the catalogue, with small batches: a step's arithmetic does not depend on them."""
+    """Five steps of a workload of the catalogue, with small batches: the arithmetic is the same in large ones."""
     workload = dataclasses.replace(catalog.find(name), published=None)
     if workload.batches.size == "full":
         return Case(name, workload, (24,) * 5)
-    size = 4
-    return Case(name, workload, (size,) * 5).changed(batches=dataclasses.replace(workload.batches, size=size))
+    return Case(name, workload, (4,) * 5).changed(batches=dataclasses.replace(workload.batches, size=4))
 
 
 CATALOGUE = tuple(map(_from_catalogue, catalog.names()))

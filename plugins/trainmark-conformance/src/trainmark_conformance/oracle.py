@@ -1,4 +1,4 @@
-"""What must come out of a case: the NumPy backend in float64, and how far rounding alone may lead away from it."""
+"""The expected results of a case, from the NumPy backend in float64, and how far rounding may move them."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
 
 Results = dict[str, NDArray[Any]]
-"""By name: float32 for weights, float64 for all else that rounding moves, whole numbers for what must be equal."""
+"""Arrays by name: weights in float32, other rounded results in float64, and integers, which must be equal."""
 
 Act = Callable[[Trainer, Case], Results]
-"""Something to do with a trainer, the backend's and the oracle's alike."""
+"""Uses a trainer that has loaded the first weights of a case, and returns the results to compare."""
 
 FLOAT64 = 1e-10
-"""Distance allowed in float64: some digits less than the type has, for other orders of summation."""
+"""Allowed distance in float64. It leaves out a few digits, because the order of summation differs."""
 
 FLOAT32_ROUNDING = 2.0**-23
-"""Two float64 numbers that agree may be given away as float32 numbers one unit in the last place apart."""
+"""float64 weights that agree may differ by one unit in the last place once they are returned as float32."""
 
 FACTOR = 8
 FLOOR = 2.0**-20
-"""In float32 the allowed distance is measured: ``FACTOR`` times as far as the oracle itself moves when it is run in
-float32, or in float32 from first weights that are one unit in the last place larger; at least eight units."""
+"""In float32 the allowed distance is measured: ``FACTOR`` times the distance that the oracle moves when it runs in
+float32, also from first weights that are one unit in the last place larger; at least eight such units."""
 
 
 def oracle_trainer(case: Case, precision: Precision = "fp64") -> NumpyTrainer:
-    """The NumPy backend, ready for ``case``, with no weights yet."""
+    """The NumPy backend's trainer of ``case``, with the first weights loaded."""
     options = Options("idiomatic", "cpu", precision, seed=1)
-    return NumpyBackend().trainer(case.workload, case.model, case.data, options)
+    trainer = NumpyBackend().trainer(case.workload, case.model, case.data, options)
+    trainer.load(case.weights)
+    return trainer
 
 
 @cache
 def exact(case: Case, act: Act) -> Results:
-    """What the oracle's ``act`` on ``case`` gives."""
+    """The results of ``act`` with the oracle."""
     return act(oracle_trainer(case), case)
 
 
@@ -59,13 +61,13 @@ def tolerances(case: Case, act: Act, precision: Precision) -> dict[str, float]:
 
 
 def distance(found: NDArray[Any], expected: NDArray[Any]) -> float:
-    """Largest difference, as a share of the largest expected value; infinite where it is not finite."""
+    """Largest difference, relative to the largest expected value; infinite if any difference is not finite."""
     difference = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max()
     return float(difference / (np.abs(expected).max() or 1.0)) if np.isfinite(difference) else float("inf")
 
 
 def differences(found: Results, case: Case, act: Act, precision: Precision) -> list[str]:
-    """What of ``found`` is not what the oracle gives, one line each; empty where all agrees."""
+    """A line for each result that differs from the oracle's; empty if all agree."""
     expected, allowed = exact(case, act), tolerances(case, act, precision)
     if found.keys() != expected.keys():
         return [f"expected the results {sorted(expected)}, found {sorted(found)}"]

@@ -1,13 +1,15 @@
-"""What all conformance tests share: which backend, and comparing it with the oracle."""
+"""What all conformance tests share: the backend under test, and the comparison with the oracle."""
 
 from __future__ import annotations
 
+import dataclasses
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
 from trainmark.backends import base, registry
+from trainmark.workload.model import Weights
 from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
 from trainmark_conformance.oracle import Act, differences
@@ -20,8 +22,8 @@ class Suite:
 
     Attributes:
         backend: its name in the registry.
-        precision: None takes float64 where the device has it, else float32.
-        threads: of the CPU; these trainings are too small to gain by more than one.
+        precision: None means float64 if the device has it, otherwise float32.
+        threads: of the CPU; one is enough for such small trainings.
     """
 
     backend: ClassVar[str]
@@ -40,7 +42,7 @@ class Suite:
 
     @property
     def can(self) -> base.Capabilities:
-        """What it says it can do."""
+        """What the backend declares."""
         return self.made.capabilities()
 
     @property
@@ -57,18 +59,26 @@ class Suite:
         best: Precision = "fp64" if "fp64" in self.on.precisions else "fp32"
         return self.precision or best
 
-    def options(self, seed: int = 1) -> base.Options:
-        """How it is to train."""
-        return base.Options(self.style, self.device, self.digits, seed, threads=self.threads)
+    def options(self, **changes: Any) -> base.Options:
+        """The options of this class, with some changed."""
+        options = base.Options(self.style, self.device, self.digits, seed=1, threads=self.threads)
+        return dataclasses.replace(options, **changes)
 
-    def trainer(self, case: Case, seed: int = 1) -> base.Trainer:
-        """A trainer of ``case`` with no weights yet; skips the test where the backend lacks a layer or the like."""
+    def trainer(self, case: Case, weights: Weights | None = None, **changes: Any) -> base.Trainer:
+        """A trainer that has loaded the first weights; skips the test if the backend lacks what the case needs.
+
+        Args:
+            weights: to load instead of those of the case.
+            changes: of the options.
+        """
         lacking = sorted(set(base.kinds_of(case.workload)) - self.can.kinds)
         if lacking:
             pytest.skip(f"{self.backend} does not have {', '.join(lacking)}")
-        return self.made.trainer(case.workload, case.model, case.data, self.options(seed))
+        trainer = self.made.trainer(case.workload, case.model, case.data, self.options(**changes))
+        trainer.load(case.weights if weights is None else weights)
+        return trainer
 
     def compare(self, case: Case, act: Act) -> None:
-        """Fail unless ``act`` gives with this backend what it gives with the oracle."""
+        """Fail unless ``act`` has the same results with this backend as with the oracle."""
         found = differences(act(self.trainer(case), case), case, act, self.digits)
         assert not found, f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(found)
