@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from trainmark_conformance import BackendConformance
+from trainmark_conformance.arithmetic import ArithmeticConformance
 from trainmark_conformance.batches import BatchConformance
+from trainmark_conformance.suite import Suite
 
 
 class TestNumpy(BackendConformance):
@@ -41,20 +43,34 @@ class TestTorchFast(BackendConformance):
     backend, style, threads = "torch", "fast", 1
 
 
+@pytest.mark.slow
 class TestTorchFastSinglePrecision(BackendConformance):
+    """By day, ``test_torch_against_oracle.py`` trains in single precision."""
+
     backend, style, precision, threads = "torch", "fast", "fp32", 1
 
 
 @pytest.mark.slow
 class TestJaxIdiomatic(BackendConformance):
-    """Compiles for every test; :class:`TestJaxIdiomaticBatches` is what it does not share with the other style."""
+    """Compiles for every test; :class:`TestJaxIdiomaticInBrief` is its part of the day."""
 
     backend, threads = "jax", 1
 
 
-class TestJaxIdiomaticBatches(BatchConformance):
+class TestJaxIdiomaticInBrief(Suite):
     backend, threads = "jax", 1
 
+    test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue
 
+
+@pytest.mark.slow
 class TestJaxFast(BackendConformance):
+    """Compiles for every test, too; :class:`TestJaxFastInBrief` is its part of the day."""
+
     backend, style, threads = "jax", "fast", 1
+
+
+class TestJaxFastInBrief(BatchConformance):
+    backend, style, threads = "jax", "fast", 1
+
+    test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue

@@ -6,12 +6,13 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="jax is not installed")
+pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 
 ON_TWO_DEVICES = """
 import jax, numpy
@@ -39,6 +40,8 @@ def test_two_devices_meet_for_every_array_in_each_turn_of_a_loop() -> None:
 
 
 def test_a_turn_waits_for_what_stands_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import jax
+
     from trainmark.backends.jax import data_parallel
 
     monkeypatch.setattr(data_parallel, "_TINY", 0.01)

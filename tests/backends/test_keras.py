@@ -16,7 +16,8 @@ from trainmark.record.store import load
 ROOT = Path(__file__).parents[2]
 SOURCES = os.pathsep.join([str(ROOT / "src"), str(ROOT / "plugins" / "trainmark-conformance" / "src")])
 INSIDE = Path(__file__).with_name("keras_inside.py")
-ENTRIES = pytest.mark.parametrize("entry", ["keras", slow("keras:torch"), slow("keras:jax")])
+BY_DAY = "not compiled and not every_cut or fit_is_compiled"
+"""Which tests don't wait for the night: the others build many trainers, and XLA compiles for half a minute."""
 
 
 def require(entry: str) -> None:
@@ -25,12 +26,14 @@ def require(entry: str) -> None:
 
 
 @pytest.mark.timeout(900)
-@ENTRIES
-def test_inside_a_process_of_its_own(entry: str) -> None:
+@pytest.mark.parametrize(
+    ("entry", "selection"), [("keras", BY_DAY), slow("keras", ""), slow("keras:torch", ""), slow("keras:jax", "")]
+)
+def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
     require(entry)
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     answer = subprocess.run(
-        [*command, "--disable-warnings", str(INSIDE)],
+        [*command, "--disable-warnings", str(INSIDE), "-k", selection],
         env={**os.environ, "PYTHONPATH": SOURCES, "KERAS_ENTRY": entry},
         capture_output=True,
         text=True,
@@ -40,20 +43,29 @@ def test_inside_a_process_of_its_own(entry: str) -> None:
 
 
 @pytest.mark.timeout(600)
-@ENTRIES
-def test_a_run_from_the_command_line(entry: str, tmp_path: Path, cache_home: Path) -> None:
+@pytest.mark.parametrize(
+    ("entry", "styles"),
+    [
+        ("keras", "fast"),
+        slow("keras", "idiomatic,fast"),
+        slow("keras:torch", "idiomatic,fast"),
+        slow("keras:jax", "idiomatic,fast"),
+    ],
+)
+def test_a_run_from_the_command_line(entry: str, styles: str, tmp_path: Path, cache_home: Path) -> None:
     require(entry)
     out = tmp_path / "records"
-    arguments = ["run", "mnist-mlp128", "--backend", entry, "--repeats", "1", "--dataset", "synthetic-digits"]
+    arguments = ["run", "mnist-mlp128", "--backend", entry, "--style", styles, "--repeats", "1", "--steps", "30"]
+    arguments += ["--dataset", "synthetic-digits", "--log-every", "10", "--out", str(out)]
     answer = subprocess.run(
-        [sys.executable, "-m", "trainmark", *arguments, "--steps", "30", "--log-every", "10", "--out", str(out)],
+        [sys.executable, "-m", "trainmark", *arguments],
         env={**os.environ, "XDG_CACHE_HOME": str(cache_home)},
         capture_output=True,
         text=True,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     records = load([out])
-    assert {record.backend.style for record in records} == {"idiomatic", "fast"}
+    assert {record.backend.style for record in records} == set(styles.split(","))
     for record in records:
         assert (record.backend.name, record.outcome.status) == (entry, "ok")
         assert len(record.step_losses) == 30

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.slow import slow
 from trainmark.backends import registry
 from trainmark.backends.base import EpochPlan, Options
 from trainmark.data.dataset import Dataset, Split
@@ -32,7 +33,7 @@ FLOAT64_TOLERANCE = 1e-10
 FLOORS = {"mnist-cnn": 6e-7}
 """Of the float32 tolerance: a few units in the last place, where the oracle's own losses move by less than one. A
 convolution with its channels last sums in another order."""
-WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn"]
+WORKLOADS = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-mlp512"]
 
 
 @cache
@@ -101,7 +102,7 @@ def apart(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> float:
 
 
 @pytest.mark.parametrize("style", ["idiomatic", "fast"])
-@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("name", [*WORKLOADS, slow("mnist-cnn"), slow("cifar10-cnn")])
 def test_float32_losses_stay_within_rounding(name: str, style: str) -> None:
     found = apart(losses(workload(name), "torch", style, "fp32", name=name), oracle(name))
     assert found < float32_tolerance(name)
@@ -119,7 +120,7 @@ def other_rate(trained: Workload) -> Workload:
 
 @pytest.mark.parametrize("precision", ["fp64", "fp32"])
 @pytest.mark.parametrize("mistake", [other_scale, other_rate])
-@pytest.mark.parametrize("name", ["mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn"])
+@pytest.mark.parametrize("name", ["mnist-mlp32", slow("mnist-mlp128"), "mnist-mlp512", slow("mnist-cnn")])
 def test_a_wrong_scale_and_a_wrong_rate_are_caught(name: str, mistake: Any, precision: str) -> None:
     found = apart(losses(mistake(workload(name)), "torch", "fast", precision, name=name), oracle(name))
     assert found > (FLOAT64_TOLERANCE if precision == "fp64" else float32_tolerance(name))

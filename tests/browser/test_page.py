@@ -116,24 +116,24 @@ def test_strings_of_a_record_are_only_ever_text(window: Window) -> None:
     assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= opened.page.viewport_size["width"]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    "intruder",
-    [
-        "<script>window.broken = 1</script>",
-        "<script type='module'>window.broken = 1</script>",
-        "<img src='data:,' onerror='window.broken = 1'>",
-        "<iframe srcdoc='<script>parent.broken = 1</script>'></iframe>",
-        "<a id='bait' href='javascript:window.broken = 1'>x</a>",
-    ],
-)
-def test_no_script_runs_but_the_pages_own_even_if_one_got_in(window: Window, html: str, intruder: str) -> None:
+INTRUDERS = [
+    "<script>window.broken = 1</script>",
+    "<script type='module'>window.broken = 1</script>",
+    "<img src='data:,' onerror='window.broken = 1'>",
+    "<iframe srcdoc='<script>parent.broken = 1</script>'></iframe>",
+    "<a id='bait' href='javascript:window.broken = 1'>x</a>",
+]
+
+
+def test_no_script_runs_but_the_pages_own_even_if_one_got_in(window: Window, html: str) -> None:
     """Text of records is escaped; should that ever fail, the page's policy is the second wall."""
-    opened = window.open(html.replace("<main", f"{intruder}<main"))
+    opened = window.open(html.replace("<main", f"{''.join(INTRUDERS)}<main"))
     bait = opened.page.query_selector("#bait")
-    if bait is not None:
-        bait.dispatch_event("click")
+    assert bait is not None
+    bait.dispatch_event("click")
     assert opened.page.evaluate("window.broken") is None
-    assert any("Content Security Policy" in said for said in opened.complaints) or "iframe" in intruder
+    refused = [said for said in opened.complaints if "Content Security Policy" in said]
+    assert len(refused) >= len(INTRUDERS) - 1, "that in the frame may be silent"
 
 
 def test_a_hostile_chart_is_drawn(window: Window) -> None:

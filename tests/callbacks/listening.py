@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+
+def needs(*modules: str) -> pytest.MarkDecorator:
+    """Skips tests where one is missing; imports none of them, which every worker would do while it collects."""
+    missing = [module for module in modules if importlib.util.find_spec(module) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} is not installed")
 
 
 def said(code: str, folder: Path) -> list[dict[str, Any]]:

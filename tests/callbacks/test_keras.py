@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.callbacks.listening import events, said
+from tests.callbacks.listening import events, needs, said
 
-pytest.importorskip("keras", reason="Keras is not installed")
+pytestmark = needs("keras")
 
 FIT = """
 import os

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.callbacks.listening import events, said
+from tests.callbacks.listening import events, needs, said
 
-pytest.importorskip("lightning", reason="Lightning is not installed")
+pytestmark = needs("lightning")
 
 FIT = """
 import logging, warnings

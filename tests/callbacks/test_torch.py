@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.callbacks.listening import said
+from tests.slow import slow
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -31,7 +32,7 @@ for _ in range(2):
 """
 
 
-@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("workers", [slow(0), 1])
 def test_the_wait_is_told(tmp_path: Path, workers: int) -> None:
     lines = said(SLOW.replace("WORKERS", str(workers)), tmp_path)
     waits = [line["data_wait_seconds"] for line in lines if line["event"] == "epoch"]

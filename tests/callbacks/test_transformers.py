@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.callbacks.listening import events, said
+from tests.callbacks.listening import events, needs, said
 
-pytest.importorskip("transformers", reason="Transformers is not installed")
-pytest.importorskip("accelerate", reason="Accelerate is not installed")
+pytestmark = needs("transformers", "accelerate")
 
 FIT = """
 import os, warnings

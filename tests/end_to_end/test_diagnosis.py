@@ -14,7 +14,7 @@ def test_a_run_that_diverged_is_trained_again_and_its_cause_is_named(command: Co
     file = tmp_path / "hot.toml"
     file.write_text(text.replace("learning_rate = 0.001", "learning_rate = 30.0").replace("mnist-mlp512", "hot"))
     code, _, err = command.run(
-        "run", str(file), "--backend", "numpy", "--dataset", "synthetic-digits", "--steps", "20", "--repeats", "1",
+        "run", str(file), "--backend", "numpy", "--dataset", "synthetic-digits", "--steps", "10", "--repeats", "1",
         "--out", str(command.out),
     )  # fmt: skip
     (record,) = command.out.glob("*.json")

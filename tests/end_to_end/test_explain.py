@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,26 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, alive, measured, wait_until
 from tests.slow import slow
+from trainmark.data.locate import Located
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 
 KERNELS = {"step_seconds": 0.0, "flops_per_second": 45e9}
 """A step of mnist-mlp128 is 45 MFLOP, so about 1 ms."""
+
+
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory, drawn: Located, cache_home: Path) -> CommandLine:
+    command = CommandLine(drawn, cache_home, tmp_path_factory.mktemp("recorded") / "out")
+    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
+    return command
+
+
+@pytest.fixture
+def recorded(one_run: CommandLine, command: CommandLine) -> CommandLine:
+    """With the record of a short run in its folder."""
+    shutil.copytree(one_run.out, command.out)
+    return command
 
 
 def explained(command: CommandLine, *arguments: str, device: str = "cpu", **fake: Any) -> dict[str, Any]:
@@ -40,7 +56,7 @@ def largest(found: dict[str, Any]) -> dict[str, Any]:
     ("planted", "cause"),
     [
         # Nothing to compute, which could hide behind what is planted.
-        ({"input_seconds": 0.006, "flops_per_second": 45e12}, "input"),
+        slow({"input_seconds": 0.006, "flops_per_second": 45e12}, "input"),
         slow({"copy_seconds": 0.006, "flops_per_second": 45e12}, "copy"),
         slow({"optimizer_seconds": 0.006, "flops_per_second": 45e12}, "optimizer"),
         # The host takes 4 ms a step, the device 4 ms: only who waits for each in turn needs 8.
@@ -110,14 +126,13 @@ def test_where_the_style_fast_fails_the_rest_of_the_answer_stands(command: Comma
 @pytest.mark.parametrize(
     "option", [("--seed", "2"), slow(("--precision", "fp32")), slow(("--threads", "1")), slow(("--style", "fast"))]
 )
-def test_a_record_is_explained_as_it_was_run_and_no_other_way(command: CommandLine, option: tuple[str, str]) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    record = str(record_of(command))
-    code, _, err = command.run("explain", record, *option)
+def test_a_record_is_explained_as_it_was_run_and_no_other_way(recorded: CommandLine, option: tuple[str, str]) -> None:
+    record = str(record_of(recorded))
+    code, _, err = recorded.run("explain", record, *option)
     assert code == 2
     assert "as it was run" in err
     assert option[0] in err
-    code, _, err = command.run("explain", record, record, *option)
+    code, _, err = recorded.run("explain", record, record, *option)
     assert code == 2
     assert option[0] in err
 
@@ -162,44 +177,36 @@ def test_a_name_that_is_not_known(command: CommandLine) -> None:
     assert "mnist-mlp128" in err
 
 
-def test_a_record_is_explained_as_it_was_run(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    found = of_record(command, record_of(command), KERNELS)
+def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(recorded: CommandLine) -> None:
+    found = of_record(recorded, record_of(recorded), KERNELS)
     assert (found["backend"], found["style"], found["device"]) == ("fake", "fast", "cpu")
     assert found["step_seconds"] > 0
-
-
-def test_what_is_not_as_it_was_when_the_record_was_made_is_said(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    assert of_record(command, record_of(command), KERNELS)["notes"] == []
+    assert found["notes"] == []
     changed = changed_record(
-        command, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
+        recorded, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
     )
-    data, version, ending = of_record(command, changed, KERNELS)["notes"]
+    data, version, ending = of_record(recorded, changed, KERNELS)["notes"]
     assert data == "the data here are not those of the record"
     assert version.startswith("fake is ") and version.endswith("and was 0.1")
     assert "ended early (interrupted" in ending
 
 
-def test_a_record_of_another_machine_tells_what_it_can(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    changed = changed_record(command, machine={"name": "elsewhere"})
-    found = of_record(command, changed, KERNELS)
+def test_a_record_of_another_machine_tells_what_it_can(recorded: CommandLine) -> None:
+    changed = changed_record(recorded, machine={"name": "elsewhere"})
+    found = of_record(recorded, changed, KERNELS)
     assert "another machine (elsewhere" in found["not_measured_because"]
     assert found["step_seconds"] > 0
     assert "input" in found["unknown"]
 
 
-def test_a_record_whose_backend_is_gone_tells_what_it_can(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    found = of_record(command, changed_record(command, backend={"name": "gone"}), KERNELS)
+def test_a_record_whose_backend_is_gone_tells_what_it_can(recorded: CommandLine) -> None:
+    found = of_record(recorded, changed_record(recorded, backend={"name": "gone"}), KERNELS)
     assert "gone" in found["not_measured_because"]
 
 
 @pytest.mark.slow
-def test_a_record_whose_workload_can_not_be_read_tells_what_it_can(command: CommandLine) -> None:
-    assert command.train("--device", "cpu", "--repeats", "1", fake=KERNELS)[0] == 0
-    found = of_record(command, changed_record(command, workload={"spec": {"name": "future"}}), KERNELS)
+def test_a_record_whose_workload_can_not_be_read_tells_what_it_can(recorded: CommandLine) -> None:
+    found = of_record(recorded, changed_record(recorded, workload={"spec": {"name": "future"}}), KERNELS)
     assert "can't be read" in found["not_measured_because"]
 
 

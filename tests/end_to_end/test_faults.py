@@ -88,7 +88,7 @@ def test_children_die_with_a_killed_parent(command: CommandLine) -> None:
 
 
 def test_two_runs_into_one_folder(command: CommandLine) -> None:
-    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.2})
+    process = command.start(*command.train_arguments("--repeats", "1", "--device", "cpu"), fake={"step_seconds": 0.1})
     wait_until(lambda: (command.out / ".trainmark.lock").exists())
     code, _, err = command.train("--repeats", "1", "--device", "cpu")
     assert code == 2

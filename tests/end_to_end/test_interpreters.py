@@ -83,7 +83,7 @@ def test_an_interpreter_without_numpy(command: CommandLine, empty: Path) -> None
     assert not command.records()
 
 
-@pytest.mark.parametrize("backend", ["torch", "jax", "keras"])
+@pytest.mark.parametrize("backend", ["torch", slow("jax"), slow("keras")])
 def test_an_interpreter_without_the_framework(command: CommandLine, only_numpy: Path, backend: str) -> None:
     code, _, err = train_with(command, backend, only_numpy)
     assert code == 2, err
@@ -103,7 +103,7 @@ def test_a_backend_that_is_installed_nowhere(command: CommandLine, only_numpy: P
     assert not command.records()
 
 
-@pytest.mark.parametrize("backend", ["torch", "numpy", slow("jax"), slow("keras")])
+@pytest.mark.parametrize("backend", ["numpy", slow("torch"), slow("jax"), slow("keras")])
 @pytest.mark.parametrize(
     ("wish", "said"),
     [

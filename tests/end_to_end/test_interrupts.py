@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine, alive, descendants, measured, wait_until
+from tests.slow import slow
 
 
 @pytest.fixture
@@ -22,8 +23,17 @@ def fresh(command: CommandLine, tmp_path: Path) -> CommandLine:
 TRAINING = ("run", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--repeats", "1")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-@pytest.mark.parametrize(("phase", "processes"), [("asking", 1), ("limits", 2), ("training", 3)])
+@pytest.mark.parametrize(
+    ("phase", "processes", "how"),
+    [
+        ("asking", 1, signal.SIGINT),
+        slow("asking", 1, signal.SIGTERM),
+        ("limits", 2, signal.SIGTERM),
+        slow("limits", 2, signal.SIGINT),
+        ("training", 3, signal.SIGINT),
+        slow("training", 3, signal.SIGTERM),
+    ],
+)
 def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: signal.Signals) -> None:
     process = fresh.start(*TRAINING, "--out", str(fresh.out))
     seen: set[int] = set()

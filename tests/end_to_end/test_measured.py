@@ -132,9 +132,9 @@ def test_a_price_of_what_will_not_run(command: CommandLine) -> None:
 
 
 def test_more_rounds_until_it_is_stable(command: CommandLine) -> None:
-    code, _, err = command.train("--repeats", "2", "--device", "cpu,cuda:0", "--until-stable", "30")
+    code, _, err = command.train("--repeats", "2", "--device", "cpu", "--until-stable", "30")
     assert code == 0, err
-    assert len(command.records()) >= 10, "five rounds are the least"
+    assert len(command.records()) >= 5, "five rounds are the least"
     assert "after 2 rounds there is no interval: one more" in err
     assert len({record.group.id for record in command.records()}) == 1
 

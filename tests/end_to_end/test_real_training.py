@@ -13,14 +13,7 @@ from tests.slow import slow
 from trainmark.record.caveats import Caveat
 from trainmark.workload import catalog
 
-BACKENDS = [
-    "numpy",
-    pytest.param(
-        "torch",
-        marks=pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="torch is not installed"),
-    ),
-]
-needs_torch = BACKENDS[1].marks[0]  # type: ignore[attr-defined]
+needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="torch is not installed")
 
 
 def arguments(command: CommandLine, workload: str, backend: str, *more: str) -> list[str]:
@@ -38,9 +31,11 @@ def with_learning_rate(rate: str, folder: Path) -> str:
     return str(own)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_every_style_learns_the_digits(command: CommandLine, backend: str) -> None:
-    code, out, _ = command.run(*arguments(command, "mnist-mlp128", backend, "--epochs", "2"))
+@pytest.mark.parametrize("backend", [slow("numpy"), pytest.param("torch", marks=needs_torch)])
+def test_every_style_learns_the_digits_with_the_threads_and_precision_asked_for(
+    command: CommandLine, backend: str
+) -> None:
+    code, out, _ = command.run(*arguments(command, "mnist-mlp128", backend, "--epochs", "2", "--threads", "1"))
     assert code == 0
     records = command.records()
     assert {record.backend.style for record in records} == (
@@ -50,6 +45,9 @@ def test_every_style_learns_the_digits(command: CommandLine, backend: str) -> No
         assert record.final.test_accuracy is not None and record.final.test_accuracy > 0.9
         assert Caveat.NOT_LEARNING not in record.caveats
         assert record.epochs[1].train_accuracy > record.epochs[0].train_accuracy  # type: ignore[operator]
+        assert record.threads == 1 and record.backend.settings["threads"] == 1
+        if backend == "torch":
+            assert record.backend.settings["float32_matmul_precision"] == "highest"
     assert len({record.model.initial_weights_sha256 for record in records}) == 1
     assert "not-learning" not in out
 
@@ -72,15 +70,6 @@ def test_a_rate_too_small_to_learn_is_said(command: CommandLine, backend: str, t
     assert code == 0
     assert all(Caveat.NOT_LEARNING in record.caveats for record in command.records())
     assert "not-learning" in out and "faster" not in out
-
-
-@needs_torch
-def test_threads_and_precision_are_what_was_asked_for(command: CommandLine) -> None:
-    code, *_ = command.run(*arguments(command, "mnist-mlp128", "torch", "--steps", "20", "--threads", "1"))
-    assert code == 0
-    for record in command.records():
-        assert record.threads == 1 and record.backend.settings["threads"] == 1
-        assert record.backend.settings["float32_matmul_precision"] == "highest"
 
 
 @pytest.mark.slow

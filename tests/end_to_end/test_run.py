@@ -211,7 +211,7 @@ def test_another_interpreter_is_measured_with_nothing_of_ours_in_it(command: Com
 def test_the_parent_stays_small(command: CommandLine) -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("needs /proc to read the highest memory use of a process")
-    process = command.start(*command.train_arguments("--repeats", "2"), fake={"step_seconds": 0.02})
+    process = command.start(*command.train_arguments("--repeats", "2", "--device", "cpu"), fake={"step_seconds": 0.02})
     highest = 0
     while process.poll() is None:
         try:

@@ -60,6 +60,7 @@ def test_too_little_memory_by_the_limit_of_a_process(command: CommandLine) -> No
     assert (record.outcome.reason or "").startswith("out of memory"), record.outcome
 
 
+@pytest.mark.slow  # by day the limit of a process
 def test_too_little_memory_by_the_control_group(command: CommandLine) -> None:
     with or_skip(), control_group(f"trainmark-test-{os.getpid()}", 150) as prefix:
         process = command.start(*NUMPY, "--threads", "1", "--out", str(command.out), before=prefix)
@@ -124,9 +125,9 @@ def test_a_clock_that_jumps_changes_no_measurement(command: CommandLine, tmp_pat
         (epoch,) = record.epochs
         assert 0.7 < epoch.seconds < 30, "40 steps of 20 ms"
         assert record.samples is None or sorted(record.samples.t) == record.samples.t
-    code, out, err = command.run(*arguments, "--resume", extra=clock)
+    code, out, err = command.run_alone(*arguments, "--resume", extra=clock)
     assert code == 0 and "Nothing to do" in out, err
-    code, out, err = command.run("compare", str(command.out), "--json", extra=clock)
+    code, out, err = command.run_alone("compare", str(command.out), "--json", extra=clock)
     assert code == 0, err
     assert [group["runs"] for group in json.loads(out)["groups"]] == [2]
 

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from tests.end_to_end.command import CommandLine
 from tests.records import a_record, write_all
+from tests.slow import slow
 
 # Python would else speak UTF-8 in the locale C as well.
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
@@ -28,11 +29,18 @@ def in_shell(command: CommandLine, words: str, how: str, **extra: str) -> tuple[
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("words", ["compare {out}", TRAIN])
-@pytest.mark.parametrize("tongue", [ASCII, {"PYTHONIOENCODING": "latin-1"}], ids=["ascii", "latin-1"])
+@pytest.mark.parametrize(
+    ("words", "tongue"),
+    [
+        ("compare {out}", ASCII),
+        (TRAIN, ASCII),
+        ("compare {out}", {"PYTHONIOENCODING": "latin-1"}),
+        slow(TRAIN, {"PYTHONIOENCODING": "latin-1"}),
+    ],
+)
 def test_letters_that_a_terminal_lacks_end_nothing(words: str, tongue: dict[str, str], command: CommandLine) -> None:
     write_all(command.out, [a_record(), a_record(round=1)])
-    code, out, err = command.run(*words.format(out=command.out).split(), extra=tongue)
+    code, out, err = command.run_alone(*words.format(out=command.out).split(), extra=tongue)
     assert code == 0, err
     assert out and "Traceback" not in err
 
@@ -93,13 +101,14 @@ def test_a_reader_that_has_enough(command: CommandLine) -> None:
 
 def test_words_and_folders_that_are_not_unicode(command: CommandLine) -> None:
     command.out = command.out.parent / b"caf\xe9".decode("utf-8", "surrogateescape")
-    code, _, err = command.run(*TRAIN.format(out=command.out).split())
+    code, _, err = command.run_alone(*TRAIN.format(out=command.out).split())
     assert code == 0, err
-    code, _, err = command.run(*f"measure --repeats 1 --name {command.out.name} --out {command.out} -- true".split())
+    words = f"measure --repeats 1 --name {command.out.name} --out {command.out} -- true"
+    code, _, err = command.run_alone(*words.split())
     assert code == 0, err
     records = command.records()
     assert {record.outcome.status for record in records} == {"ok"}
     assert all("caf?" in record.command for record in records)
-    code, out, err = command.run("compare", str(command.out), "--json")
+    code, out, err = command.run_alone("compare", str(command.out), "--json")
     assert code == 0, err
     assert json.loads(out)

@@ -96,33 +96,35 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
 
 @pytest.mark.usefixtures("_ray")
 def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLine) -> None:
-    process = command.start(*arguments(command), fake={"step_seconds": 0.02}, before=["setsid"])
-    wait_until(lambda: len(records(command)) >= 4 and measured(process.pid, deep=True), 240)
+    words = arguments(command, grid=("learning_rate=0.1,0.03,0.01", "seed=1,2"))
+    process = command.start(*words, fake={"step_seconds": 0.02}, before=["setsid"])
+    wait_until(lambda: len(records(command)) >= 2 and measured(process.pid, deep=True), 240)
     others = descendants(process.pid)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
     wait_until(lambda: not alive(others), 20)
     kept = {record.id for record in records(command)}
-    assert 4 <= len(kept) < 12
-    code, out, err = command.run(*arguments(command, "--resume"))
+    assert 2 <= len(kept) < 6
+    code, out, err = command.run_alone(*words, "--resume")
     assert code == 0, err
     assert f"{len(kept)} trials already recorded" in err
-    assert_each_once(records(command))
+    assert_each_once(records(command), 6)
     assert kept < {record.id for record in records(command)}
-    code, out, err = command.run(*arguments(command, "--resume"))
-    assert (code, len(records(command))) == (0, 12), "nothing is left to do"
-    assert "12 trials, best first" in out
+    code, out, err = command.run(*words, "--resume")
+    assert (code, len(records(command))) == (0, 6), "nothing is left to do"
+    assert "6 trials, best first" in out
 
 
+@pytest.mark.slow  # two sweeps
 @pytest.mark.usefixtures("_ray")
 def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(command: CommandLine) -> None:
     words = [
         "sweep", "mnist-mlp128", "--backend", "numpy", "--dataset", "synthetic-digits", "--epochs", "3", "--asha",
         "--parallel", "1", "--out", str(command.out), "--json", "--grid",
     ]  # fmt: skip
-    code, out, err = command.run(*words, "learning_rate=0.1")
+    code, out, err = command.run_alone(*words, "learning_rate=0.1")
     assert code == 0, err
-    code, out, err = command.run(*words, "learning_rate=0.1,0.000001", "--resume")
+    code, out, err = command.run_alone(*words, "learning_rate=0.1,0.000001", "--resume")
     assert code == 0, err
     assert "stopped after epoch 1" in err
     good, bad = records(command)
@@ -137,7 +139,7 @@ def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_
 def test_more_than_the_machine_has_is_said(command: CommandLine) -> None:
     cores = len(usable_core_numbers())
     more = ("--cpus-per-trial", str(cores), "--threads", "1", "--parallel", "2")
-    code, _, err = command.run(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)))
+    code, _, err = command.run_alone(*arguments(command, *more, grid=("learning_rate=0.1,0.03",)))
     assert code == 0, err
     assert f"more than this machine's {cores} core" in err and "trials wait for each other" in err
 
@@ -207,7 +209,7 @@ def test_an_existing_cluster_does_the_same(
     head = cluster[client]
     wait_until(lambda: answers(head))
     address = f"ray://{head}" if client else head
-    code, _, err = command.run(*arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)))
+    code, _, err = command.run_alone(*arguments(command, "--address", address, grid=("learning_rate=0.1,0.03,0.01",)))
     assert code == 0, err
     assert_each_once(records(command), 3)
     assert "2 at a time" in err
@@ -219,15 +221,15 @@ def test_an_existing_cluster_does_the_same(
     ("more", "said"),
     [
         (["--address", "127.0.0.1:1"], "no Ray cluster answers at '127.0.0.1:1'"),
-        (["--address", "ray://127.0.0.1:1"], "Connection refused"),
-        (["--address", "somewhere"], "expected auto, HOST:PORT or ray://HOST:PORT"),
-        (["--gpus-per-trial", "1000"], "no node has the resources of a trial"),
+        slow(["--address", "ray://127.0.0.1:1"], "Connection refused"),
+        slow(["--address", "somewhere"], "expected auto, HOST:PORT or ray://HOST:PORT"),
+        slow(["--gpus-per-trial", "1000"], "no node has the resources of a trial"),
     ],
 )
 @pytest.mark.usefixtures("_ray")
 def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: list[str], said: str) -> None:
     started = time.monotonic()
-    code, out, err = command.run(*arguments(command, *more))
+    code, out, err = command.run_alone(*arguments(command, *more))
     assert code == 2, err
     assert said in err and "Traceback" not in err and out == ""
     assert time.monotonic() - started < 60, "Ray alone would try for two minutes"
@@ -274,6 +276,6 @@ def test_without_ray_it_says_how_to_get_it(
     hidden = "import sys; sys.modules['ray'] = None"
     (tmp_path / "sitecustomize.py").write_text(hidden)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
-    code, out, err = command.run(*arguments(command))
+    code, out, err = command.run_alone(*arguments(command))
     assert (code, out) == (2, "")
     assert "pip install 'trainmark[ray]'" in err

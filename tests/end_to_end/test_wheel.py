@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from trainmark.data.locate import Located
+
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 
@@ -34,11 +36,12 @@ class Installed:
     wheel: Path
     bin: Path
     folder: Path
+    cache_home: Path
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """One command of the environment, as a user's shell would start it."""
         kept = {name: os.environ[name] for name in ("HOME", "LANG", "TRAINMARK_DATA") if name in os.environ}
-        environment = {**kept, "PATH": f"{self.bin}:/usr/bin:/bin", "XDG_CACHE_HOME": str(self.folder / "cache")}
+        environment = {**kept, "PATH": f"{self.bin}:/usr/bin:/bin", "XDG_CACHE_HOME": str(self.cache_home)}
         return subprocess.run(
             [self.bin / words[0], *words[1:]], cwd=self.folder, env=environment, capture_output=True, text=True
         )
@@ -51,7 +54,7 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory, cache_home: Path, drawn: Located) -> Installed:
     pytest.importorskip("build", reason="the dev extra is not installed")
     folder = tmp_path_factory.mktemp("user")
     source = folder / "source"
@@ -63,7 +66,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     (wheel,) = folder.glob("*.whl")
     shutil.rmtree(source)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-    installed = Installed(wheel, folder / "venv" / "bin", folder)
+    installed = Installed(wheel, folder / "venv" / "bin", folder, cache_home)
     installed.add(str(wheel))
     return installed
 

@@ -14,6 +14,7 @@ from tests.browser.samples import full_records
 from tests.records import a_record, write_all
 from trainmark.api import Compared, Records
 from trainmark.cli import main as command_line
+from trainmark.data.locate import Located
 from trainmark.errors import TrainmarkError, UnknownName, UsageError
 
 
@@ -105,10 +106,14 @@ def test_a_baseline_that_can_not_be_read(compared: Compared, baseline: str) -> N
 
 
 def test_what_is_trained_comes_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    cache_home: Path,
+    drawn: Located,
 ) -> None:
     """For real, with the built-in backend, in a separate process; quietly."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_home))
     monkeypatch.delenv("TRAINMARK_DATA", raising=False)
     records = trainmark.run(
         "mnist-mlp128", backend="numpy", device="cpu", repeats=1, steps=5, dataset="synthetic-digits",

@@ -10,8 +10,11 @@ import pytest
 
 @pytest.fixture(scope="session")
 def cache_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache for the command line, as XDG_CACHE_HOME."""
-    return tmp_path_factory.mktemp("cache-home")
+    """A cache for the command line, as XDG_CACHE_HOME, which all workers of this session share."""
+    own = tmp_path_factory.getbasetemp()
+    home = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "cache-home"
+    home.mkdir(exist_ok=True)
+    return home
 
 
 @pytest.fixture(scope="session")

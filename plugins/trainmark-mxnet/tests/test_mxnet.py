@@ -16,6 +16,8 @@ PLUGIN = Path(__file__).parents[1]
 ROOT = PLUGIN.parents[1]
 INSIDE = Path(__file__).with_name("mxnet_inside.py")
 SOURCES = os.pathsep.join(str(folder / "src") for folder in (ROOT, PLUGIN, ROOT / "plugins" / "trainmark-conformance"))
+BY_DAY = "not TestIdiomatic and not SinglePrecision and not products"
+"""Which tests don't wait for the night."""
 DIGITS = ("--dataset", "synthetic-digits")
 
 
@@ -25,11 +27,12 @@ def trainmark(*arguments: str, **environment: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.timeout(900)
-def test_inside_its_own_interpreter(python: Path) -> None:
+@pytest.mark.parametrize("selection", [BY_DAY, pytest.param(f"not ({BY_DAY})", marks=pytest.mark.slow)])
+def test_inside_its_own_interpreter(python: Path, selection: str) -> None:
     """Conformance in both styles and precisions, and what only MXNet has."""
     command = [str(python), "-m", "pytest", "-q", "-c", os.devnull, "--noconftest", "-p", "no:cacheprovider"]
     answer = subprocess.run(
-        [*command, "--disable-warnings", str(INSIDE)],
+        [*command, "--disable-warnings", str(INSIDE), "-k", selection],
         env={**os.environ, "PYTHONPATH": SOURCES},
         capture_output=True,
         text=True,

@@ -52,6 +52,7 @@ def measured(session: gpu.Session, *names: str, seconds: float = DEADLINE_SECOND
     return page
 
 
+@pytest.mark.slow  # one section by day, below
 def test_every_training_is_on_the_page(session, monkeypatch):
     monkeypatch.setattr(gpu, "WITH_GRAPHS", ("fake",))
     monkeypatch.setitem(gpu.SECTIONS, "others", cifar10())
