@@ -30,8 +30,8 @@ from trainmark.study.explain.failure import replay_of
 from trainmark.workload import catalog
 
 ASKED = (
-    "Train", "StartRanks", "RunScript", "Probe", "ListBackends", "MeasurePeaks", "TimeCollectives", "Examine",
-    "Predict", "Dissect", "ReplayTraining",
+    "Train", "StartRanks", "RunScript", "Probe", "ListBackends", "MeasurePeaks", "Examine", "Predict",
+    "Dissect", "ReplayTraining",
 )  # fmt: skip
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)

@@ -19,8 +19,6 @@ TrainmarkError
 ├── TrainingDiverged        training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be explained
 ├── PredictionFailed        a trained network could not predict
-├── ScalingFailed           the inputs of a scaling prediction could not be measured
-│   └── SumsLost            ... because of noise; a retry may succeed
 ├── RendezvousFailed        the ranks of a training did not find each other
 ├── RanksDiffer             the ranks are not set up alike
 ├── PrintingFailed          stdout can't be written
@@ -193,14 +191,6 @@ class ExplanationFailed(TrainmarkError):
 
 class PredictionFailed(TrainmarkError):
     """A trained network could not predict."""
-
-
-class ScalingFailed(TrainmarkError):
-    """The inputs of a scaling prediction could not be measured."""
-
-
-class SumsLost(ScalingFailed):
-    """The time of an all-reduce is lost in noise; a retry may find it."""
 
 
 class RendezvousFailed(TrainmarkError):

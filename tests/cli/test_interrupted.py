@@ -40,8 +40,7 @@ def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(f"trainmark.study.{verb}.prepare", lambda *_, **__: PLAN)
     monkeypatch.setattr(f"trainmark.study.{verb}.measure", measure)
-    asked = ["--prediction", "none"] if verb == "scale" else []
-    return run([verb, "mnist-mlp512", *asked, "--out", str(folder)])
+    return run([verb, "mnist-mlp512", "--out", str(folder)])
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class Scale:
         host = self.hosts[number]
         words = [
             "scale", "mnist-mlp128", "--backend", "torch", "--dataset", "synthetic-digits", "--data-parallel", "2",
-            "--repeats", "1", "--threads", "1", "--prediction", "none", "--json", "--nnodes", "2",
+            "--repeats", "1", "--threads", "1", "--json", "--nnodes", "2",
             "--rdzv-endpoint", f"{self.hosts[0].address}:{PORT}", "--out", str(self.out(number)), *arguments,
         ]  # fmt: skip
         process = self.command.start(*words, before=host.prefix)

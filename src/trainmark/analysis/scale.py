@@ -1,10 +1,9 @@
-"""The answer to what more devices give: predicted, and measured."""
+"""The answer to what more devices give."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainmark.analysis.scaling_model import Link, Predicted, StepCost
 from trainmark.analysis.statistics import Estimate
 from trainmark.record.caveats import Caveat
 
@@ -23,7 +22,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """One layout, measured and predicted.
+    """One layout, measured.
 
     Args:
         ranks: devices in all.
@@ -32,8 +31,6 @@ class LayoutResult:
         samples_per_second, step_seconds: median over the runs, with its interval.
         efficiency: samples per second and device, as a share of one device's.
         communication: share of a step that goes when the copies don't average their gradients; negative is noise.
-        predicted: None where nothing could be predicted.
-        prediction_error: of the predicted step, relative to the measured one.
         agreement: None for one device itself, and for a batch that grew.
         reason: why there is nothing, or less than was asked for.
         caveats: of any of the runs.
@@ -49,43 +46,9 @@ class LayoutResult:
     step_seconds: Estimate | None
     efficiency: Estimate | None
     communication: Estimate | None
-    predicted: Predicted | None
-    prediction_error: float | None
     agreement: Agreement | None
     reason: str | None
     caveats: tuple[Caveat, ...] = ()
-
-
-@dataclass(frozen=True)
-class ScalingCurve:
-    """Predicted for 1, 2, 4, ... devices that share the data, and where it stops paying.
-
-    Args:
-        pays_up_to: the most devices whose efficiency is 50 % at least.
-        fastest: the devices with the most samples per second.
-    """
-
-    points: tuple[Predicted, ...]
-    pays_up_to: int
-    fastest: int
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """Written down before anything is run on several devices.
-
-    Args:
-        created: when, in ISO 8601.
-        layouts: those that are going to be run.
-        strong, weak: the curves; strong is None where a batch has no size to share.
-    """
-
-    created: str
-    step: StepCost
-    link: Link
-    layouts: tuple[Predicted, ...]
-    strong: ScalingCurve | None
-    weak: ScalingCurve
 
 
 @dataclass(frozen=True)
@@ -95,8 +58,6 @@ class Scaling:
     Args:
         batch: examples of a step on one device.
         threads: of every rank, the same for all layouts; None is the framework's own choice.
-        prediction: None where it could not be made, and ``unpredicted`` says why.
-        layouts: none where nothing was run.
     """
 
     workload: str
@@ -111,8 +72,6 @@ class Scaling:
     repeats: int
     threads: int | None
     nodes: int
-    prediction: Prediction | None
-    unpredicted: str | None
     layouts: tuple[LayoutResult, ...]
     notices: tuple[str, ...]
 

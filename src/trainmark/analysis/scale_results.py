@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from trainmark.analysis.parity import Pair, Rounding, curve_of, judge
 from trainmark.analysis.scale import Agreement, LayoutResult
-from trainmark.analysis.scaling_model import Predicted
 from trainmark.analysis.statistics import Estimate, median, median_interval, paired_difference
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
@@ -22,14 +21,11 @@ LayoutKey = tuple[int, int]
 """Copies, and stages of each."""
 
 
-def results(
-    records: Sequence[Record], predictions: Mapping[LayoutKey, Predicted], rounding: Rounding | None
-) -> tuple[LayoutResult, ...]:
+def results(records: Sequence[Record], rounding: Rounding | None) -> tuple[LayoutResult, ...]:
     """Each layout among ``records``, fewest devices first.
 
     Args:
         records: of one plan; those of single ranks are passed over.
-        predictions: by layout.
         rounding: of the arithmetic that losses are held to; None where they need not agree.
     """
     wholes = [record for record in records if record.group.spread and record.group.rank is None]
@@ -38,10 +34,10 @@ def results(
     apart = _by_layout(record for record in plain if not _spread(record).all_reduce)
     alone = together.get((1, 1), [])
     nudged = [record for record in wholes if record.group.trial is not None]
-    found = []
-    for key in sorted(together, key=lambda key: (key[0] * key[1], key)):
-        found.append(_result(key, together[key], apart.get(key, []), alone, nudged, predictions.get(key), rounding))
-    return tuple(found)
+    return tuple(
+        _result(key, together[key], apart.get(key, []), alone, nudged, rounding)
+        for key in sorted(together, key=lambda key: (key[0] * key[1], key))
+    )
 
 
 def _result(
@@ -50,7 +46,6 @@ def _result(
     apart: list[Record],
     alone: list[Record],
     nudged: list[Record],
-    predicted: Predicted | None,
     rounding: Rounding | None,
 ) -> LayoutResult:
     data, pipeline = key
@@ -60,7 +55,6 @@ def _result(
     rates = {number: _batch(record) / seconds[number] for number, record in ended.items()}
     base = {number: _batch(record) / _step_seconds(record) for number, record in _ended(alone).items()}
     apart_seconds = {number: _step_seconds(record) for number, record in _ended(apart).items()}
-    step = _median(seconds.values())
     broken = next((record for record in (*runs, *apart) if record.outcome.status != "ok"), None)
     return LayoutResult(
         data=data,
@@ -70,11 +64,9 @@ def _result(
         failed=sum(record.outcome.status != "ok" for record in (*runs, *apart)),
         batch=_batch(runs[0]),
         samples_per_second=_median(rates.values()),
-        step_seconds=step,
+        step_seconds=_median(seconds.values()),
         efficiency=_ratio(rates, base, ranks),
         communication=_share(apart_seconds, seconds),
-        predicted=predicted,
-        prediction_error=predicted.step_seconds / step.value - 1 if predicted and step else None,
         agreement=_agreement(runs, alone, nudged, rounding) if ranks > 1 and rounding else None,
         reason=f"{broken.outcome.status}: {broken.outcome.reason}" if broken else None,
         caveats=tuple(caveat for caveat in Caveat if any(caveat in record.caveats for record in runs)),

@@ -37,6 +37,8 @@ VERBS = {
 
 REMOVED = {
     "--cloud": "Use --label, such as --label instance=g5.xlarge",
+    "--link": "trainmark reports what it measured: run the layouts on that network (docs/scaling.md)",
+    "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",
     "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
     "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile -t trainmark:cpu "
     "--build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA image)",

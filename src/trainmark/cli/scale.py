@@ -13,12 +13,10 @@ from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, show, write_file
-from trainmark.errors import ScalingFailed, UsageError
-from trainmark.report.terminal import console
+from trainmark.errors import UsageError
 
 if TYPE_CHECKING:
-    from trainmark.analysis.scale import Prediction, Scaling
-    from trainmark.analysis.scaling_model import Link
+    from trainmark.analysis.scale import Scaling
     from trainmark.study.progress import Progress
     from trainmark.study.scale import ScalePlan
     from trainmark.study.scale.question import Question
@@ -30,13 +28,11 @@ Examples:
   trainmark scale mnist-mlp512 --data-parallel 1,2             one copy, two copies
   trainmark scale mnist-cnn --data-parallel 1,2 --pipeline 1,2 --oversubscribe
   trainmark scale cifar10-cnn --weak --data-parallel 1,2,4,8 --device cuda:0
-  trainmark scale mnist-mlp512 --prediction only --link 5,25   another network: 5 µs, 25 GB/s
   trainmark scale mnist-cnn --data-parallel 1,2 --nnodes 2 --rdzv-endpoint node1:29400
                                                                the same on each of two machines
 
 \b
-Every layout is trained in rounds interleaved with one device, and again without averaging gradients. The step time is
-predicted first; the prediction is saved next to the records.
+Every layout is trained in rounds interleaved with one device, and again without averaging gradients.
 
 \b
 Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;
@@ -76,14 +72,6 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
     metavar="S",
     help="Seconds to wait for the other machines.",
 )
-@click.option(
-    "--prediction",
-    type=click.Choice(["first", "only", "none"]),
-    default="first",
-    show_default=True,
-    help="Predict the step time before the runs, instead of them, or not at all.",
-)
-@click.option("--link", metavar="US,GBPS", help="Latency in µs and bandwidth in GB/s, instead of measuring them.")
 @shared.names_option("--backend", "torch or jax.  [default: the best installed one]", "NAME")
 @shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
 @shared.names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")
@@ -110,7 +98,6 @@ def command(**options: Any) -> int:
     from trainmark.study.earlier import earlier_records
 
     progress = TerminalProgress()
-    link = _read_link(options["link"])
     if options["plot"] is not None:
         from trainmark.report.files import require_drawable
 
@@ -123,41 +110,17 @@ def command(**options: Any) -> int:
     several = plan.question.rendezvous.nodes > 1  # they may share a disk, but must not wait for each other's lock
     store = Store(options["out"] / FOLDER / safe_name(platform.node()) if several else options["out"] / FOLDER)
     with store.locked():
-        wanted = options["prediction"]
-        prediction, unpredicted = (None, "not requested") if wanted == "none" else _predict(plan, link, progress)
-        if prediction is not None:
-            path = scale.write_down(prediction, plan, store.folder)
-            if not options["as_json"]:
-                _show_prediction(prediction, plan.batch)
-            progress.say(f"The prediction is in {path}.")
-        if wanted == "only":
-            records = []
-        else:
-            progress.say(_announcement(plan))
-            earlier = earlier_records(store, progress) if options["resume"] else []
-            with progress.running(plan.tasks, store.folder) as observer:
-                records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
-    found = scale.conclude(plan, prediction, unpredicted, records)
+        progress.say(_announcement(plan))
+        earlier = earlier_records(store, progress) if options["resume"] else []
+        with progress.running(plan.tasks, store.folder) as observer:
+            records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
+    found = scale.conclude(plan, records)
     show(found, scale_tables(found), as_json=options["as_json"])
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
-    if wanted == "only":
-        return OK if prediction is not None else FAILED
     # A machine without rank 0 has no record of a whole to judge by, but its ranks' own.
     return OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
-
-
-def _predict(plan: ScalePlan, link: Link | None, progress: Progress) -> tuple[Prediction | None, str | None]:
-    """The prediction, or why there is none."""
-    from trainmark.study import scale
-
-    try:
-        with progress.working("Timing a message and a step for the prediction") as tell:
-            return scale.predict(plan, tell, link), None
-    except ScalingFailed as failed:
-        progress.say(f"note: {failed}")
-        return None, str(failed)
 
 
 def _question(options: dict[str, Any]) -> Question:
@@ -179,7 +142,6 @@ def _question(options: dict[str, Any]) -> Question:
         rendezvous=rendezvous.meet(nodes, endpoint, options["rdzv_timeout"], rendezvous.here()),
         repeats=options["repeats"],
         steps=options["steps"],
-        runs=options["prediction"] != "only",
     )
 
 
@@ -188,26 +150,9 @@ def _require_meant(options: dict[str, Any]) -> None:
     for option, without, needs in (
         ("--rdzv-endpoint", options["rdzv_endpoint"] and not options["nnodes"], "--nnodes N"),
         ("--microbatches", options["microbatches"] and max(options["pipeline"]) == 1, "--pipeline with 2 or more"),
-        ("--link", options["link"] and options["prediction"] == "none", "a prediction"),
     ):
         if without:
             raise UsageError(f"{option} has no effect here", expected=f"{needs} with it")
-
-
-def _read_link(text: str | None) -> Link | None:
-    from trainmark.analysis.scaling_model import Link
-
-    if text is None:
-        return None
-    try:
-        micro, giga = (float(part) for part in text.split(","))
-    except ValueError:
-        micro = giga = 0.0
-    if not (0 < micro < 1e9 and 0 < giga < 1e9):
-        raise UsageError(
-            f"--link {text!r} can't be read", expected="microseconds and GB/s, such as 5,25", found=repr(text)
-        )
-    return Link(micro * 1e-6, 1 / (giga * 1e9), "tree", f"as given: {micro:g} µs, {giga:g} GB/s")
 
 
 def _announcement(plan: ScalePlan) -> str:
@@ -218,15 +163,6 @@ def _announcement(plan: ScalePlan) -> str:
     each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"
     runs, name = many(len(plan.tasks), "run"), plan.course.workload.name
     return f"{runs}: {name} on {plan.side.title}, {layouts} (copies × stages){each}."
-
-
-def _show_prediction(prediction: Prediction, batch: int) -> None:
-    from trainmark.report.scale_table import prediction_tables
-    from trainmark.report.terminal import draw_all
-
-    screen = console()
-    draw_all(screen, prediction_tables(prediction, batch))
-    screen.print()
 
 
 def _plot(found: Scaling, path: Path, progress: Progress) -> None:

@@ -1,4 +1,4 @@
-"""Measured and predicted scaling to several devices."""
+"""Scaling to several devices."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.comparison import MARGIN
-from trainmark.analysis.scale import LayoutResult, Prediction, Scaling, ScalingCurve
-from trainmark.analysis.scaling_model import PAYS_FROM, Predicted
+from trainmark.analysis.scale import LayoutResult, Scaling
 from trainmark.analysis.statistics import Estimate, SpeedVerdict, speed_verdict
 from trainmark.report.caveat_notes import caveat_notes
-from trainmark.report.table import Cell, Column, Field, Table, TableRow, Tone, table_of
+from trainmark.report.table import Cell, Field, Table, table_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -18,12 +17,6 @@ _ANSWERS: dict[SpeedVerdict, str] = {
     "same": "More devices are as fast as one",
     "unclear": "It is unclear whether more devices are faster than one",
 }
-_ROWS_OF_CURVE = (1, 2, 4, 8, 16, 64, 256, 1024, 4096)
-
-
-def prediction_tables(prediction: Prediction, batch: int) -> list[Table]:
-    """What a step and a message take here, and the curves that follow."""
-    return [_model(prediction), _curves(prediction, batch)]
 
 
 def scale_tables(scaling: Scaling) -> list[Table]:
@@ -60,13 +53,6 @@ def _pace(each: LayoutResult) -> str:
     return units.count(round(each.samples_per_second.value)) if each.samples_per_second else units.MISSING
 
 
-def _predicted(each: LayoutResult) -> str:
-    if each.predicted is None:
-        return units.MISSING
-    off = "" if each.prediction_error is None else f" ({100 * each.prediction_error:+.0f} %)"
-    return f"{units.seconds(each.predicted.step_seconds)}{off}"
-
-
 def _agreement(each: LayoutResult) -> Cell:
     found = each.agreement
     if found is None:
@@ -84,8 +70,6 @@ def _notes(scaling: Scaling) -> Iterator[str]:
             yield f"{name}: {each.agreement.reason}."
         if each.reason:
             yield f"{name}: {each.reason}"
-    if scaling.unpredicted:
-        yield f"no prediction: {scaling.unpredicted}"
     yield from (f"{notice}." for notice in scaling.notices)
     yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
     yield (
@@ -118,76 +102,6 @@ def _steps(scaling: Scaling) -> str:
     return units.many(max((each.agreement.steps for each in scaling.layouts if each.agreement), default=0), "step")
 
 
-def _model(prediction: Prediction) -> Table:
-    link, step = prediction.link, prediction.step
-    error = "" if link.largest_error is None else f"; largest error of the fit: {units.percent(link.largest_error)}"
-    error += ", so the prediction is rough" if link.is_rough else ""
-    measured = ", ".join(f"{size}: {units.seconds(seconds)}" for size, seconds in sorted(step.measured.items()))
-    return Table(
-        title="Inputs of the prediction",
-        conditions=(f"{link.source}, {prediction.created}{error}",),
-        columns=(Column("figure"), Column("value", "right"), Column("what it is")),
-        rows=(
-            _fact("α", units.seconds(link.alpha_seconds), "latency of a message"),
-            _fact("1/β", f"{link.bytes_per_second / 1e9:.3g} GB/s", "bandwidth"),
-            _fact("hops", link.hops, "algorithm of an all-reduce"),
-            _fact("step", units.seconds(step.fixed_seconds), "fixed cost on one device"),
-            _fact("example", units.seconds(step.seconds_per_example), "added per example"),
-        ),
-        notes=(f"Steps measured, by examples: {measured}.",),
-    )
-
-
-def _fact(name: str, value: str, meaning: str) -> TableRow:
-    return TableRow((Cell(name, tone="strong"), Cell(value), Cell(meaning, tone="dim")))
-
-
-def _curves(prediction: Prediction, batch: int) -> Table:
-    strong = {each.data: each for each in prediction.strong.points} if prediction.strong else {}
-    weak = {each.data: each for each in prediction.weak.points}
-    return Table(
-        title="Predicted data parallelism",
-        conditions=(f"strong: {units.count(batch)} examples per step in total; weak: as many on each device",),
-        columns=(
-            Column("devices", "right"),
-            Column("strong:\na step", "right"),
-            Column("examples/s", "right"),
-            Column("efficiency", "right"),
-            Column("weak:\na step", "right"),
-            Column("examples/s", "right"),
-            Column("efficiency", "right"),
-        ),
-        rows=tuple(
-            TableRow((Cell(units.count(count), tone="strong"), *_point(strong.get(count)), *_point(weak.get(count))))
-            for count in _ROWS_OF_CURVE
-            if count in strong or count in weak
-        ),
-        notes=tuple(_where_it_stops(prediction)),
-    )
-
-
-def _point(each: Predicted | None) -> tuple[Cell, ...]:
-    if each is None:
-        return (Cell(units.MISSING, tone="dim"),) * 3
-    tone: Tone = "plain" if each.efficiency >= PAYS_FROM else "doubtful"
-    return (
-        Cell(units.seconds(each.step_seconds)),
-        Cell(units.count(round(each.samples_per_second))),
-        Cell(units.percent(each.efficiency), tone=tone),
-    )
-
-
-def _where_it_stops(prediction: Prediction) -> Iterator[str]:
-    curves: tuple[tuple[str, ScalingCurve | None], ...] = (("strong", prediction.strong), ("weak", prediction.weak))
-    for name, curve in curves:
-        if curve is not None:
-            yield (
-                f"{name}: efficiency is {units.percent(PAYS_FROM, 0)} or more up to "
-                f"{units.many(curve.pays_up_to, 'device')}, highest throughput at {units.count(curve.fastest)}."
-            )
-    yield "This model has no overlap: all-reduces start when all gradients are ready. See docs/scaling.md."
-
-
 def _percent(share: Estimate | None) -> str:
     if share is None:
         return units.MISSING
@@ -201,7 +115,6 @@ _LAYOUT: tuple[Field[LayoutResult], ...] = (
     Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
     Field("runs", _runs, "right"),
     Field("a step", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
-    Field("predicted", _predicted, "right"),
     Field("examples/s", _pace, "right"),
     Field("efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right"),
     Field("communication\n[95 %]", lambda each: _percent(each.communication), "right"),

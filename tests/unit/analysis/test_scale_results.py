@@ -13,7 +13,6 @@ from trainmark.analysis.efficiency import efficiency, limits_of
 from trainmark.analysis.groups import group_records
 from trainmark.analysis.parity import Rounding
 from trainmark.analysis.scale_results import results
-from trainmark.analysis.scaling_model import Predicted
 from trainmark.record.record import Group, Outcome, Peaks, Record, Spread
 
 FP32 = Rounding(2.0**-23)
@@ -51,7 +50,7 @@ def test_efficiency_is_paired_within_rounds() -> None:
         for round in range(3)
         for data, seconds in ((1, 1.0), (2, 0.8))
     ]
-    one, two = results(records, {}, FP32)
+    one, two = results(records, FP32)
     assert (one.data, two.data) == (1, 2)
     assert one.efficiency is not None and one.efficiency.value == pytest.approx(1.0)
     assert two.efficiency is not None and two.efficiency.value == pytest.approx(1 / (2 * 0.8))
@@ -70,13 +69,13 @@ def test_communication_is_what_goes_without_it() -> None:
             of_layout(2, seconds=0.6, round=round, apart=True),
         )
     ]
-    _, two = results(records, {}, FP32)
+    _, two = results(records, FP32)
     assert two.communication is not None and two.communication.value == pytest.approx(0.4)
     assert two.runs == 3
 
 
 def test_one_device_has_no_communication() -> None:
-    (one,) = results([of_layout(1)], {}, FP32)
+    (one,) = results([of_layout(1)], FP32)
     assert one.communication is None
     assert one.agreement is None
 
@@ -84,7 +83,7 @@ def test_one_device_has_no_communication() -> None:
 @pytest.mark.parametrize(("loss", "passed"), [(1.0, True), (1.0 + 5e-7, True), (1.0 + 2e-6, False)])
 def test_losses_are_held_to_what_rounding_may_do(loss: float, passed: bool) -> None:
     records = [of_layout(1), of_layout(2, losses=(2.0, loss))]
-    _, two = results(records, {}, FP32)
+    _, two = results(records, FP32)
     assert two.agreement is not None
     assert two.agreement.passed is passed
     assert two.agreement.parts_at_step == (None if passed else 1)
@@ -92,7 +91,7 @@ def test_losses_are_held_to_what_rounding_may_do(loss: float, passed: bool) -> N
 
 def test_nudges_of_the_one_device_widen_the_tolerance() -> None:
     records = [of_layout(1), of_layout(1, nudge=1, losses=(2.0, 1.001)), of_layout(2, losses=(2.0, 1.002))]
-    one, two = results(records, {}, FP32)
+    one, two = results(records, FP32)
     assert one.runs == 1
     assert two.agreement is not None and two.agreement.passed
     assert two.agreement.tolerance == pytest.approx(3 * 0.001 / 1.001)
@@ -100,25 +99,25 @@ def test_nudges_of_the_one_device_widen_the_tolerance() -> None:
 
 def test_nudges_of_another_seed_tell_nothing() -> None:
     records = [of_layout(1), of_layout(1, nudge=1, losses=(2.0, 1.5), seed=9), of_layout(2, losses=(2.0, 1.002))]
-    _, two = results(records, {}, FP32)
+    _, two = results(records, FP32)
     assert two.agreement is not None and not two.agreement.passed
 
 
 def test_without_its_nudges_there_is_no_tolerance_to_pass_by() -> None:
     broken = of_layout(1, nudge=1, losses=(), status="failed", outcome=Outcome("failed", "killed"))
-    _, two = results([of_layout(1), broken, of_layout(2, losses=(9.0, 9.0))], {}, FP32)
+    _, two = results([of_layout(1), broken, of_layout(2, losses=(9.0, 9.0))], FP32)
     assert two.agreement is not None and not two.agreement.passed
     assert "failed with nudged weights" in (two.agreement.reason or "").replace(",", "")
 
 
 def test_no_step_in_common_is_no_agreement() -> None:
-    _, two = results([of_layout(1, losses=()), of_layout(2, losses=())], {}, FP32)
+    _, two = results([of_layout(1, losses=()), of_layout(2, losses=())], FP32)
     assert two.agreement is not None and not two.agreement.passed
 
 
 def test_a_failure_without_sums_is_told_too() -> None:
     failed = of_layout(2, apart=True, status="failed", outcome=Outcome("failed", "rank 0 died"))
-    _, two = results([of_layout(1), of_layout(2), failed], {}, FP32)
+    _, two = results([of_layout(1), of_layout(2), failed], FP32)
     assert (two.runs, two.failed, two.reason) == (1, 1, "failed: rank 0 died")
 
 
@@ -139,42 +138,35 @@ def test_several_devices_have_no_share_of_one_ones_peak() -> None:
 
 
 def test_a_run_without_sums_is_never_taken_for_the_training() -> None:
-    _, two = results([of_layout(1), of_layout(2), of_layout(2, apart=True, losses=(2.0, 5.0))], {}, FP32)
+    _, two = results([of_layout(1), of_layout(2), of_layout(2, apart=True, losses=(2.0, 5.0))], FP32)
     assert two.agreement is not None and two.agreement.passed
 
 
 def test_records_of_single_ranks_are_passed_over() -> None:
     records = [of_layout(1), of_layout(2), of_layout(2, rank=0, seconds=9.0), of_layout(2, rank=1, seconds=9.0)]
-    _, two = results(records, {}, FP32)
+    _, two = results(records, FP32)
     assert two.runs == 1
 
 
 def test_only_the_first_hundred_steps_are_held_against_each_other() -> None:
     records = [of_layout(1, losses=[1.0] * 101), of_layout(2, losses=[1.0] * 100 + [7.0])]
-    _, two = results(records, {}, FP32)
+    _, two = results(records, FP32)
     assert two.agreement is not None and two.agreement.passed and two.agreement.steps == 100
 
 
 def test_a_failed_layout_keeps_its_reason() -> None:
     failed = of_layout(2, status="failed", outcome=Outcome("failed", "rank 1 was killed by SIGKILL"))
-    _, two = results([of_layout(1), failed], {}, FP32)
+    _, two = results([of_layout(1), failed], FP32)
     assert (two.runs, two.failed, two.efficiency, two.step_seconds) == (0, 1, None, None)
     assert two.reason == "failed: rank 1 was killed by SIGKILL"
     assert two.batch == 128
 
 
-def test_the_error_of_a_prediction() -> None:
-    predicted = Predicted(2, 1, 128, 0.04, 3200.0, 0.6, 0.1)
-    _, two = results([of_layout(1), of_layout(2, seconds=1.0)], {(2, 1): predicted}, FP32)
-    assert two.predicted == predicted
-    assert two.prediction_error == pytest.approx(0.04 / 0.05 - 1)
-
-
 def test_a_batch_that_grows_has_other_losses() -> None:
-    _, two = results([of_layout(1), of_layout(2, losses=(9.0, 9.0))], {}, None)
+    _, two = results([of_layout(1), of_layout(2, losses=(9.0, 9.0))], None)
     assert two.agreement is None
 
 
 def test_layouts_come_fewest_devices_first() -> None:
-    found = results([of_layout(2, 2), of_layout(1, 2), of_layout(2), of_layout(1)], {}, FP32)
+    found = results([of_layout(2, 2), of_layout(1, 2), of_layout(2), of_layout(1)], FP32)
     assert [(each.data, each.pipeline) for each in found] == [(1, 1), (1, 2), (2, 1), (2, 2)]

@@ -7,37 +7,14 @@ import json
 
 import pytest
 
-from trainmark.analysis.scale import Agreement, LayoutResult, Prediction, Scaling, ScalingCurve
-from trainmark.analysis.scaling_model import Link, Network, Predicted, ScalingModel, StepCost, fastest, pays_up_to
+from trainmark.analysis.scale import Agreement, LayoutResult, Scaling
 from trainmark.analysis.statistics import Estimate
 from trainmark.record.caveats import Caveat
-from trainmark.report.scale_table import prediction_tables, scale_tables
+from trainmark.report.scale_table import scale_tables
 from trainmark.report.table import Table
 
-MODEL = ScalingModel(
-    StepCost(1e-3, 2e-5, {64: 2.3e-3, 128: 3.6e-3}),
-    Link(5e-4, 1e-9, "ring", "measured over 2 devices", 0.12),
-    Network(2_700_000, 2, {1: 1.0}, {1: 0}),
-    128,
-)
 
-
-def curve(*, weak: bool) -> ScalingCurve:
-    points = MODEL.curve(weak=weak)
-    return ScalingCurve(points, pays_up_to(points), fastest(points))
-
-
-PREDICTION = Prediction(
-    "2026-11-22T09:00:00+00:00",
-    MODEL.step,
-    MODEL.link,
-    (MODEL.predict(1), MODEL.predict(2)),
-    curve(weak=False),
-    curve(weak=True),
-)
-
-
-def layout(data: int, predicted: Predicted | None = None, **changes: object) -> LayoutResult:
+def layout(data: int, **changes: object) -> LayoutResult:
     found = LayoutResult(
         data=data,
         pipeline=1,
@@ -49,8 +26,6 @@ def layout(data: int, predicted: Predicted | None = None, **changes: object) -> 
         step_seconds=Estimate(5e-3, 4.9e-3, 5.1e-3),
         efficiency=Estimate(0.45, 0.43, 0.47),
         communication=Estimate(0.51, 0.48, 0.55),
-        predicted=predicted,
-        prediction_error=-0.08 if predicted else None,
         agreement=Agreement(100, 3e-7, 9e-7, None, True, None) if data > 1 else None,
         reason=None,
     )
@@ -71,8 +46,6 @@ def answer(*layouts: LayoutResult, **changes: object) -> Scaling:
         repeats=5,
         threads=1,
         nodes=1,
-        prediction=PREDICTION,
-        unpredicted=None,
         layouts=layouts,
         notices=("dropout and distortions are off",),
     )
@@ -84,12 +57,11 @@ def text(table: Table) -> str:
     return "\n".join([table.title, *table.conditions, *cells, *table.notes])
 
 
-def test_a_layout_is_shown_with_its_prediction_its_shares_and_its_losses() -> None:
-    (table,) = scale_tables(answer(layout(1), layout(2, MODEL.predict(2))))
+def test_a_layout_is_shown_with_its_shares_and_its_losses() -> None:
+    (table,) = scale_tables(answer(layout(1), layout(2)))
     shown = text(table)
     assert "1 thread per rank" in shown
     assert "45.00 % [43, 47] | 51.00 % [48, 55] | PASS, 3.0e-07 of 9.0e-07" in shown
-    assert f"{1000 * MODEL.predict(2).step_seconds:.2f} ms (-8 %)" in shown
     assert "dropout and distortions are off." in shown
 
 
@@ -143,40 +115,20 @@ def test_the_answer_passes_only_where_every_layout_does() -> None:
     assert not answer(layout(1), layout(2, agreement=parted)).passed
 
 
-def test_a_prediction_says_what_it_is_made_of_and_where_it_stops() -> None:
-    model, curves = prediction_tables(PREDICTION, 128)
-    assert "largest error of the fit: 12.00 %" in text(model)
-    assert "64: 2.30 ms, 128: 3.60 ms" in text(model)
-    shown = text(curves)
-    strong = PREDICTION.strong
-    assert strong is not None
-    assert f"strong: efficiency is 50 % or more up to {strong.pays_up_to} device" in shown
-    assert "4,096 |" in shown
-    assert "128 |" not in shown.split("weak as many")[0].split("\n")[-1]
-
-
-@pytest.mark.parametrize(("error", "rough"), [(0.25, False), (0.6778, True), (None, False)])
-def test_a_prediction_whose_line_misses_what_was_measured_is_called_rough(error: float | None, rough: bool) -> None:
-    link = dataclasses.replace(PREDICTION.link, largest_error=error)
-    model, _ = prediction_tables(dataclasses.replace(PREDICTION, link=link), 128)
-    assert ("so the prediction is rough" in text(model)) == rough
-
-
-def test_a_batch_of_everything_has_no_strong_curve() -> None:
-    _, curves = prediction_tables(dataclasses.replace(PREDICTION, strong=None), 60_000)
-    assert "strong: efficiency" not in text(curves)
-
-
-def test_the_chart_holds_curves_points_and_words() -> None:
+def test_the_chart_holds_points_a_straight_line_and_words() -> None:
     pytest.importorskip("altair")
     from trainmark.report.charts.scaling import scaling_chart
 
     chart = scaling_chart(answer(layout(1), layout(2)))
     assert chart is not None
     spec = json.dumps(chart.spec())
-    assert all(kind in spec for kind in ("perfect", "predicted, strong", "predicted, weak", "measured"))
+    assert '"kind": "perfect", "devices": 2, "rate": 50000.0' in spec
+    assert spec.count('"kind": "measured"') == 2
     assert "2 × 1, 25,000 examples a second" in chart.text
-    assert scaling_chart(answer(prediction=None)) is None
+    assert scaling_chart(answer()) is None
+    alone = scaling_chart(answer(layout(2)))
+    assert alone is not None
+    assert '"kind": "perfect"' not in json.dumps(alone.spec())
 
 
 def test_caveats_stand_below_with_the_layouts_that_have_them() -> None:

@@ -10,20 +10,17 @@ from typing import Literal
 import pytest
 
 from trainmark.analysis.parity import NUDGES
-from trainmark.analysis.scaling_model import Link
 from trainmark.backends.layout import Rendezvous
 from trainmark.data.locate import Located
-from trainmark.errors import SumsLost, Unsupported, UsageError
+from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded
 from trainmark.study.layouts import layout_of, require_able
-from trainmark.study.scale.calibrate import _best_of, _buckets, network_of
 from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
-from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch
 
 CPU = Side("torch", "fast", "cpu", THIS)
@@ -75,10 +72,6 @@ def test_a_network_with_too_few_layers_for_its_stages() -> None:
 def test_a_whole_dataset_can_not_grow() -> None:
     with pytest.raises(UsageError, match="uses the whole dataset, so its batch can't grow"):
         require_possible(Question(weak=True), CPU, FULL, 1, 2, 1)
-
-
-def test_what_is_only_predicted_needs_no_devices() -> None:
-    require_possible(Question(data=(8,), runs=False), CUDA, WORKLOAD, devices=1, cores=2, threads=1)
 
 
 @pytest.mark.parametrize(
@@ -178,45 +171,3 @@ def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: 
 
 def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
     assert layout_of(WORKLOAD, 1, 1, 8).microbatches == 1
-
-
-@pytest.mark.parametrize(
-    ("errors", "kept", "asked"),
-    [([0.1, 0.2], 0.1, 1), ([0.9, 0.2, 0.1], 0.2, 2), ([0.9, 0.4, 0.6], 0.4, 3), ([None, 0.9, None], 0.9, 3)],
-)
-def test_sums_are_timed_again_where_noise_hid_them(errors: list[float | None], kept: float, asked: int) -> None:
-    tries = iter(errors)
-
-    def measured() -> Link:
-        error = next(tries)
-        if error is None:
-            raise SumsLost("lost")
-        return Link(1e-6, 1e-9, "tree", "", error)
-
-    assert _best_of(3, measured).largest_error == kept
-    assert len(list(tries)) == len(errors) - asked
-
-
-def test_sums_that_are_lost_each_time_are_lost() -> None:
-    def measured() -> Link:
-        raise SumsLost("lost")
-
-    with pytest.raises(SumsLost):
-        _best_of(3, measured)
-
-
-def test_gradients_are_packed_as_ddp_does() -> None:
-    # 10·512 and 512·512 weights fill the first MiB; what is left of 2.7 MB goes together
-    assert _buckets(lay_out(WORKLOAD), 4) == 2
-    assert _buckets(lay_out(FULL), 4) == 1
-
-
-def test_a_network_for_the_model() -> None:
-    network = network_of(lay_out(WORKLOAD), CPU, {1, 2}, processes=True)
-    assert network.gradient_bytes == 4 * 669_706
-    assert network.longest_stage[1] == 1.0
-    assert 0.5 <= network.longest_stage[2] < 1.0
-    assert network.widest_edge_bytes == {1: 0, 2: 4 * 512}
-    assert network_of(
-        lay_out(WORKLOAD), dataclasses.replace(CPU, precision="fp64"), {1}, processes=True
-    ).gradient_bytes == (8 * 669_706)

@@ -15,9 +15,8 @@ from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from trainmark.backends import base
-from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
-from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer, JaxReduction
+from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer
 from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.idiomatic import JaxIdiomaticTrainer
 from trainmark.backends.jax.limits import JaxLimits
@@ -65,11 +64,6 @@ class JaxBackend:
         device = _object(options.device)
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
         return kind(workload, model, data, options, device)
-
-    def reduction(self, options: base.Options, arrays: int) -> Reduction:
-        """Sums over the devices of this process."""
-        self._set_up(options)
-        return JaxReduction(_mesh(options), arrays)
 
     def _set_up(self, options: base.Options) -> None:
         """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""

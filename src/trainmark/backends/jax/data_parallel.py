@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -24,9 +23,6 @@ from trainmark.workload.spec import Workload
 
 AXIS = "data"
 _EACH, _SAME = PartitionSpec(AXIS), PartitionSpec()
-
-_SIDE, _ROWS, _PRODUCTS, _TINY = 1024, 64, 2, 1e-20
-"""A substitute for a step, with a factor that makes each turn depend on the previous one."""
 
 
 class JaxDataParallelTrainer(JaxFastTrainer):
@@ -74,50 +70,6 @@ class JaxDataParallelTrainer(JaxFastTrainer):
 
     def _put_data(self, value: NDArray[Any]) -> Array:
         return jax.device_put(value, NamedSharding(self._mesh, _EACH if self._whole else _SAME))
-
-
-class JaxReduction:
-    """See :class:`~trainmark.backends.collectives.Reduction`.
-
-    The turns are those of a compiled loop, as steps are, and what is summed is as many arrays: on the CPU the devices
-    meet for each of them, although they are one operation of the program.
-    """
-
-    def __init__(self, mesh: Mesh, arrays: int) -> None:
-        self._mesh, self._arrays = mesh, arrays
-        self._batch = self._put((_ROWS, _SIDE), 1.0)
-        self._weights = self._put((_SIDE, _SIDE), 1.0 / _SIDE)
-
-    def stretches(self, size: int, turns: int) -> tuple[Callable[[], object], Callable[[], object]]:
-        """Two products with 4 MiB on every device, and a sum behind them."""
-        each = max(1, size // 4 // self._arrays)
-        taken = (self._batch, [self._put((each,), 1.0) for _ in range(self._arrays)], self._weights)
-        without, summed = self.program(turns, summed=False), self.program(turns, summed=True)
-        return lambda: jax.block_until_ready(without(*taken)), lambda: jax.block_until_ready(summed(*taken))
-
-    def program(self, turns: int, *, summed: bool) -> Any:
-        """So many turns over a batch, arrays and weights, compiled; gives the batch and the arrays."""
-
-        def turn(carry: tuple[Array, list[Array]], weights: Array) -> tuple[Array, list[Array]]:
-            batch, arrays = carry
-            # Read here, for after they are added to XLA would copy them, in the turns without a sum alone.
-            batch = batch + _TINY * sum(array[0] for array in arrays)
-            for _ in range(_PRODUCTS):
-                batch = jnp.tanh(batch @ weights)
-            arrays = [array + _TINY * batch[0, 0] for array in arrays]
-            return batch, lax.pmean(arrays, AXIS) if summed else arrays
-
-        def loop(batch: Array, arrays: list[Array], weights: Array) -> tuple[Array, list[Array]]:
-            carry, _ = lax.scan(lambda carry, _: (turn(carry, weights), None), (batch, arrays), length=turns)
-            return carry
-
-        return jax.jit(over(self._mesh, loop, (_SAME, _SAME, _SAME), (_SAME, _SAME)))
-
-    def meet(self) -> None:
-        """There is one process, which waits for all devices anyway."""
-
-    def _put(self, shape: tuple[int, ...], value: float) -> Array:
-        return jax.device_put(np.full(shape, value, np.float32), NamedSharding(self._mesh, _SAME))
 
 
 def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:

@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 
 from trainmark.backends import base
-from trainmark.backends.collectives import Reduction
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.layout import Fall, LaunchSpec
 from trainmark.backends.limits import DeviceLimits
@@ -55,13 +54,6 @@ class TorchBackend:
         from trainmark.backends.torch.parallel.launch import launch
 
         return launch(asked)
-
-    def reduction(self, options: base.Options, arrays: int) -> Reduction:
-        """All-reduces over the ranks by gloo or NCCL."""
-        from trainmark.backends.torch.parallel.reduction import TorchReduction
-
-        del arrays  # DDP packs them into messages of its own
-        return TorchReduction(options)
 
     def limits(self, options: base.Options) -> DeviceLimits:
         """Products and copies on one device."""

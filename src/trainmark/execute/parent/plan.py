@@ -13,7 +13,7 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.protocol.requests import Repeat, StartRanks, TimeCollectives, Train
+from trainmark.execute.protocol.requests import Repeat, StartRanks, Train
 from trainmark.execute.protocol.wire import to_message
 from trainmark.record.facts import RunKey
 from trainmark.version import version
@@ -81,7 +81,7 @@ class Spreading:
         """Whether an engine has to start ranks."""
         return self.processes and self.layout.ranks > 1
 
-    def launch(self, request: Train | TimeCollectives) -> StartRanks:
+    def launch(self, request: Train) -> StartRanks:
         """``request``, for each rank of this machine."""
         return StartRanks(
             backend=request.backend,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from trainmark.backends.base import Capabilities
-from trainmark.backends.collectives import Timing
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
@@ -193,18 +192,6 @@ class PeaksMeasured(Answer):
     """How fast the device can be."""
 
     peaks: DevicePeaks
-
-
-@dataclass(frozen=True)
-class CollectivesTimed(Answer):
-    """Seconds that sums add, by their size."""
-
-    timings: tuple[Timing, ...]
-
-    def __post_init__(self) -> None:
-        """A sum's time is a difference, which may come out below 0 on a busy machine."""
-        if not all(abs(seconds) <= LONGEST_SECONDS for timing in self.timings for seconds in timing.seconds):
-            raise ValueError(f"timings: expected seconds of at most {LONGEST_SECONDS:g}")
 
 
 @dataclass(frozen=True)

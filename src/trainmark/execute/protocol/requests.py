@@ -98,16 +98,6 @@ class Train:
 
 
 @dataclass(frozen=True)
-class TimeCollectives:
-    """How long does a sum of so many bytes over all ranks take? The gradients are in so many ``arrays``."""
-
-    backend: str
-    options: Options
-    sizes: tuple[int, ...]
-    arrays: int
-
-
-@dataclass(frozen=True)
 class StartRanks:
     """Start ``ranks`` processes on this machine, and give each of them ``request``."""
 
@@ -175,17 +165,7 @@ class RunScript:
 
 
 Request = (
-    Probe
-    | ListBackends
-    | MeasurePeaks
-    | Examine
-    | Predict
-    | ReplayTraining
-    | Train
-    | TimeCollectives
-    | StartRanks
-    | Dissect
-    | RunScript
+    Probe | ListBackends | MeasurePeaks | Examine | Predict | ReplayTraining | Train | StartRanks | Dissect | RunScript
 )
 _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}
 

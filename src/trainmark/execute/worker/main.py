@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.backends import collectives, limits, registry
+from trainmark.backends import limits, registry
 from trainmark.backends.base import Capabilities, EpochPlan, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
@@ -98,8 +98,6 @@ def _carry_out(request: requests.Request, say: Say, tick: Callable[[], None], po
         case requests.StartRanks():
             assert position_descriptor is not None, "a rank launches no ranks"
             ranks.launch(request, say, position_descriptor)
-        case requests.TimeCollectives():
-            _time_collectives(request, say)
         case requests.Train():
             train(request, say, tick, time.perf_counter)
         case _:
@@ -312,13 +310,6 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
     device = next(device for device in backend.capabilities().devices if device.id == request.options.device)
     if isinstance(backend, limits.Limited):
         say(answers.PeaksMeasured(limits.measure(backend.limits(request.options), device, time.perf_counter)))
-
-
-def _time_collectives(request: requests.TimeCollectives, say: Say) -> None:
-    backend = registry.load(request.backend)
-    if isinstance(backend, collectives.Collective):
-        reduction = backend.reduction(request.options, request.arrays)
-        say(answers.CollectivesTimed(tuple(collectives.measure(reduction, time.perf_counter, request.sizes))))
 
 
 def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:

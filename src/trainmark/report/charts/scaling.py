@@ -1,78 +1,49 @@
-"""What more devices give: predicted as a line, measured as points, beside what would be perfect."""
+"""What more devices give, next to a straight line from one device: perfect scaling."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from trainmark import units
 from trainmark.analysis.scale import Scaling
-from trainmark.analysis.scaling_model import Predicted
 from trainmark.report.charts.chart import Chart, Rows, data, said
 
 _HEIGHT = 300
-_KINDS = ("perfect", "predicted, strong", "predicted, weak", "measured")
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
-    """Examples a second by devices; None where nothing was predicted or measured."""
+    """Examples a second by devices; None where nothing was measured."""
     import altair as alt
 
-    lines, points = _lines(scaling), _points(scaling)
-    if not lines and not points:
+    points = _points(scaling)
+    if not points:
         return None
     x = alt.X("devices:Q", title="devices", scale=alt.Scale(type="log", base=2))
     y = alt.Y("rate:Q", title="examples a second", scale=alt.Scale(type="log"))
-    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=list(_KINDS)), sort=list(_KINDS))
+    colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=["perfect", "measured"]))
     tooltip = ["kind:N", "layout:N", "devices:Q", alt.Tooltip("rate:Q", format=".4~s"), "efficiency:N"]
-    base = alt.Chart(data(lines)).encode(x, y, color=colour, detail="kind:N", tooltip=tooltip)
-    perfect = base.transform_filter("datum.kind == 'perfect'").mark_line(strokeDash=[4, 4], strokeWidth=1.5)
-    curves = base.transform_filter("datum.kind != 'perfect'").mark_line(strokeWidth=2, point={"size": 18})
+    perfect = alt.Chart(data(_perfect(points))).encode(x, y, color=colour)
     measured = alt.Chart(data(points)).encode(x, color=colour)
     bars = (
         measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
     )
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
-    shown = [each for each in scaling.layouts if each.samples_per_second]
-    words = said(
-        f"{each.data} × {each.pipeline}, {units.count(round(each.samples_per_second.value))} examples a second"
-        for each in shown
-        if each.samples_per_second
-    )
+    words = said(f"{point['layout']}, {units.count(round(point['rate']))} examples a second" for point in points)
+    line = perfect.mark_line(strokeDash=[4, 4], strokeWidth=1.5)
     return Chart(
         name="scaling",
         title=f"{scaling.workload}: examples a second by devices",
-        text=f"Measured: {words}" if shown else "Predicted only.",
-        drawing=alt.layer(perfect, curves, bars, dots).properties(width="container", height=_HEIGHT),
-        note="Points: median over rounds with its interval. Strong ends where a copy has no example left.",
+        text=f"Measured: {words}",
+        drawing=alt.layer(line, bars, dots).properties(width="container", height=_HEIGHT),
+        note="Points: median over rounds with its interval.",
     )
 
 
-def _lines(scaling: Scaling) -> Rows:
-    prediction = scaling.prediction
-    if prediction is None:
+def _perfect(points: Rows) -> Rows:
+    """As many times one device as there are devices; nothing where one device was not measured."""
+    alone = next((point["rate"] for point in points if point["devices"] == 1), None)
+    if alone is None:
         return []
-    rows: Rows = []
-    curves: tuple[tuple[str, Sequence[Predicted]], ...] = (
-        ("predicted, strong", prediction.strong.points if prediction.strong else ()),
-        ("predicted, weak", prediction.weak.points),
-    )
-    for kind, points in curves:
-        rows += [
-            {
-                "kind": kind,
-                "layout": f"{each.data} × {each.pipeline}",
-                "devices": each.data * each.pipeline,
-                "rate": each.samples_per_second,
-                "efficiency": units.percent(each.efficiency, 1),
-            }
-            for each in points
-        ]
-    first, last = prediction.weak.points[0], prediction.weak.points[-1]
-    rows += [
-        {"kind": "perfect", "devices": each.data, "rate": first.samples_per_second * each.data}
-        for each in (first, last)
-    ]
-    return rows
+    most = max(point["devices"] for point in points)
+    return [{"kind": "perfect", "devices": devices, "rate": alone * devices} for devices in (1, most)]
 
 
 def _points(scaling: Scaling) -> Rows:

@@ -22,8 +22,8 @@ from trainmark.execute.protocol.answers import (
     of_kind,
 )
 from trainmark.execute.protocol.requests import Dissect, Variant
-from trainmark.study.batch_times import interleaved, rounds_in, seconds_by_batch
 from trainmark.study.chosen import ChosenSide
+from trainmark.study.explain.batch_times import interleaved, rounds_in, seconds_by_batch
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
 from trainmark.study.progress import Tell
 from trainmark.workload.products import convolutions, products

@@ -1,4 +1,4 @@
-"""What do more devices give? The same training on one and on several, predicted before it is measured.
+"""What do more devices give? The same training on one and on several.
 
 A batch's gradients are the same whether one device computes them or several and they are averaged, so the losses must
 agree, too: that is checked on the very runs that are timed.
@@ -7,19 +7,15 @@ agree, too: that is checked on the very runs that are timed.
 from __future__ import annotations
 
 import dataclasses
-import datetime
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
-from trainmark.analysis.scale import Prediction, Scaling, ScalingCurve
-from trainmark.analysis.scale_results import LayoutKey, results
-from trainmark.analysis.scaling_model import Link, Predicted, ScalingModel, fastest, pays_up_to
+from trainmark.analysis.scale import Scaling
+from trainmark.analysis.scale_results import results
 from trainmark.analysis.summary import MEASURED
-from trainmark.errors import ScalingFailed, Unsupported, UsageError
+from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Run, Settings, Side
@@ -28,16 +24,12 @@ from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, remaining
 from trainmark.measure.host import usable_core_numbers
-from trainmark.record.codec import to_plain
 from trainmark.record.facts import RunKey
 from trainmark.record.record import Record
 from trainmark.record.store import Store
-from trainmark.regular import write_atomically
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.layouts import require_able
 from trainmark.study.parity import rounding_of, without_chance
-from trainmark.study.progress import Tell
-from trainmark.study.scale import calibrate
 from trainmark.study.scale.question import Question, require_possible, tasks
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
@@ -96,51 +88,6 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     return ScalePlan(planned[0].first.course, side, seen, settings, question, planned, notices)
 
 
-def predict(plan: ScalePlan, tell: Tell, link: Link | None = None) -> Prediction:
-    """Time a message and a step, and predict the layouts from them.
-
-    Args:
-        link: of another network; None measures this one.
-
-    Raises:
-        ScalingFailed: one of them could not be timed.
-    """
-    question, side, model, batch = plan.question, plan.side, plan.course.model, plan.batch
-    if link is None and side.device != "cpu" and _accelerators(plan.seen) * question.rendezvous.nodes < 2:
-        raise ScalingFailed(
-            "there is only one device, so no network to measure", fix="Describe the network with --link US,GBPS."
-        )
-    stages = {stages for _, stages in question.layouts}
-    network = calibrate.network_of(model, side, stages, processes=plan.processes)
-    link = link or calibrate.measure_link(
-        plan, question.rendezvous, network.gradient_bytes, tell, processes=plan.processes
-    )
-    shares = {batch if question.weak else max(1, batch // data) for data, _ in question.layouts} | {batch}
-    step = calibrate.measure_step(plan, shares, tell)
-    scaling = ScalingModel(step, link, network, batch)
-    layouts = [task.first.spread.layout for task in plan.tasks if task.first.spread]
-    pieces = {(layout.data, layout.pipeline): layout.microbatches for layout in layouts}
-    tell("done", 1.0)
-    return Prediction(
-        created=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds"),
-        step=step,
-        link=link,
-        layouts=tuple(
-            scaling.predict(data, stages, pieces[data, stages], weak=question.weak) for data, stages in question.layouts
-        ),
-        strong=_curve(scaling.curve(weak=False)),
-        weak=_curve(scaling.curve(weak=True)),
-    )
-
-
-def write_down(prediction: Prediction, plan: ScalePlan, folder: Path) -> Path:
-    """Keep the prediction beside the records to come; the file says when it was made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{plan.group}.prediction"
-    write_atomically(path, json.dumps(to_plain(prediction), indent=2).encode() + b"\n")
-    return path
-
-
 def measure(
     plan: ScalePlan,
     store: Store,
@@ -178,18 +125,9 @@ def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
     return list(found.values())
 
 
-def conclude(
-    plan: ScalePlan, prediction: Prediction | None, unpredicted: str | None, records: Sequence[Record]
-) -> Scaling:
-    """What ``records`` say, beside what was predicted."""
+def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
+    """What ``records`` say."""
     question, side = plan.question, plan.side
-    notices = list(plan.notices)
-    spread = [record.created for record in records if (record.group.world or 1) > 1]
-    if prediction is not None and spread and min(spread) < prediction.created:
-        notices.append("the prediction was made after some of the runs, which an earlier command had left")
-    predictions: dict[LayoutKey, Predicted] = (
-        {(each.data, each.pipeline): each for each in prediction.layouts} if prediction else {}
-    )
     rounding = None if question.weak else rounding_of(side.precision)
     return Scaling(
         workload=plan.course.workload.name,
@@ -204,10 +142,8 @@ def conclude(
         repeats=question.repeats,
         threads=plan.settings.threads,
         nodes=question.rendezvous.nodes,
-        prediction=prediction,
-        unpredicted=unpredicted,
-        layouts=results(records, predictions, rounding),
-        notices=tuple(notices),
+        layouts=results(records, rounding),
+        notices=tuple(plan.notices),
     )
 
 
@@ -272,7 +208,3 @@ def _notices(workload: Workload, question: Question, side: Side, settings: Setti
             f"{question.most_ranks} ranks share {cores} cores, so larger layouts don't show the effect of more hardware"
         )
     return found
-
-
-def _curve(points: tuple[Predicted, ...]) -> ScalingCurve:
-    return ScalingCurve(points, pays_up_to(points), fastest(points))

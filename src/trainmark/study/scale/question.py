@@ -34,7 +34,6 @@ class Question:
         oversubscribe: more ranks than cores are fine.
         rendezvous: of the machines that take part.
         steps: of a run.
-        runs: whether the layouts are to be run, and not only predicted.
     """
 
     data: tuple[int, ...] = (1, 2)
@@ -46,7 +45,6 @@ class Question:
     rendezvous: Rendezvous = dataclasses.field(default_factory=Rendezvous)
     repeats: int = 5
     steps: int = 120
-    runs: bool = True
 
     @property
     def layouts(self) -> tuple[tuple[int, int], ...]:
@@ -80,8 +78,6 @@ def require_possible(
                 expected=f"a multiple of {nodes} in --data-parallel times --pipeline",
             )
         require_divisible(workload, data, stages, question.microbatches, weak=question.weak)
-    if not question.runs:
-        return
     needed = question.most_ranks
     if side.device != "cpu":
         if needed > devices:
