@@ -40,17 +40,12 @@ def yardsticks(records: list[Record]) -> list[Yardstick]:
 
 
 def _yardstick(device: str, kind: str, cores: int | None, records: list[Record]) -> Yardstick:
-    flops: dict[str, float] = {}
-    copies = []
     paces: dict[tuple[str, str, str, str | None, str, str], list[float]] = defaultdict(list)
     for record in records:
-        precision, peaks, run = record.backend.precision, record.peaks, summarize(record)
+        precision, run = record.backend.precision, summarize(record)
         style = record.backend.style
         if precision is None or style is None:
             continue  # of a measured command
-        if peaks is not None and peaks.matmul_flops_per_second is not None:
-            flops[precision] = max(flops.get(precision, 0.0), peaks.matmul_flops_per_second)
-            copies += [peaks.copy_bytes_per_second] if peaks.copy_bytes_per_second is not None else []
         if run.samples_per_second is not None and not DOUBTFUL & run.caveats:
             backend, workload = record.backend, record.workload
             what = (workload.name, workload.step_fingerprint, backend.name, backend.version, style, precision)
@@ -61,8 +56,6 @@ def _yardstick(device: str, kind: str, cores: int | None, records: list[Record])
         kind,
         cores,
         f"measured by trainmark, {' to '.join(dict.fromkeys((days[0], days[-1])))}, {records[0].machine.os}",
-        flops,
-        max(copies, default=None),
         [Rate(*what, float(f"{statistics.median(found):.4g}"), len(found)) for what, found in sorted(paces.items())],
     )
 

@@ -57,7 +57,6 @@ def test_broken_frameworks_stop_nobody(tmp_path: Path) -> None:
     assert "Traceback" not in err
     assert "SIGSEGV" in checks["jax.import"]["found"]
     assert "libcudnn.so.9" in checks["torch.import"]["found"]
-    assert "products of numpy" in checks["pace.cpu"]["found"], "the one framework that is whole measures the CPU"
     assert {checks[f"{name}.import"]["status"] for name in ("jax", "keras", "torch")} == {"FAIL"}
     assert checks["numpy.import"]["status"] == "PASS"
     assert checks["numpy.product.cpu"]["found"].startswith("22 28 / 49 64 on cpu")

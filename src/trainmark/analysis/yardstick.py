@@ -40,16 +40,12 @@ class Yardstick(msgspec.Struct, frozen=True):
         kind: ``cpu`` or ``accelerator``.
         cores: that a CPU's runs could use; None for an accelerator.
         source: who measured it, when, and with what.
-        matmul_flops_per_second: the highest, by precision.
-        copy_bytes_per_second: the highest.
     """
 
     device: str
     kind: str
     cores: int | None
     source: str
-    matmul_flops_per_second: dict[str, float]
-    copy_bytes_per_second: float | None
     rates: list[Rate]
 
     def is_model_of(self, device: str | None, kind: str, cores: int | None) -> bool:

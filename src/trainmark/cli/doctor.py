@@ -42,19 +42,16 @@ def command(quick: bool, show_all: bool, data_dir: Path | None, as_json: bool) -
     Each framework is checked in a separate process, in parallel, since importing one may crash or hang.
     """
     from trainmark.data.locate import locate
-    from trainmark.execute.parent.peaks import Keep
     from trainmark.study import doctor
-    from trainmark.study.doctor import pace
     from trainmark.study.options import working_folder
 
     with console(to_stderr=True).status("Checking this machine" + ("" if quick else " and its frameworks")):
-        facts = doctor.gather(quick=quick, measure=lambda found: pace.measure(found, Keep(cache_dir() / "limits")))
+        facts = doctor.gather(quick=quick)
         checks = list(doctor.diagnose(facts))
         checks += doctor.look_at_data(
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
             (cache_dir(), working_folder()),
         )
-        checks += doctor.look_at_pace(facts)
     if as_json:
         print_json({"schema": SCHEMA, "checks": [asdict(check) for check in checks]})
     else:

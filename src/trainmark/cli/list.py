@@ -8,7 +8,8 @@ import click
 
 from trainmark.cli.options import python_option
 from trainmark.cli.output import json_option, print_json
-from trainmark.report.terminal import console
+from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.terminal import console, draw_all
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.probe import Interpreter, Seen
@@ -44,11 +45,7 @@ def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> Non
     if as_json:
         print_json(rows[subject] if subject else rows)
         return
-    screen = console()
-    for number, (name, table) in enumerate(rows.items()):
-        if number:
-            screen.print()
-        screen.print(_table(name, table))
+    draw_all(console(), (_table(name, table) for name, table in rows.items()))
 
 
 def workloads() -> list[dict[str, Any]]:
@@ -56,21 +53,18 @@ def workloads() -> list[dict[str, Any]]:
     from trainmark.workload import catalog
     from trainmark.workload.model import lay_out
 
-    rows = []
-    for name in catalog.names():
-        workload = catalog.find(name)
-        model = lay_out(workload)
-        rows.append(
-            {
-                "name": name,
-                "title": workload.title,
-                "dataset": workload.dataset,
-                "parameters": model.parameters,
-                "training_flops_per_example": model.training_flops,
-                "published_runs": len(workload.published.runs) if workload.published else 0,
-            }
-        )
-    return rows
+    found = {name: catalog.find(name) for name in catalog.names()}
+    return [
+        {
+            "name": name,
+            "title": workload.title,
+            "dataset": workload.dataset,
+            "parameters": lay_out(workload).parameters,
+            "training_flops_per_example": lay_out(workload).training_flops,
+            "published_runs": len(workload.published.runs) if workload.published else 0,
+        }
+        for name, workload in found.items()
+    ]
 
 
 def backends() -> list[dict[str, Any]]:
@@ -156,24 +150,15 @@ def datasets() -> list[dict[str, Any]]:
 _ROWS = {"workloads": workloads, "backends": backends, "devices": devices, "datasets": datasets}
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> Any:
-    from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    for column in columns:
-        numeric = any(isinstance(row.get(column), int) and not isinstance(row.get(column), bool) for row in rows)
-        table.add_column(
-            escape(column.replace("_", " ")),
-            justify="right" if numeric else "left",
-            overflow="fold",
-            no_wrap=column == "name",
-        )
-    for row in rows:
-        table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-    return table
+def _table(title: str, rows: list[dict[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    numbers = {name for row in rows for name, value in row.items() if type(value) is int}
+    return Table(
+        title,
+        (),
+        tuple(Column(name.replace("_", " "), "right" if name in numbers else "left") for name in names),
+        tuple(TableRow(tuple(Cell(_cell(row.get(name))) for name in names)) for row in rows),
+    )
 
 
 def _cell(value: Any) -> str:

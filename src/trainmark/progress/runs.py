@@ -18,7 +18,6 @@ from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
 from trainmark.progress.plain_lines import PlainLines
-from trainmark.progress.sparkline import Sparkline
 from trainmark.progress.time_left import Throughput, TimeLeft, whole_seconds
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
@@ -54,7 +53,7 @@ class RunProgress(Observer):
         self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
         self._ready: float | None = None
         self._description, self._done, self._seconds_left = "", 0, ""
-        self._use = Use()
+        self._use = ""
         # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
             TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=10)),
@@ -81,7 +80,7 @@ class RunProgress(Observer):
     def task_started(self, task: Task[Any]) -> None:
         """A process begins."""
         self._started = time.monotonic()
-        self._use = Use()
+        self._use = ""
         self._runs_of_task = len(task.runs)
         self._steps, self._done, self._ready, self._seconds_left = 0, 0, None, ""
         self._facts = "starting, reading the data"
@@ -142,7 +141,7 @@ class RunProgress(Observer):
         left = self._left.estimate(now - self._started, share, now - (self._ready or now))
         self._done, self._seconds_left = steps, "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
         rate = self._pace.rate(steps)
-        facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use.drawn())
+        facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use)
         self._progress.update(
             self._bar,
             total=self._steps or None,
@@ -160,7 +159,7 @@ class RunProgress(Observer):
 
     def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside."""
-        self._use.add(rows, gpu)
+        self._use = use(rows, gpu)
 
     def recorded(self, record: Record) -> None:
         """One line that stays."""
@@ -189,35 +188,16 @@ def print_ended(screen: Console, record: Record, words: str) -> None:
     screen.print(f"{mark} {escape(words)}", soft_wrap=True)
 
 
-class Use:
-    """How busy the process keeps the cores, and how busy its GPU is, drawn as bars."""
-
-    def __init__(self) -> None:
-        self._cpu, self._gpu = Sparkline(), Sparkline()
-        self._seen, self._cores, self._words = 0.0, 1, ("", "")
-
-    def add(self, rows: Sequence[Row], gpu: int | None) -> None:
-        """The newest rows; the same ones twice count once."""
-        if len(rows) < 2 or rows[-1].time == self._seen:
-            return
-        self._seen = rows[-1].time
-        self._cores = len(rows[-1].cores or ()) or self._cores
-        gpus = rows[-1].gpus
-        self._words = (
-            _use("cpu", self._cpu, tree_percent(rows[-2], rows[-1]), 100 * self._cores),
-            _use("gpu", self._gpu, gpus[gpu].percent if gpu is not None and gpu < len(gpus) else None, 100),
-        )
-
-    def drawn(self) -> str:
-        """Such as ``cpu ▁▃▇ 198 %``, nothing for what is not known."""
-        return " · ".join(filter(None, self._words))
-
-
-def _use(name: str, bars: Sparkline, percent: float | None, highest: float) -> str:
-    if percent is None:
+def use(rows: Sequence[Row], gpu: int | None) -> str:
+    """How busy the process keeps the cores, and how busy its GPU is; nothing for what is not known."""
+    if len(rows) < 2:
         return ""
-    bars.add(percent)
-    return f"{name} {bars.drawn(highest)} {percent:.0f} %"
+    gpus = rows[-1].gpus
+    shares = {
+        "cpu": tree_percent(rows[-2], rows[-1]),
+        "gpu": gpus[gpu].percent if gpu is not None and gpu < len(gpus) else None,
+    }
+    return " · ".join(f"{name} {share:.0f} %" for name, share in shares.items() if share is not None)
 
 
 def _summary(record: Record, turn: str) -> str:

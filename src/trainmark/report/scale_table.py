@@ -23,14 +23,10 @@ def scale_tables(scaling: Scaling) -> list[Table]:
     """The layouts that were run."""
     if not scaling.layouts:
         return []
-    return [_layouts(scaling)]
-
-
-def _layouts(scaling: Scaling) -> Table:
     threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
     growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
-    return table_of(
+    table = table_of(
         scaling.layouts,
         _LAYOUT,
         title=f"{scaling.workload}: scaling to several devices",
@@ -42,6 +38,7 @@ def _layouts(scaling: Scaling) -> Table:
         ),
         notes=tuple(_notes(scaling)),
     )
+    return [table]
 
 
 def _runs(each: LayoutResult) -> Cell:

@@ -75,3 +75,10 @@ def test_its_gpus_are_sampled_and_their_energy_is_counted() -> None:
 def test_its_checks_are_the_doctor_s() -> None:
     facts = doctor.gather(quick=True)
     assert {check.id: check.found for check in doctor.diagnose(facts)}["gpu.driver"] == "Acme 1.0"
+
+
+def test_without_checks_of_its_own_the_others_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(doctor.OF_VENDOR, "Acme")
+    checks = {check.id for check in doctor.diagnose(doctor.gather(quick=True))}
+    assert "host.clock" in checks
+    assert "gpu.driver" not in checks

@@ -70,7 +70,6 @@ class Theme:
             },
             "header": {"labelColor": self.ink, "titleColor": self.quiet},
             "text": {"color": self.ink, "fontSize": 12},
-            "style": {"halo": {"stroke": self.background or "var(--paper)", "strokeWidth": 4}},
             "rule": {"color": self.quiet},
             "tick": {"color": self.ink},
             "mark": {"color": self.sides[0]},

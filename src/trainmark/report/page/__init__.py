@@ -22,7 +22,6 @@ from trainmark.record.record import Record
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, MeasuredWork
-from trainmark.report.charts.coordinates import coordinates
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
 from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
@@ -62,12 +61,11 @@ class Section:
 
 @dataclass(frozen=True)
 class SweepSection:
-    """Trials of a workload: which is best, the table, the picture."""
+    """Trials of a workload: which is best, and the table."""
 
     sweep: Sweep
     answer: str
     table: Table
-    chart: Chart | None
 
 
 def page(
@@ -109,7 +107,7 @@ def page(
         title=title,
         about=_about(records, machine_of),
         sections=sections,
-        sweeps=[SweepSection(each, sentence(each), sweep_table(each), coordinates(each)) for each in sweeps(records)],
+        sweeps=[SweepSection(each, sentence(each), sweep_table(each)) for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
         machines=machines_table(records, machine_of),

@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainmark.analysis import yardstick
 from trainmark.data.locate import Located
 from trainmark.execute.parent.examine import Framework, examine_all
 from trainmark.measure.host import Host, read_host
 from trainmark.measure.machine import cpu_load
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import read_driver, vendor_of
-from trainmark.study.doctor import data, frameworks, host, nvidia, pace
+from trainmark.study.doctor import data, frameworks, host, nvidia
 from trainmark.study.doctor.check import Check
-from trainmark.study.doctor.pace import Pace
 
 OF_VENDOR: dict[str, Callable[[Host, Driver], Iterator[Check]]] = {"NVIDIA": nvidia.checks}
+"""A vendor without checks of its own is not among them."""
 DATASETS = ("mnist", "cifar10")
 _LOOK_AT_LOAD_SECONDS = 0.5
 
@@ -34,14 +33,12 @@ class Facts:
     Args:
         busy: share of all cores in use, 0 to 1.
         frameworks: None where they were not asked.
-        paces: limits of the devices, where they were measured.
     """
 
     host: Host
     driver: Driver
     busy: float | None = None
     frameworks: tuple[Framework, ...] | None = None
-    paces: tuple[Pace, ...] = ()
 
 
 def gather(
@@ -51,13 +48,11 @@ def gather(
     read_driver: Callable[[], Driver] = read_driver,
     busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
     examine: Callable[[bool], tuple[Framework, ...]] = lambda at_once: examine_all(at_once=at_once),
-    measure: Callable[[tuple[Framework, ...]], tuple[Pace, ...]] = lambda _: (),
 ) -> Facts:
     """The facts as they are now.
 
     Args:
-        quick: leave the frameworks unasked, and the devices unmeasured.
-        measure: takes the limits of the devices that these frameworks see.
+        quick: leave the frameworks unasked.
     """
     share = busy()  # first, before this very program makes the machine busy
     host, driver = read_host(), read_driver()
@@ -65,7 +60,7 @@ def gather(
         return Facts(host, driver, share)
     # Where a GPU takes one process at a time, frameworks that came together would be turned away.
     frameworks = examine(not any(gpu.exclusive for gpu in driver.gpus))
-    return Facts(host, driver, share, frameworks, measure(frameworks))
+    return Facts(host, driver, share, frameworks)
 
 
 def diagnose(facts: Facts) -> Iterator[Check]:
@@ -80,15 +75,11 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.shared_memory(facts.host)
     yield host.energy(facts.host)
     yield host.rosetta(facts.host)
-    yield from OF_VENDOR[vendor_of(facts.driver).name](facts.host, facts.driver)
+    if of_vendor := OF_VENDOR.get(vendor_of(facts.driver).name):
+        yield from of_vendor(facts.host, facts.driver)
     yield from host.other_gpus(facts.host)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
-
-
-def look_at_pace(facts: Facts) -> Iterator[Check]:
-    """Every device compared with others of its model."""
-    yield from pace.against(facts.paces, yardstick.measured())
 
 
 def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> Iterator[Check]:

@@ -47,16 +47,6 @@ class ScalePlan(ChosenSide):
     tasks: list[Task[Run]]
     notices: list[str]
 
-    @property
-    def group(self) -> str:
-        """The id of its runs' group."""
-        return self.tasks[0].first.group_id
-
-    @property
-    def processes(self) -> bool:
-        """Whether every device has its own process."""
-        return _spreads(self.seen) == "processes"
-
 
 def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan:
     """Find the side and the data, and lay out the rounds.

@@ -10,9 +10,7 @@ import pytest
 import trainmark
 from trainmark.data.locate import Located
 from trainmark.errors import DamagedData, DataUnavailable
-from trainmark.record.record import Peaks
 from trainmark.study.doctor import diagnose, look_at_data
-from trainmark.study.doctor.pace import Pace, against
 
 from .facts import GOOD, GPU, on
 from .test_doctor import BROKEN
@@ -25,7 +23,6 @@ def general(id_: str) -> str:
     id_ = re.sub(r"^(torch|jax)\.", "FRAMEWORK.", id_)
     id_ = re.sub(r"^(gpu\.[a-z-]+)\.\d+$", r"\1.N", id_)
     id_ = re.sub(r"product\..*", "product.DEVICE", id_)
-    id_ = re.sub(r"^pace\..*", "pace.DEVICE", id_)
     return re.sub(r"^data\.(mnist|cifar10)$", "data.DATASET", id_)
 
 
@@ -38,7 +35,6 @@ def test_every_id_is_documented_and_the_other_way_round(tmp_path: Path) -> None:
     seen |= {check.id for facts, *_ in BROKEN.values() for check in diagnose(facts)}
     seen |= {check.id for check in diagnose(on(host={"gpus_on_bus": {"AMD": 1}}))}
     seen |= {check.id for check in look_at_data(found(tmp_path), (tmp_path,))}
-    seen |= {check.id for check in against([Pace("cpu", "Xeon", "cpu", 2, "numpy", Peaks(1e11, None))], [])}
     assert {general(id_) for id_ in seen} == written
 
 

@@ -47,7 +47,7 @@ def test_what_is_quoted_of_doctor_is_what_it_says(page: Path, said: set[tuple[st
 def test_every_check_that_is_named_exists(page: Path) -> None:
     document = (ROOT / "docs" / "doctor.md").read_text()
     known = set(re.findall(r"^\| `([^`]+)` \|", document, re.MULTILINE))
-    named = set(re.findall(r"`((?:host|gpu|torch|frameworks|pace|data)\.[a-z][\w.:-]*)`", page.read_text()))
+    named = set(re.findall(r"`((?:host|gpu|torch|frameworks|data)\.[a-z][\w.:-]*)`", page.read_text()))
     assert {each for each in named if general(each) not in known} <= {"gpu.processes.N"}
 
 
