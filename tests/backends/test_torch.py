@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -164,4 +165,6 @@ assert found == [1 << 20], found
 
 
 def test_in_a_process_of_its_own_fast_flushes_denormals_in_every_thread() -> None:
-    subprocess.run([sys.executable, "-c", FLUSHED], check=True, cwd=Path(__file__).parents[2])
+    root = Path(__file__).parents[2]
+    path = os.pathsep.join([str(root / "src"), str(root / "plugins" / "trainmark-conformance" / "src")])
+    subprocess.run([sys.executable, "-c", FLUSHED], check=True, cwd=root, env={**os.environ, "PYTHONPATH": path})

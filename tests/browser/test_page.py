@@ -70,15 +70,13 @@ def test_a_phone_need_not_scroll_sideways(window: Window, html: str) -> None:
     assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
-def test_a_sweep_is_drawn_and_fits_a_phone(window: Window) -> None:
+def test_a_sweep_fits_a_phone(window: Window) -> None:
     trials = [a_trial(number, {"learning_rate": 0.1 / number, "hidden": 32}, test_accuracy=0.9 + number / 100)
               for number in range(1, 6)]  # fmt: skip
     opened = window.open(page(trials, compare([])), viewport={"width": 390, "height": 844})
     assert opened.complaints == []
-    (drawing,) = opened.page.query_selector_all(".drawing")
-    assert len(drawing.query_selector_all("svg .mark-line path")) == 5
-    words = {text.text_content() for text in drawing.query_selector_all("svg text")}
-    assert {"learning_rate", "hidden", "test accuracy", "0.02", "32"} <= words
+    assert "The best of 5 trials" in (opened.page.text_content(".answer .verdict") or "")
+    assert len(opened.page.query_selector_all("section table tbody tr")) >= 5
     assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 

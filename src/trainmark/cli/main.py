@@ -26,7 +26,7 @@ VERBS = {
     "report": "Write records as one page with the answer, tables and charts.",
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Check that backends, styles and devices compute the same losses.",
-    "scale": "Predict and measure data parallelism and pipelines.",
+    "scale": "Measure data parallelism and pipelines.",
     "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",
     "predict": "Predict the test set with trained weights: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
