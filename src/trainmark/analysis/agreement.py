@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from trainmark.analysis.groups import Group, group_records
+from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.reading import Missing, chains_of, read_value
 from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import summarize
@@ -103,13 +103,13 @@ def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
         for run in workload.published.runs:
             scheduled = workload.scheduled_as(run)
             followers = [group for group in groups if _follows(group, scheduled, run)]
-            beside: list[Group | None] = [*followers] or [None]
+            beside: list[Repeats | None] = [*followers] or [None]
             for group in beside:
                 results.append(_beside(workload, workload.published.source, run, group))
     return tuple(results)
 
 
-def _workloads(groups: Iterable[Group]) -> list[Workload]:
+def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
     """Each workload once, as it stands in the catalogue.
 
     A record's own schedule may be what ``run``'s options made of it, and would then match a published run that it did
@@ -138,14 +138,14 @@ def _decoded(record: Record) -> Workload:
         ) from misfit
 
 
-def _follows(group: Group, scheduled: Workload, run: PublishedRun) -> bool:
+def _follows(group: Repeats, scheduled: Workload, run: PublishedRun) -> bool:
     same_work = (scheduled.name, scheduled.step_fingerprint, scheduled.schedule_fingerprint)
     if group.key.same_work != same_work or not group.records:
         return False
     return run.only_on in (None, group.records[0].device.kind)
 
 
-def _beside(workload: Workload, source: str, run: PublishedRun, group: Group | None) -> PublishedResult:
+def _beside(workload: Workload, source: str, run: PublishedRun, group: Repeats | None) -> PublishedResult:
     values = [value for value in run.values if group is None or not _displaced(value, run, _kind(group))]
     timings = [timing for timing in run.timings if group is None or _concerns(timing, run, _kind(group))]
     return PublishedResult(
@@ -159,7 +159,7 @@ def _beside(workload: Workload, source: str, run: PublishedRun, group: Group | N
     )
 
 
-def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: Group | None) -> ValueResult:
+def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats | None) -> ValueResult:
     chains = chains_of(group.records, run) if group else []
     measured = read_value(chains, value, run) if group else Missing("nothing measured")
     reason = measured.reason if isinstance(measured, Missing) else ""
@@ -184,7 +184,7 @@ def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: 
     )
 
 
-def _unfit(value: PublishedValue, workload: Workload, group: Group) -> str:
+def _unfit(value: PublishedValue, workload: Workload, group: Repeats) -> str:
     """Why the tolerance does not hold for what was measured; empty when it does."""
     caveats = {caveat for record in group.records for caveat in record.caveats}
     if group.key.dataset != workload.dataset:
@@ -202,14 +202,14 @@ def _unfit(value: PublishedValue, workload: Workload, group: Group) -> str:
     return ""
 
 
-def _statistic(value: PublishedValue, run: PublishedRun, group: Group | None) -> str:
+def _statistic(value: PublishedValue, run: PublishedRun, group: Repeats | None) -> str:
     if value.repeat is not None:
         return f"repeat {value.repeat}"
     repeats = run.repeats if run.protocol == "continued" or group is None else len(group.records)
     return f"median of {repeats}" if repeats > 1 else "one run"
 
 
-def _kind(group: Group) -> DeviceKind:
+def _kind(group: Repeats) -> DeviceKind:
     return "cpu" if group.records[0].device.kind == "cpu" else "gpu"
 
 
@@ -236,7 +236,7 @@ def _concerns(timing: PublishedTiming, run: PublishedRun, kind: DeviceKind) -> b
     return all(twin.device != kind for twin in run.timings if twin.quantity == timing.quantity)
 
 
-def _time(timing: PublishedTiming, group: Group | None) -> TimingResult:
+def _time(timing: PublishedTiming, group: Repeats | None) -> TimingResult:
     runs = [summarize(record) for record in group.records] if group else []
     read = [getattr(run, timing.quantity) for run in runs]
     measured = median([number for number in read if number is not None])

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
-from trainmark.analysis.groups import Group, group_records
+from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
-from trainmark.analysis.results import Comparison, GroupResult, Learning, Reached, Speedup, Spread
+from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, Speedup
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
     TRIMMED,
@@ -51,7 +51,7 @@ _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
 class _Side:
     """A group and the figures of its runs."""
 
-    group: Group
+    group: Repeats
     runs: tuple[RunSummary, ...]
 
     @property
@@ -109,7 +109,7 @@ def compare(
 
 
 def compare_groups(
-    groups: Sequence[Group],
+    groups: Sequence[Repeats],
     by: Dimension | None,
     baseline: tuple[str, str] | None,
     margin: float,
@@ -220,8 +220,8 @@ def _speedup(ratio: Estimate, margin: float, *, of_epochs: bool, learns: bool) -
     return Speedup(ratio.value, ratio.low, ratio.high, verdict, "epoch" if of_epochs else "process")
 
 
-def _spread(seconds: list[float]) -> Spread:
-    return Spread(median(seconds), *(median_interval(seconds) or (None, None)))
+def _spread(seconds: list[float]) -> MedianInterval:
+    return MedianInterval(median(seconds), *(median_interval(seconds) or (None, None)))
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.results import Spread
+from trainmark.analysis.results import MedianInterval
 from trainmark.analysis.statistics import median, median_interval
 from trainmark.record.record import Epoch, Record
 
@@ -22,7 +22,7 @@ class Station:
     """
 
     epoch: int
-    seconds: Spread
+    seconds: MedianInterval
     elapsed_seconds: float
     evaluation_seconds: float | None
     train_loss: float | None
@@ -43,7 +43,7 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
         stations.append(
             Station(
                 epoch=index + 1,
-                seconds=Spread(median(seconds), low, high),
+                seconds=MedianInterval(median(seconds), low, high),
                 elapsed_seconds=median([each[index] for each in elapsed if index < len(each)]) or 0.0,
                 evaluation_seconds=_middle(there, "evaluation_seconds"),
                 train_loss=_middle(there, "train_loss"),

@@ -14,7 +14,7 @@ from trainmark.record.record import Record
 
 
 @dataclass(frozen=True)
-class Group:
+class Repeats:
     """Repeats of one thing: the measured records, oldest first, and how many more failed."""
 
     key: Key
@@ -28,7 +28,7 @@ def key_of(record: Record, machine: Told | None = None) -> Key:
     return Key.of(record, told.title, told.labels)
 
 
-def group_records(records: Iterable[Record]) -> list[Group]:
+def group_records(records: Iterable[Record]) -> list[Repeats]:
     """The records by key, in the order of each group's first measurement; a record given twice counts once.
 
     A run that failed early knows less about itself (no framework version, no device name): it is counted with the
@@ -53,7 +53,8 @@ def group_records(records: Iterable[Record]) -> list[Group]:
             failed[key] = failed.get(key, 0) + 1
         started.setdefault(key, position)
     return [
-        Group(key, tuple(measured.get(key, ())), failed.get(key, 0)) for key in sorted(started, key=started.__getitem__)
+        Repeats(key, tuple(measured.get(key, ())), failed.get(key, 0))
+        for key in sorted(started, key=started.__getitem__)
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainmark.analysis.groups import Group
+from trainmark.analysis.groups import Repeats
 from trainmark.errors import UnknownName, UsageError
 from trainmark.record.facts import DIMENSIONS, Dimension, Key
 
@@ -22,7 +22,7 @@ def read_baseline(text: str | None) -> tuple[str, str] | None:
     return key, value
 
 
-def references(groups: Sequence[Group], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
+def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
     """For each group the position of its reference.
 
     Groups of one workload form a family; with ``by``, only those that differ along that dimension alone. A family's
@@ -68,7 +68,7 @@ def _require_dimension(by: str) -> None:
         raise UnknownName("dimension", by, DIMENSIONS)
 
 
-def _check(groups: Sequence[Group], by: Dimension | None, name: str, value: str) -> None:
+def _check(groups: Sequence[Repeats], by: Dimension | None, name: str, value: str) -> None:
     if name not in BASELINE_KEYS:
         raise UnknownName("baseline key", name, BASELINE_KEYS)
     if by is not None and name != by:

@@ -9,14 +9,14 @@ from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.groups import Group
+from trainmark.analysis.groups import Repeats
 from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Dimension, Key
 
 
 @dataclass(frozen=True)
-class Spread:
+class MedianInterval:
     """A median over runs with the interval of :func:`~trainmark.analysis.statistics.median_interval`."""
 
     median: float | None
@@ -92,8 +92,8 @@ class GroupResult:
     epochs: int
     steps: int
     by_steps: bool
-    epoch_seconds: Spread
-    process_seconds: Spread
+    epoch_seconds: MedianInterval
+    process_seconds: MedianInterval
     samples_per_second: float | None
     training_seconds: float | None
     compile_seconds: float | None
@@ -152,7 +152,7 @@ class Comparison:
     learning_margin: float
     differences: tuple[Difference, ...] = ()
     references: tuple[Beside, ...] = ()
-    measured: tuple[Group, ...] = ()
+    measured: tuple[Repeats, ...] = ()
 
     @property
     def data(self) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from trainmark import units
-from trainmark.analysis.results import Comparison, GroupResult, Spread
+from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
 from trainmark.report.conditions import split, threads, when_measured
@@ -111,7 +111,7 @@ def _rate(samples_per_second: float | None) -> Cell:
     return Cell(units.rate(samples_per_second, "").strip(), value=samples_per_second)
 
 
-def _timed(spread: Spread) -> Cell:
+def _timed(spread: MedianInterval) -> Cell:
     if spread.low is None or spread.high is None:
         return _number(spread.median, units.seconds)
     bounds = span(units.seconds(spread.low), units.seconds(spread.high))

@@ -7,7 +7,7 @@ import dataclasses
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.analysis.cost import Cost
 from trainmark.analysis.efficiency import Efficiency
-from trainmark.analysis.results import GroupResult, Learning, Reached, Speedup, Spread
+from trainmark.analysis.results import GroupResult, Learning, MedianInterval, Reached, Speedup
 from trainmark.report.table import Scalar
 
 # A published figure has a field ``device`` of its own: the kind it was printed for.
@@ -16,8 +16,8 @@ _WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine"
 _NESTED = {
     name: [field.name for field in dataclasses.fields(type_)]
     for name, type_ in {
-        "epoch_seconds": Spread,
-        "process_seconds": Spread,
+        "epoch_seconds": MedianInterval,
+        "process_seconds": MedianInterval,
         "speedup": Speedup,
         "learning": Learning,
         "efficiency": Efficiency,
