@@ -21,6 +21,11 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(decimals, 0)}f}" if -4 <= decimals <= 8 else f"{value:.{digits - 1}e}"
 
 
+def money(amount: float | None) -> str:
+    """In whatever money a price was given."""
+    return MISSING if amount is None else significant(amount)
+
+
 def _scaled(value: float, unit: str, prefixes: str, base: float) -> str:
     for prefix in prefixes:
         if abs(value) < 0.9995 * base:

@@ -83,7 +83,7 @@ def _columns(
         Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
         Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
         Shown(Column("energy", "right", optional=True), lambda group, _: _number(group.cost.joules, units.joules)),
-        Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, _money)),
+        Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, units.money)),
         Shown(
             Column("test\nacc.", "right", optional=not whole),
             lambda group, _: _number(group.test_accuracy, units.percent),
@@ -133,10 +133,6 @@ def _of_peak(group: GroupResult) -> Cell:
 
 def _number(value: float | None, written: Callable[[float | None], str]) -> Cell:
     return Cell(written(value), value=value)
-
-
-def _money(amount: float | None) -> str:
-    return units.MISSING if amount is None else units.significant(amount)
 
 
 def _speedup(group: GroupResult, is_reference: bool) -> Cell:
@@ -284,7 +280,7 @@ def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
         where = best.key.words("device") + (f" of {best.key.machine}" if several else "")
         lines.append(
             f"cheapest: {best.key.backend} {best.key.words('style')} on {where}, "
-            f"{_money(best.cost.money_per_million_samples)} for a million samples."
+            f"{units.money(best.cost.money_per_million_samples)} for a million samples."
         )
     return lines
 

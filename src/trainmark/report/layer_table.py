@@ -9,7 +9,7 @@ from typing import Any
 from trainmark import units
 from trainmark.report.table import Cell, Column, Table, TableRow
 from trainmark.workload.losses import Loss
-from trainmark.workload.model import LayerPlan, Shape, lay_out
+from trainmark.workload.model import LayerPlan, lay_out, written
 from trainmark.workload.optimizers import Optimizer
 from trainmark.workload.spec import Workload
 
@@ -26,7 +26,7 @@ def layer_table(workload: Workload) -> Table:
         Cell(units.flops(model.training_flops), tone="strong"),
     )
     rows = [
-        TableRow((Cell("input"), Cell(_written(model.input_shape)), *(Cell("") for _ in range(4)))),
+        TableRow((Cell("input"), Cell(written(model.input_shape)), *(Cell("") for _ in range(4)))),
         *(TableRow(_cells(plan)) for plan in model.layers),
         TableRow(total, starts_section=True),
     ]
@@ -73,8 +73,8 @@ def layer_data(workload: Workload) -> dict[str, Any]:
 def _cells(plan: LayerPlan) -> tuple[Cell, ...]:
     return (
         Cell(plan.name),
-        Cell(_written(plan.output_shape)),
-        Cell(_written(plan.kernel_shape) if plan.kernel_shape else ""),
+        Cell(written(plan.output_shape)),
+        Cell(written(plan.kernel_shape) if plan.kernel_shape else ""),
         Cell(units.count(plan.parameters) if plan.parameters else ""),
         Cell(units.flops(2 * plan.forward_macs) if plan.forward_macs else ""),
         Cell(units.flops(2 * plan.training_macs) if plan.training_macs else ""),
@@ -128,7 +128,3 @@ def _published(workload: Workload) -> tuple[str, ...]:
         return ()
     runs = ", ".join(f"{run.name!r}" for run in workload.published.runs)
     return (f"published: {runs} ({workload.published.source}).",)
-
-
-def _written(shape: Shape) -> str:
-    return " × ".join(str(side) for side in shape)

@@ -193,18 +193,18 @@ def _require_room(parameters: int, output: Shape) -> None:
             (), f"a network of at most {MOST_PARAMETERS:,} weights", f"{Decimal(parameters):.3g} up to this layer"
         )
     if math.prod(output) > MOST_VALUES:
-        raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {_written(output)}")
+        raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {written(output)}")
 
 
 def _vector(layer: layers.Layer, shape: Shape) -> Shape:
     if len(shape) != 1:
-        raise Misfit((), f"a 'flatten' layer before {layer.kind!r}", f"images of {_written(shape)}")
+        raise Misfit((), f"a 'flatten' layer before {layer.kind!r}", f"images of {written(shape)}")
     return shape
 
 
 def _image(layer: layers.Layer, shape: Shape) -> Shape:
     if len(shape) != 3:
-        raise Misfit((), f"images before {layer.kind!r}", f"{_written(shape)} values an example")
+        raise Misfit((), f"images before {layer.kind!r}", f"{written(shape)} values an example")
     return shape
 
 
@@ -217,5 +217,6 @@ def _windows(size: int, stride: int, width: int, padding: str) -> int:
     return (width + before + after - size) // stride + 1
 
 
-def _written(shape: Shape) -> str:
+def written(shape: Shape) -> str:
+    """Such as ``28 × 28 × 1``."""
     return " × ".join(str(side) for side in shape)

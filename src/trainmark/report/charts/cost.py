@@ -27,8 +27,4 @@ def costs(work: MeasuredWork) -> Iterator[Chart]:
     if any(is_known(each) for each in money.values()):
         title = "Cost of a million training examples"
         note = "Of training epochs alone, at the price that was given."
-        yield bars(work, "money", title, "in what the price was given in", money, _money, note)
-
-
-def _money(amount: float | None) -> str:
-    return units.MISSING if amount is None else units.significant(amount)
+        yield bars(work, "money", title, "in what the price was given in", money, units.money, note)
