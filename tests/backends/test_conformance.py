@@ -10,6 +10,7 @@ import pytest
 from trainmark_conformance import BackendConformance
 from trainmark_conformance.arithmetic import ArithmeticConformance
 from trainmark_conformance.batches import BatchConformance
+from trainmark_conformance.chance import ChanceConformance
 from trainmark_conformance.suite import Suite
 
 
@@ -70,7 +71,7 @@ class TestJaxFast(BackendConformance):
     backend, style, threads = "jax", "fast", 1
 
 
-class TestJaxFastInBrief(BatchConformance):
+class TestJaxFastInBrief(BatchConformance, ChanceConformance):
     backend, style, threads = "jax", "fast", 1
 
     test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue

@@ -42,6 +42,13 @@ def test_batches_of_the_compiled_loop() -> None:
     conformance("keras", "FastBatches")
 
 
+@pytest.mark.timeout(600)
+@ENGINES
+def test_chance_in_the_compiled_loop(backend: str) -> None:
+    """By day, each engine's loop with images that are distorted, and layers that drop values."""
+    conformance(backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @STYLES

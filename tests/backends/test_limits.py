@@ -49,7 +49,7 @@ def rates(backend: str, precision: str) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("precision", ["fp32", slow("fp64")])
-@pytest.mark.parametrize("backend", ["numpy", slow("torch"), slow("jax"), slow("keras")])
+@pytest.mark.parametrize("backend", ["numpy", slow("torch"), "jax", slow("keras")])
 def test_products_take_as_their_flops_and_copies_are_not_left_out(backend: str, precision: str) -> None:
     growth, bytes_per_second = rates(backend, precision)
     assert growth > 16, "64 times the work; only waiting for nothing would be done in less than a quarter of that"
