@@ -46,8 +46,7 @@ def test_inside_a_process_of_its_own(entry: str, selection: str) -> None:
 @pytest.mark.parametrize(
     ("entry", "styles"),
     [
-        ("keras", "fast"),
-        slow("keras", "idiomatic,fast"),
+        ("keras", "idiomatic,fast"),
         slow("keras:torch", "idiomatic,fast"),
         slow("keras:jax", "idiomatic,fast"),
     ],
