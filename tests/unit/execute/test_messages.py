@@ -92,6 +92,14 @@ def test_an_answer_without_its_form_is_refused(message: Message) -> None:
         read(message)
 
 
+def test_the_field_and_its_value_are_named() -> None:
+    epoch = {"event": "EpochEnded", "index": 0, "start": 1.0, "seconds": "long", "steps": 1, "examples": 1}
+    with pytest.raises(ProtocolError, match=r"with its 'EpochEnded': .* found seconds = 'long': Expected `float`"):
+        read(epoch)
+    with pytest.raises(ProtocolError, match=r"found index: expected 0 to .*, found -3"):
+        read({**epoch, "seconds": 1.0, "index": -3})
+
+
 DISSECT = Dissect(
     "torch",
     DataFolder("mnist", "/data"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import msgspec
 
@@ -33,10 +34,12 @@ def read(message: Message) -> Answer | None:
                 raise msgspec.ValidationError("message: expected what one rank said")
             return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
+        field = re.search(r"\$\.(\w+)", str(error))
+        value = f"{field[1]} = {message[field[1]]!r:.80}: " if field else ""
         raise ProtocolError(
             f"the measured process broke the protocol with its {event[:40]!r}",
             expected="the form that execute/protocol/answers.py gives it",
-            found=str(error),
+            found=f"{value}{error}",
         ) from error
     return answer
 

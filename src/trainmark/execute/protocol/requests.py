@@ -179,5 +179,7 @@ def read(message: Message) -> Request:
         return decode(_BY_NAME[event], fields)
     except Misfit as misfit:
         raise ProtocolError(
-            f"the request {event} does not fit at {dotted(misfit.path)}", expected=misfit.expected, found=misfit.found
+            f"the request {event} does not fit at {dotted(misfit.path) or 'its keys'}",
+            expected=misfit.expected,
+            found=misfit.found,
         ) from misfit
