@@ -178,8 +178,7 @@ def read(message: Message) -> Request:
     try:
         return decode(_BY_NAME[event], fields)
     except Misfit as misfit:
+        place = dotted(misfit.path) or "its keys"
         raise ProtocolError(
-            f"the request {event} does not fit at {dotted(misfit.path) or 'its keys'}",
-            expected=misfit.expected,
-            found=misfit.found,
+            f"the request {event} does not fit at {place}", expected=misfit.expected, found=misfit.found
         ) from misfit

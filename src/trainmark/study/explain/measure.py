@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.attribution import WHOLE, Dissection, Sitting
-from trainmark.analysis.statistics import Estimate, paired_difference
+from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
+from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
 from trainmark.execute.protocol.answers import (
     NOT_A_PART,
@@ -23,10 +24,10 @@ from trainmark.execute.protocol.answers import (
 )
 from trainmark.execute.protocol.requests import Dissect, Variant
 from trainmark.study.chosen import ChosenSide
-from trainmark.study.explain.batch_times import interleaved, rounds_in, seconds_by_batch
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
 from trainmark.study.progress import Tell
 from trainmark.workload.products import convolutions, products
+from trainmark.workload.reduce import with_batch
 from trainmark.workload.schedule import epoch_sizes
 
 SECONDS = 100.0
@@ -39,6 +40,8 @@ _THREADS_SHARE, _THREADS_ROUNDS, _THREADS_PAIRS = 0.3, 5, 4
 _SWEEP_SHARE = 0.15
 _PREPARING = 0.3
 _EVALUATIONS = 3
+_SWEEP_ROUNDS = 5
+_LEAST_STRETCH, _MOST_STRETCH = 0.05, 8.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,7 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
         fast=subject.fast,
     )
     request = dataclasses.replace(
-        interleaved(subject, tuple(planned), seconds, ROUNDS),
+        _interleaved(subject, tuple(planned), seconds, ROUNDS),
         products=tuple(products(model, subject.batch)),
         convolutions=tuple(convolutions(model, subject.batch)),
         peak_size=subject.peak_size,
@@ -124,12 +127,8 @@ def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) 
     """
     sizes = swept_sizes(subject.course.dataset.train_examples)
     return {
-        device: seconds_by_batch(
-            subject,
-            dataclasses.replace(subject.options(), device=device),
-            sizes,
-            _SWEEP_SHARE * seconds,
-            lambda request: _hold(subject, request, tell),
+        device: _seconds_by_batch(
+            subject, dataclasses.replace(subject.options(), device=device), sizes, _SWEEP_SHARE * seconds, tell
         )
         for device in ("cpu", subject.side.device)
     }
@@ -144,8 +143,8 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
             tell(f"with {threads} cores, {what}", (done + share) / (2 * _THREADS_PAIRS))
 
         whole = Variant(WHOLE, subject.course.workload, dataclasses.replace(subject.options(), threads=threads))
-        request = interleaved(subject, (whole,), budget, _THREADS_ROUNDS)
-        return statistics.median(each[WHOLE] for each in rounds_in(_hold(subject, request, tell_of_cores)))
+        request = _interleaved(subject, (whole,), budget, _THREADS_ROUNDS)
+        return statistics.median(each[WHOLE] for each in _rounds_in(_hold(subject, request, tell_of_cores)))
 
     logs, order = [], [subject.settings.threads, subject.cores]
     for pair in range(_THREADS_PAIRS):
@@ -190,7 +189,7 @@ def _ready(heard: list[Answer]) -> VariantsReady:
 
 def _sitting(heard: list[Answer]) -> Sitting:
     return Sitting(
-        rounds=tuple(rounds_in(heard)),
+        rounds=tuple(_rounds_in(heard)),
         starts=tuple(answer.starts for answer in of_kind(heard, RoundTimed)),
         lengths=_ready(heard).lengths,
     )
@@ -215,3 +214,44 @@ def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection
         accelerator=subject.accelerator,
         dropped={answer.name: answer.reason for answer in dropped},
     )
+
+
+def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: float, rounds: int) -> Dissect:
+    """The request to time ``variants`` for about ``seconds``."""
+    return Dissect(
+        backend=subject.side.backend,
+        dataset=subject.course.dataset.folder,
+        variants=tuple(variants),
+        window=seconds / (rounds * len(variants)),
+        budget=seconds,
+        rounds=rounds,
+    )
+
+
+def _rounds_in(heard: Iterable[Answer]) -> list[dict[str, float]]:
+    """Seconds of a step, by variant, of each round."""
+    return [answer.seconds for answer in of_kind(heard, RoundTimed)]
+
+
+def _seconds_by_batch(
+    subject: ExplainedSide, options: Options, sizes: Sequence[int], seconds: float, tell: Tell
+) -> dict[int, float]:
+    """Seconds of a step by batch size; sizes that failed, or finished too quickly to time, are left out.
+
+    Args:
+        sizes: of the batch; a timed stretch has about as many examples as that of the first one.
+        seconds: of measuring, about.
+    """
+    names = {size: f"{size} examples" for size in sizes}
+    variants = [
+        Variant(
+            name,
+            with_batch(subject.course.workload, size),
+            options,
+            stretch=min(max(sizes[0] / size, _LEAST_STRETCH), _MOST_STRETCH),
+        )
+        for size, name in names.items()
+    ]
+    rounds = _rounds_in(_hold(subject, _interleaved(subject, variants, seconds, _SWEEP_ROUNDS), tell))
+    took = {size: lower_quartile([each[name] for each in rounds]) for size, name in names.items() if name in rounds[0]}
+    return {size: each for size, each in took.items() if each > 0}
