@@ -182,7 +182,8 @@ def run(
         labels: of this machine, for its records.
         quiet: show no progress.
         options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all others of
-            ``trainmark run``, by their long names with ``_`` in place of ``-``.
+            ``trainmark run``, by their long names with ``_`` in place of ``-``;
+            ``--python`` and ``--price`` are the lists ``pythons`` and ``prices``.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import options as study_options

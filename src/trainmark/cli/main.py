@@ -36,6 +36,7 @@ VERBS = {
 }
 
 REMOVED = {
+    "--max-restarts": "Use scale --resume, which runs what failed again",
     "--cloud": "Use --label, such as --label instance=g5.xlarge",
     "--link": "trainmark reports what it measured: run the layouts on that network (docs/scaling.md)",
     "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",

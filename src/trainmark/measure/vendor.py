@@ -1,4 +1,4 @@
-"""What a maker of GPUs must provide for its GPUs to be described, sampled and checked. Nothing else names a maker."""
+"""What a maker of GPUs must provide for its GPUs to be described, sampled and checked."""
 
 from __future__ import annotations
 

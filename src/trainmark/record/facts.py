@@ -1,8 +1,8 @@
 """What tells one run from another: each fact once, with the place where a record has it, its title and its words.
 
 Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other; ``--resume`` repeats
-no run whose :class:`RunKey` has a record. Tables of differences show the facts that have a title; files take any by
-name.
+no run whose :class:`RunKey` has a record that ended well or diverged. Tables of differences show the facts that have a
+title; files take any by name.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ FACTS: dict[str, Fact] = {
     "outcome": Fact(lambda record: record.outcome.status, "outcome"),
     "framework": Fact(lambda record: f"{record.backend.name} {record.backend.version or ''}".strip(), "backend"),
     "style": Fact(lambda record: record.backend.style, "style (input path, compilation)", unknown="as is"),
-    "compile_cache": Fact(lambda record: record.backend.compile_cache, "compile cache"),
+    "compile_cache": Fact(lambda record: record.backend.compile_cache, "compile cache", unknown="none"),
     "machine": Fact(lambda record: record.machine.name, "machine"),
     "data": Fact(lambda record: record.dataset and f"{record.dataset.name} {record.dataset.sha256[:12]}", "data"),
     "command": Fact(_command, "command", lambda command: shlex.join(command[0])),
@@ -131,7 +131,7 @@ FACTS: dict[str, Fact] = {
     "program": Fact(lambda record: (record.process and (record.process.program_sha256 or "")[:8]) or None),
     "layout": Fact(_layout),
     "spread": Fact(_spread),
-    "python": Fact(lambda record: record.python.label),
+    "python": Fact(lambda record: record.python.label, unknown="default"),
     "executable": Fact(lambda record: record.python.executable),
     "seed": Fact(lambda record: record.seed),
     "repeat": Fact(lambda record: record.repeat),

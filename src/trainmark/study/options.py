@@ -89,17 +89,17 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     asked |= {name: options[name] for name in _VALUES if name in options}
     settings = {name: options[name] for name in _SETTINGS if name in options}
     return Request(
-        interpreters=read_interpreters(options.get("pythons", ())),
+        interpreters=read_interpreters(_tuple(options.get("pythons"))),
         until=read_target(options.get("until")),
         environment=environment_dir(),
-        settings=Settings(prices=read_prices(options.get("prices", ())), command=command, **settings),
+        settings=Settings(prices=read_prices(_tuple(options.get("prices"))), command=command, **settings),
         **asked,
     )
 
 
-def _tuple(given: str | tuple[str, ...] | None) -> tuple[str, ...]:
+def _tuple(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """One name, several or none."""
-    return given if isinstance(given, tuple) else (given,) if given else ()
+    return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:

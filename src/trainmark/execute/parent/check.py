@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import reprlib
 
 import msgspec
 
@@ -35,7 +36,7 @@ def read(message: Message) -> Answer | None:
             return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         field = re.search(r"\$\.(\w+)", str(error))
-        value = f"{field[1]} = {message[field[1]]!r:.80}: " if field else ""
+        value = f"{field[1]} = {reprlib.repr(message[field[1]])}: " if field else ""
         raise ProtocolError(
             f"the measured process broke the protocol with its {event[:40]!r}",
             expected="the form that execute/protocol/answers.py gives it",

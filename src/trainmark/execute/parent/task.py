@@ -71,7 +71,7 @@ def command_in_rounds(
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
-    """The tasks with runs that have no record yet, in the group that they complete."""
+    """The tasks with runs that have neither ended well nor diverged, in the group that they complete."""
     tasks, records = list(tasks), list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
     recorded = {RunKey.of(record): record.outcome.status for record in records}

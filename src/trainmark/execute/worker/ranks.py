@@ -19,7 +19,7 @@ from pathlib import Path
 
 from trainmark.backends import layout, registry
 from trainmark.backends.layout import Fall, Launching
-from trainmark.errors import Unsupported
+from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
 from trainmark.execute.protocol.requests import StartRanks
 from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, signal_name
@@ -128,7 +128,7 @@ class _Relay:
         channel = Channel(line)
         place: Message = {}
         last = None
-        with line, contextlib.suppress(OSError):  # a rank that dies while it is spoken to has its end told by others
+        with line, contextlib.suppress(OSError, ProtocolError):  # whose end is told by others, or below
             while (messages := channel.receive()) is not None:
                 for message in messages:
                     if message["event"] == RankBorn.__name__:

@@ -18,7 +18,7 @@ from trainmark.measure.machine import cpu_load
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import read_driver, vendor_of
 from trainmark.study.doctor import data, frameworks, host, nvidia
-from trainmark.study.doctor.check import Check
+from trainmark.study.doctor.check import Check, skipped
 
 OF_VENDOR: dict[str, Callable[[Host, Driver], Iterator[Check]]] = {"NVIDIA": nvidia.checks}
 """A vendor without checks of its own is not among them."""
@@ -75,8 +75,10 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     yield host.shared_memory(facts.host)
     yield host.energy(facts.host)
     yield host.rosetta(facts.host)
-    if of_vendor := OF_VENDOR.get(vendor_of(facts.driver).name):
+    if of_vendor := OF_VENDOR.get(maker := vendor_of(facts.driver).name):
         yield from of_vendor(facts.host, facts.driver)
+    else:
+        yield skipped("gpu.driver", f"there are no checks for GPUs of {maker}")
     yield from host.other_gpus(facts.host)
     if facts.frameworks is not None:
         yield from frameworks.each(facts.frameworks, facts.host, facts.driver)

@@ -178,7 +178,7 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:
 
     threads = request.variants[0].options.threads
     heard, ending = subject.ask(request, hear=hear, threads=threads)
-    if ending.status != "done":
+    if ending.status != "done" or not {VariantsReady, RoundTimed} <= set(map(type, heard)):
         raise ExplanationFailed(f"{subject.side.title} can't be explained", found=ending.reason or "no answer")
     return heard
 
