@@ -163,6 +163,7 @@ def test_values_out_of_bounds(wrong: dict[str, Any], tmp_path: Path) -> None:
         ({"dataset": "mnits"}, ["--dataset", "mnits"]),
         ({"until": "test_acuracy>=0.9"}, ["--until", "test_acuracy>=0.9"]),
         ({"prices": ["cpu=free"]}, ["--price", "cpu=free"]),
+        ({"prices": "cpu=free"}, ["--price", "cpu=free"]),
         ({"pythons": ["old"]}, ["--python", "old"]),
         ({"labels": {"instance": ""}}, ["--label", "instance="]),
         ({"until_stable": 5.0, "resume": True}, ["--until-stable", "5", "--resume"]),
