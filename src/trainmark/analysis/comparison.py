@@ -210,7 +210,7 @@ def _held_against(
         if sliced is None:
             speedup, found = _by_runs(side, reference, margin)
         else:
-            speedup, found = _by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
+            speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
         caveats |= found
     if Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
@@ -230,7 +230,7 @@ def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set
     return _speedup(difference.exponential(), margin, of_epochs=of_epochs, learns=learns), caveats
 
 
-def _by_slices(
+def by_slices(
     sliced: SliceComparison, margin: float, confidence: float, *, learns: bool
 ) -> tuple[Speedup, set[Caveat]]:
     """The speed-up by undisturbed blocks, and what is to be said of it.

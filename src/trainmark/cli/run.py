@@ -44,7 +44,9 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "a,b",
 )
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
-@shared.repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
+@shared.repeats_option(
+    "Complete trainings per side, which judge learning.  [default: 3; 1 with --published]", default=None
+)
 @shared.budget_option
 @shared.margin_option
 @shared.count_option("--epochs", "Epochs per run, instead of the workload's own.")
@@ -90,7 +92,8 @@ def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in the styles idiomatic and fast, on every device, in 5 interleaved rounds.
+    best installed backend, in the styles idiomatic and fast, on every device. The sides take turns, half a second each,
+    and rounds go on until the verdict is decided or the --budget is spent.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store

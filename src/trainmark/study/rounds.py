@@ -58,13 +58,15 @@ def rounds_within(
     execute: Callable[[list[Task[AnyRun]]], list[Record]],
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
+    looks: Sequence[int] = LOOKS,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
 
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: is told why there are no more rounds, or that there is another.
+        tell: is told why there are no more rounds.
+        looks: numbers of rounds after which the verdict may end them.
 
     Returns:
         The records of all rounds.
@@ -75,7 +77,7 @@ def rounds_within(
     round_seconds = (clock() - start) / number
     while all(record.outcome.status == "ok" for record in records):
         after = f"after {many(number, 'round')} in {seconds(clock() - start)}"
-        if number in LOOKS and _decided(records, budget.margin):
+        if number in looks and _decided(records, budget.margin):
             tell(f"{after} the verdict is decided")
             break
         if clock() - start + round_seconds > budget.seconds:
@@ -104,6 +106,9 @@ def _round(planned: Sequence[Task[AnyRun]], number: int) -> Iterator[Task[AnyRun
     for task in planned:
         if task.round == last:
             again: Task[Any] = task.in_round(number)
-            if isinstance(again.first, Run):
-                again = Task(tuple(dataclasses.replace(run, blocks=BLOCKS) for run in again.runs))
-            yield again
+            yield slices_alone(again) if isinstance(again.first, Run) else again
+
+
+def slices_alone(task: Task[Run]) -> Task[Run]:
+    """The same without a training to the end."""
+    return Task(tuple(dataclasses.replace(run, blocks=BLOCKS) for run in task.runs))
