@@ -242,6 +242,9 @@ def _summary(record: Record, turn: str) -> str:
     facts = []
     if record.process is not None:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
+    if record.slices and not record.epochs:
+        pace = sum(each.examples for each in record.slices) / sum(each.seconds for each in record.slices)
+        facts.append(f"{units.many(len(record.slices), 'slice')}, {units.rate(pace, 'samples/s')}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)

@@ -106,7 +106,8 @@ def _round(planned: Sequence[Task[AnyRun]], number: int) -> Iterator[Task[AnyRun
     for task in planned:
         if task.round == last:
             again: Task[Any] = task.in_round(number)
-            yield slices_alone(again) if isinstance(again.first, Run) else again
+            following: Task[Any] = slices_alone(again) if isinstance(again.first, Run) else again
+            yield following
 
 
 def slices_alone(task: Task[Run]) -> Task[Run]:
