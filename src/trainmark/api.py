@@ -165,7 +165,7 @@ def run(
     *workloads: str,
     out: str | os.PathLike[str] = "trainmark-results",
     resume: bool = False,
-    budget: float | None = None,
+    budget: float = 60.0,
     margin: float = 3.0,
     labels: Mapping[str, str] | None = None,
     quiet: bool = False,
@@ -179,7 +179,7 @@ def run(
         workloads: names, or TOML files; the default benchmark if none is given.
         out: folder for the records.
         resume: run only what has no record there yet.
-        budget: seconds for the verdict on the speed, 60 by default.
+        budget: seconds for the verdict on the speed.
         margin: percent; what still counts as the same speed.
         labels: of this machine, for its records.
         quiet: show no progress.

@@ -33,7 +33,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
 @click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
 @shared.repeats_option()
-@shared.budget_option
+@shared.budget_option(0.0)
 @shared.margin_option
 @click.option("--name", metavar="NAME", help="Name of the training.  [default: the script's]")
 @shared.seed_option("Seed of the first round.")

@@ -61,12 +61,21 @@ resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only
 price_option: Decorator = click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
 )
-budget_option: Decorator = click.option(
-    "--budget",
-    type=click.FloatRange(0),
-    metavar="S",
-    help="Seconds for the verdict on the speed: rounds are added until it is decided or they are spent.  [default: 60]",
-)
+
+
+def budget_option(default: float = 60.0) -> Decorator:
+    """``--budget``, with its default."""
+    made: Decorator = click.option(
+        "--budget",
+        type=click.FloatRange(0),
+        default=default,
+        show_default=True,
+        metavar="S",
+        help="Seconds for the verdict on the speed: rounds are added until it is decided or they are spent.",
+    )
+    return made
+
+
 margin_option: Decorator = click.option(
     "--margin",
     type=click.FloatRange(0),

@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.repeats_option(
     "Complete trainings per side, which judge learning.  [default: 3; 1 with --published]", default=None
 )
-@shared.budget_option
+@shared.budget_option()
 @shared.margin_option
 @shared.count_option("--epochs", "Epochs per run, instead of the workload's own.")
 @shared.count_option("--steps", "Steps per run, instead of epochs.")

@@ -47,9 +47,9 @@ class Budget:
                 raise UsageError(f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}")
 
     @classmethod
-    def of(cls, given: float | None, percent: float) -> Budget:
+    def of(cls, seconds: float, percent: float) -> Budget:
         """From the options; the margin is in percent."""
-        return cls(cls.seconds if given is None else given, percent / 100)
+        return cls(seconds, percent / 100)
 
 
 def rounds_within(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import secrets
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -77,11 +77,11 @@ def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
         yield [task for _, task in together]
 
 
-def _party(position: int, task: Task[Any]) -> Hashable:
+def _party(position: int, task: Task[Any]) -> object:
     run: Run | CommandRun = task.first
     if isinstance(run, CommandRun) or run.settings.kind != "rounds":
         return position
-    return (run.course.workload.step_fingerprint, run.round)
+    return (run.course, run.round)
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
