@@ -13,7 +13,7 @@ from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
-from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, Speedup
+from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, SpeedOf, Speedup
 from trainmark.analysis.slices import SliceComparison, compare_slices
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
@@ -227,7 +227,8 @@ def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set
     caveats = set() if times.paired else {Caveat.UNPAIRED}
     caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
     learns = side.learns and reference.learns
-    return _speedup(difference.exponential(), margin, of_epochs=of_epochs, learns=learns), caveats
+    of: SpeedOf = "epoch" if of_epochs else "process"
+    return _speedup(difference.exponential(), margin, of, learns=learns), caveats
 
 
 def by_slices(
@@ -247,16 +248,16 @@ def by_slices(
     elif sliced.too_disturbed or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
         caveats.add(Caveat.TOO_DISTURBED)
     trusted = learns and Caveat.TOO_DISTURBED not in caveats
-    return _speedup(ratio, margin, of_epochs=True, learns=trusted), caveats
+    return _speedup(ratio, margin, "slice", learns=trusted), caveats
 
 
 def _as_reference(side: _Side) -> Speedup:
     return Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
 
 
-def _speedup(ratio: Estimate, margin: float, *, of_epochs: bool, learns: bool) -> Speedup:
+def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Speedup:
     verdict = speed_verdict(ratio, margin) if learns else "unclear"
-    return Speedup(ratio.value, ratio.low, ratio.high, verdict, "epoch" if of_epochs else "process")
+    return Speedup(ratio.value, ratio.low, ratio.high, verdict, of)
 
 
 def _spread(seconds: list[float]) -> MedianInterval:
