@@ -24,22 +24,18 @@ class MedianInterval:
     high: float | None
 
 
-SpeedOf = Literal["slice", "epoch", "process"]
-"""What the compared seconds are of."""
-
-
 @dataclass(frozen=True)
 class Speedup:
     """Reference seconds / these seconds, above 1 is faster, with its 95 % interval.
 
-    ``of`` slices that took turns; else of a steady epoch, or of the whole process where a command reports no epochs.
+    ``of`` a steady epoch, or of the whole process where a command reports no epochs.
     """
 
     ratio: float | None
     low: float | None
     high: float | None
     verdict: SpeedVerdict
-    of: SpeedOf = "epoch"
+    of: Literal["epoch", "process"] = "epoch"
 
 
 @dataclass(frozen=True)
