@@ -115,7 +115,6 @@ def test_a_killed_sweep_is_resumed_and_nothing_is_done_twice(command: CommandLin
     assert "6 trials, best first" in out
 
 
-@pytest.mark.slow  # two sweeps
 @pytest.mark.usefixtures("_ray")
 def test_asha_stops_a_bad_learning_rate_and_compares_with_finished_trials_after_resume(command: CommandLine) -> None:
     words = [
