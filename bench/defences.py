@@ -57,13 +57,13 @@ DEFENCES = (
         "out of memory (control group)",
         f"{END}/test_shortages.py::test_too_little_memory_by_the_control_group",
         "execute/parent/process.py",
-        (("if killed and", "if False and"),),
+        (("if code == -signal.SIGKILL and", "if False and"),),
     ),
     Defence(
         "hung child",
         f"{END}/test_faults.py::test_a_hung_run_ends_by_its_timeout",
         "execute/parent/process.py",
-        (("if deadline is not None and now > deadline:", "if False:"),),
+        (("if self._timeout is not None and self._active_seconds(now) > self._timeout:", "if False:"),),
     ),
     Defence(
         "folder that may not be looked at",
@@ -125,7 +125,7 @@ DEFENCES = (
         "Ctrl-C while training",
         f"{PHASES}[training-3-ctrl-c]",
         "execute/parent/scheduler.py",
-        (('            self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n', ""),),
+        (('            conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))\n', "            pass\n"),),
     ),
     Defence(
         "SIGTERM while training",
@@ -149,13 +149,13 @@ DEFENCES = (
         "Ctrl-C while an interpreter hangs",
         f"{END}/test_interrupts.py::test_while_an_interpreter_hangs",
         "execute/parent/process.py",
-        (("        stack.callback(end, process, ours)\n", ""),),
+        (("                stack.callback(end, self._process, ours)\n", ""),),
     ),
     Defence(
         "kill -9 of trainmark: children",
         f"{END}/test_faults.py::test_children_die_with_a_killed_parent",
         "execute/worker/main.py",
-        (("            lifeline.tie(channel)\n", "            pass\n"),),
+        (("            lifeline.tie(channel, turns.put)\n", "            pass\n"),),
     ),
     Defence(
         "kill -9 of trainmark: --resume",
@@ -213,7 +213,7 @@ DEFENCES = (
         "clock that jumps",
         f"{END}/test_shortages.py::test_a_clock_that_jumps_changes_no_measurement",
         "execute/worker/main.py",
-        (("train(request, say, tick, time.perf_counter)", "train(request, say, tick, time.time)"),),
+        (("train(request, say, tick, time.perf_counter, pacing)", "train(request, say, tick, time.time, pacing)"),),
     ),
     Defence(
         "two runs in one folder",

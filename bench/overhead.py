@@ -86,7 +86,7 @@ class Watcher(Observer):
     def __init__(self, sampler: EverySecondEpoch) -> None:
         self._sampler = sampler
 
-    def heard(self, answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         if isinstance(answer, EpochEnded):
             self._sampler.epoch = answer.index + 1
 
@@ -112,7 +112,7 @@ def sampling(pairs: int, times: int, device: str, folder: Path) -> dict[str, Any
     tasks = [_in_short_epochs(task) for task in prepared.tasks]
     sampler = EverySecondEpoch(interval=INTERVAL_SECONDS / times)
     start, used = time.perf_counter(), time.process_time()
-    (record,) = execute(tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=sampler)
+    (record,) = execute(tasks, prepared.seen, Store(folder), Watcher(sampler), sampler=lambda: sampler)
     share = (time.process_time() - used) / (time.perf_counter() - start)
     warm = 4
     seconds = [epoch.seconds for epoch in record.epochs[warm:]]

@@ -165,7 +165,8 @@ def run(
     *workloads: str,
     out: str | os.PathLike[str] = "trainmark-results",
     resume: bool = False,
-    until_stable: float | None = None,
+    budget: float = 60.0,
+    margin: float = 3.0,
     labels: Mapping[str, str] | None = None,
     quiet: bool = False,
     **options: Unpack[RunOptions],
@@ -178,7 +179,8 @@ def run(
         workloads: names, or TOML files; the default benchmark if none is given.
         out: folder for the records.
         resume: run only what has no record there yet.
-        until_stable: percent; add rounds until every interval is within it.
+        budget: seconds for the verdict on the speed.
+        margin: percent; what still counts as the same speed.
         labels: of this machine, for its records.
         quiet: show no progress.
         options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all others of
@@ -188,6 +190,7 @@ def run(
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import options as study_options
     from trainmark.study.progress import Progress
+    from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions, run
 
     study_options.require_known(options)
@@ -195,7 +198,7 @@ def run(
     command = f"trainmark.run({', '.join(map(repr, workloads))})"
     request = study_options.request_of({**options, **names, "workloads": workloads}, command)
     checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
-    rounds = RoundOptions(resume, until_stable, checked)
+    rounds = RoundOptions(resume, Budget.of(budget, margin), checked)
     records, earlier = run(request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds)
     return Records((*earlier, *records))
 

@@ -18,6 +18,7 @@ TrainmarkError
 │   └── RecordNotKept       it could not be written where it belongs
 ├── TrainingDiverged        training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be explained
+├── NoiseFailed             a side could not be compared with itself
 ├── PredictionFailed        a trained network could not predict
 ├── RendezvousFailed        the ranks of a training did not find each other
 ├── RanksDiffer             the ranks are not set up alike
@@ -187,6 +188,10 @@ class TrainingDiverged(TrainmarkError):
 
 class ExplanationFailed(TrainmarkError):
     """The explanation could not be measured."""
+
+
+class NoiseFailed(TrainmarkError):
+    """A side could not be compared with itself."""
 
 
 class PredictionFailed(TrainmarkError):

@@ -91,7 +91,7 @@ def typed(shell: str, folder: Path, line: str) -> str:
     ("line", "whole"),
     [
         ("swe", "sweep"),
-        ("run --until-st", "run --until-stable"),
+        ("run --budg", "run --budget"),
         ("run mnist-c", "run mnist-cnn"),
         ("run --backend torch,jax,num", "run --backend torch,jax,numpy"),
         ("run --backend keras:t", "run --backend keras:torch"),

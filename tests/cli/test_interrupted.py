@@ -33,9 +33,9 @@ PLAN = SimpleNamespace(
 def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     def measure(_plan: Any, _store: Any, observer: Any, *_: Any, **__: Any) -> None:
         observer.task_started(TASK)
-        observer.run_started(ARun(), False)
+        observer.run_started(TASK, ARun(), False)
         if finished:
-            observer.recorded(a_record())
+            observer.recorded(TASK, a_record())
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"trainmark.study.{verb}.prepare", lambda *_, **__: PLAN)

@@ -82,7 +82,7 @@ class CommandLine:
         """A short training with the fake, on digits that need no network."""
         return [
             "run", "mnist-mlp128", "--backend", "fake", "--style", "fast", "--dataset", "synthetic-digits",
-            "--steps", "40", "--out", str(self.out), *arguments,
+            "--steps", "40", "--budget", "0", "--out", str(self.out), *arguments,
         ]  # fmt: skip
 
     def train(self, *arguments: str, fake: dict[str, Any] | None = None) -> tuple[int, str, str]:

@@ -139,13 +139,15 @@ def test_what_is_missing_is_done_by_resume_and_nothing_twice(command: CommandLin
     ]  # fmt: skip
 
 
-def test_rounds_go_on_until_stable(command: CommandLine) -> None:
-    code, err, records = measured(
-        command, sys.executable, "-c", "import time; time.sleep(0.2)", options=("--until-stable", "90")
-    )
-    assert code == 0, err
-    assert len(records) == 5
-    assert "as was asked for" in err
+def test_rounds_are_added_only_where_a_budget_is_given(command: CommandLine) -> None:
+    script = (sys.executable, "-c", "import time; time.sleep(0.2)", "{which}")
+    for budget, least, most in ((), 2, 2), (("--budget", "12"), 3, 30):
+        options = ("--vary", "which=a,b", "--repeats", "2", *budget)
+        code, err, records = measured(command, *script, options=options)
+        assert code == 0, err
+        assert least <= len({record.round for record in records}) <= most
+        for record in records:
+            Path(command.out, f"{record.id}.json").unlink()
 
 
 BAD = {

@@ -131,25 +131,6 @@ def test_a_price_of_what_will_not_run(command: CommandLine) -> None:
     assert "--price is given for 'cuda:0'" in err
 
 
-def test_more_rounds_until_it_is_stable(command: CommandLine) -> None:
-    code, _, err = command.train("--repeats", "2", "--device", "cpu", "--until-stable", "30")
-    assert code == 0, err
-    assert len(command.records()) >= 5, "five rounds are the least"
-    assert "after 2 rounds there is no interval: one more" in err
-    assert len({record.group.id for record in command.records()}) == 1
-
-
-@pytest.mark.parametrize("other", [["--resume"], ["--published"], ["--protocol", "continued"]])
-def test_what_does_not_go_with_until_stable(command: CommandLine, other: list[str]) -> None:
-    arguments = ["run", "mnist-mlp32", "--backend", "fake", "--dataset", "synthetic-digits", "--out", str(command.out)]
-    if "--published" in other:
-        arguments.remove("--dataset")
-        arguments.remove("synthetic-digits")
-    code, _, err = command.run(*arguments, "--until-stable", "5", *other)
-    assert code == 2
-    assert "--until-stable" in err
-
-
 def test_known_devices_stand_beside_it(command: CommandLine) -> None:
     command.train("--repeats", "1", "--device", "cpu")
     code, out, err = command.run("compare", str(command.out), "--reference", "--json")

@@ -68,7 +68,7 @@ def test_it_trains_a_workload_of_the_users(plugin: Installed, drawn: Located, tm
     """From the same weights as the NumPy backend, to the same accuracy."""
     done = plugin.python(
         "trainmark", "run", "tiny.toml", "--backend", "scratch,numpy", "--dataset", "synthetic-digits",
-        "--steps", "100", "--repeats", "1", "--out", str(tmp_path), "--json",
+        "--steps", "100", "--repeats", "1", "--budget", "0", "--out", str(tmp_path), "--json",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     records = {record["backend"]["name"]: record for record in json.loads(done.stdout)}

@@ -18,7 +18,7 @@ needs_torch = pytest.mark.skipif(not importlib.util.find_spec("torch"), reason="
 
 def arguments(command: CommandLine, workload: str, backend: str, *more: str) -> list[str]:
     return [
-        "run", workload, "--backend", backend, "--dataset", "synthetic-digits", "--repeats", "1",
+        "run", workload, "--backend", backend, "--dataset", "synthetic-digits", "--repeats", "1", "--budget", "0",
         "--out", str(command.out), *more,
     ]  # fmt: skip
 

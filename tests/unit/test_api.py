@@ -142,7 +142,7 @@ def test_what_can_not_be_trained_is_an_error(tmp_path: Path) -> None:
         {"timeout": 0},
         {"memory_fraction": 1.5},
         {"log_every": 0},
-        {"until_stable": 0},
+        {"budget": -1},
     ],
     ids=lambda wrong: next(iter(wrong)),
 )
@@ -166,7 +166,6 @@ def test_values_out_of_bounds(wrong: dict[str, Any], tmp_path: Path) -> None:
         ({"prices": "cpu=free"}, ["--price", "cpu=free"]),
         ({"pythons": ["old"]}, ["--python", "old"]),
         ({"labels": {"instance": ""}}, ["--label", "instance="]),
-        ({"until_stable": 5.0, "resume": True}, ["--until-stable", "5", "--resume"]),
         ({"epochs": 1, "steps": 1}, ["--epochs", "1", "--steps", "1"]),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, list) else None,

@@ -42,5 +42,5 @@ def learns(group: GroupResult) -> bool:
 
 
 def _seconds(group: GroupResult) -> float:
-    seconds = (group.epoch_seconds if group.speedup.of == "epoch" else group.process_seconds).median
+    seconds = (group.epoch_seconds if group.speedup.of != "process" else group.process_seconds).median
     return math.inf if seconds is None else seconds

@@ -13,15 +13,19 @@ from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
-from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, Speedup
+from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, SpeedOf, Speedup
+from trainmark.analysis.slices import SliceComparison, compare_slices
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
+    ROUNDS_TRIMMED,
+    SLICES_CONFIDENCE,
     TRIMMED,
     WHOLE,
     Estimate,
     learning_verdict,
     median,
     median_interval,
+    paired_difference,
     speed_verdict,
 )
 from trainmark.analysis.summary import RunSummary, summarize
@@ -84,6 +88,7 @@ def compare(
     by: Dimension | None = None,
     baseline: tuple[str, str] | None = None,
     margin: float = MARGIN,
+    confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
     """Group ``records`` and hold each group against its reference.
 
@@ -96,6 +101,7 @@ def compare(
         by: the one dimension to compare along.
         baseline: key and value of the reference, such as ``("device", "cpu")``; else the first measured.
         margin: what still counts as the same speed, a fraction.
+        confidence: of the intervals of slices.
 
     Raises:
         UnknownName: no such dimension, or no group has the baseline's value.
@@ -105,7 +111,8 @@ def compare(
         raise UsageError("the margin is out of bounds", expected="a number from 0", found=f"{100 * margin:g} %")
     records = list(records)
     told = differences(records) if by == "machine" else ()
-    return compare_groups(group_records(records), by, baseline, margin, limits_of(records), told)
+    groups = group_records(records)
+    return compare_groups(groups, by, baseline, margin, limits_of(records), told, confidence)
 
 
 def compare_groups(
@@ -115,6 +122,7 @@ def compare_groups(
     margin: float,
     limits: Mapping[Place, Limit] | None = None,
     differences: tuple[Difference, ...] = (),
+    confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
     """:func:`compare` for records that are grouped already.
 
@@ -132,7 +140,7 @@ def compare_groups(
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
             alone = dataclasses.replace(alone, speedup=_as_reference(side), learning=learning)
         elif reference is not None:
-            alone = _held_against(alone, side, sides[reference], by, margin)
+            alone = _held_against(alone, side, sides[reference], by, margin, confidence)
         results.append(alone)
     return Comparison(tuple(results), (), by, baseline, margin, LEARNING_MARGIN, differences, measured=tuple(groups))
 
@@ -149,7 +157,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     if len(side.trainmarks) > 1:
         caveats.add(Caveat.DIFFERENT_TRAINMARKS)
     seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
-    if len(seconds) < FEWEST_FOR_INTERVAL:
+    if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in side.group.records):
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
@@ -189,35 +197,67 @@ def _reached(records: Sequence[Record]) -> Reached | None:
 
 
 def _held_against(
-    result: GroupResult, side: _Side, reference: _Side, by: Dimension | None, margin: float
+    result: GroupResult, side: _Side, reference: _Side, by: Dimension | None, margin: float, confidence: float
 ) -> GroupResult:
     """``result`` with its speed-up and what it learnt, both against ``reference``."""
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
-    interleaved = side.group.key.protocol == "fresh"
     # A command tells how many examples an epoch had, or it doesn't; an epoch of fewer is no faster one.
     if side.group.key.train_examples == reference.group.key.train_examples and (
         side.examples == reference.examples or not (side.examples and reference.examples)
     ):
-        of_epochs = side.has_epochs and reference.has_epochs
-        times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=interleaved)
-        if (difference := times.difference(TRIMMED)) is not None:
-            learns = side.learns and reference.learns
-            speedup = _speedup(difference.exponential(), margin, of_epochs=of_epochs, learns=learns)
-            caveats |= set() if times.paired else {Caveat.UNPAIRED}
-            caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
+        sliced = compare_slices(reference.group.records, side.group.records)
+        if sliced is None:
+            speedup, found = _by_runs(side, reference, margin)
+        else:
+            speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
+        caveats |= found
     if Caveat.DIFFERENT_DATA not in caveats:
-        learning = _learning(side, reference, pairs=interleaved)
+        learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=_ordered(caveats))
+
+
+def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set[Caveat]]:
+    """The speed-up by steady epochs or whole processes, paired by round, and what is to be said of it."""
+    of_epochs = side.has_epochs and reference.has_epochs
+    times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=side.group.key.protocol == "fresh")
+    difference = times.difference(TRIMMED)
+    if difference is None:
+        return _UNKNOWN_SPEED, set()
+    caveats = set() if times.paired else {Caveat.UNPAIRED}
+    caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
+    learns = side.learns and reference.learns
+    of: SpeedOf = "epoch" if of_epochs else "process"
+    return _speedup(difference.exponential(), margin, of, learns=learns), caveats
+
+
+def by_slices(
+    sliced: SliceComparison, margin: float, confidence: float, *, learns: bool
+) -> tuple[Speedup, set[Caveat]]:
+    """The speed-up by undisturbed blocks, and what is to be said of it.
+
+    It is ``unclear`` where too many blocks are disturbed, and where they would change the verdict.
+    """
+    caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
+    ratio, of_all = (
+        paired_difference(ratios, ROUNDS_TRIMMED, confidence).exponential()
+        for ratios in (sliced.kept or sliced.all, sliced.all)
+    )
+    if len(sliced.kept) < FEWEST_FOR_INTERVAL:
+        caveats.add(Caveat.FEW_ROUNDS if len(sliced.all) < FEWEST_FOR_INTERVAL else Caveat.TOO_DISTURBED)
+    elif sliced.too_disturbed or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
+        caveats.add(Caveat.TOO_DISTURBED)
+    trusted = learns and Caveat.TOO_DISTURBED not in caveats
+    return _speedup(ratio, margin, "slice", learns=trusted), caveats
 
 
 def _as_reference(side: _Side) -> Speedup:
     return Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
 
 
-def _speedup(ratio: Estimate, margin: float, *, of_epochs: bool, learns: bool) -> Speedup:
+def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Speedup:
     verdict = speed_verdict(ratio, margin) if learns else "unclear"
-    return Speedup(ratio.value, ratio.low, ratio.high, verdict, "epoch" if of_epochs else "process")
+    return Speedup(ratio.value, ratio.low, ratio.high, verdict, of)
 
 
 def _spread(seconds: list[float]) -> MedianInterval:

@@ -24,18 +24,22 @@ class MedianInterval:
     high: float | None
 
 
+SpeedOf = Literal["slice", "epoch", "process"]
+"""What the compared seconds are of."""
+
+
 @dataclass(frozen=True)
 class Speedup:
     """Reference seconds / these seconds, above 1 is faster, with its 95 % interval.
 
-    ``of`` a steady epoch, or of the whole process where a command reports no epochs.
+    ``of`` slices that took turns; else of a steady epoch, or of the whole process where a command reports no epochs.
     """
 
     ratio: float | None
     low: float | None
     high: float | None
     verdict: SpeedVerdict
-    of: Literal["epoch", "process"] = "epoch"
+    of: SpeedOf = "epoch"
 
 
 @dataclass(frozen=True)

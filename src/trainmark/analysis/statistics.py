@@ -18,9 +18,15 @@ from typing import Literal
 from trainmark.analysis.student import t_quantile
 
 CONFIDENCE = 0.95
+SLICES_CONFIDENCE = 0.97
+LOOK_CONFIDENCE = 0.995
+"""Rounds of slices go on until they decide, so 5 % of errors are shared out: 0.5 % to each of four looks at which they
+may stop, and 3 % to the last interval (Bonferroni). So that interval covers the truth with 95 %."""
 FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
 """Share of the seconds that is left out at each end of a trimmed mean, rounded down: one of five."""
+ROUNDS_TRIMMED = 0.125
+"""Of rounds of slices, which others on the machine hardly reach: one of eight, for of few rounds each one counts."""
 WHOLE = 0.0
 """Nothing is left out: of what a training came to, as one of five that learnt nothing is no accident of the machine."""
 
@@ -43,7 +49,9 @@ class Estimate:
         return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
 
 
-def paired_difference(differences: Sequence[float], trimmed: float = TRIMMED) -> Estimate:
+def paired_difference(
+    differences: Sequence[float], trimmed: float = TRIMMED, confidence: float = CONFIDENCE
+) -> Estimate:
     """Trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
 
     Of at least one difference; of fewer than five nothing is trimmed, and this is Student's interval.
@@ -51,8 +59,13 @@ def paired_difference(differences: Sequence[float], trimmed: float = TRIMMED) ->
     middle = _middle(differences, trimmed)
     if len(differences) < FEWEST_FOR_INTERVAL:
         return Estimate(middle.mean, None, None)
-    half = t_quantile(CONFIDENCE, middle.kept - 1) * math.sqrt(middle.squared_error)
+    half = t_quantile(confidence, middle.kept - 1) * math.sqrt(middle.squared_error)
     return Estimate(middle.mean, middle.mean - half, middle.mean + half)
+
+
+def trimmed_mean(values: Sequence[float], trimmed: float = TRIMMED) -> float:
+    """The mean of the values in the middle; of at least one."""
+    return _middle(values, trimmed).mean
 
 
 def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED) -> Estimate:

@@ -192,7 +192,11 @@ class Evaluation:
 
 
 class Trainer(Protocol):
-    """One network on one device, ready to train. Anything it returns from ``train`` may still be on the device."""
+    """One network on one device, ready to train. Anything it returns from ``train`` may still be on the device.
+
+    If ``ticks_between_steps`` is true, ``train`` calls ``tick`` between steps and nowhere else. Then a training that
+    pauses does so within ``tick``, in the middle of one ``train``; else it calls ``train`` more often.
+    """
 
     def load(self, weights: Weights) -> None:
         """Set these weights, ``float32`` in canonical layout, and start with a new optimiser at step 0."""

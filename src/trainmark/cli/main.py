@@ -27,6 +27,7 @@ VERBS = {
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Check that backends, styles and devices compute the same losses.",
     "scale": "Measure data parallelism and pipelines.",
+    "noise": "Show how small a difference this machine can show, in how much time.",
     "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",
     "predict": "Predict the test set with trained weights: accuracy, confusions, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
@@ -37,6 +38,7 @@ VERBS = {
 
 REMOVED = {
     "--max-restarts": "Use scale --resume, which runs what failed again",
+    "--until-stable": "Use --budget, such as --budget 300, and --margin",
     "--cloud": "Use --label, such as --label instance=g5.xlarge",
     "--link": "trainmark reports what it measured: run the layouts on that network (docs/scaling.md)",
     "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",

@@ -33,7 +33,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
 @click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
 @shared.repeats_option()
-@shared.until_stable_option
+@shared.budget_option(0.0)
+@shared.margin_option
 @click.option("--name", metavar="NAME", help="Name of the training.  [default: the script's]")
 @shared.seed_option("Seed of the first round.")
 @shared.price_option
@@ -67,7 +68,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
     progress, rounds = TerminalProgress(), shared.round_options(options)
     records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
-    return show_records(records, earlier, store, as_json=options["as_json"])
+    return show_records(records, earlier, store, margin=options["margin"] / 100, as_json=options["as_json"])
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

@@ -61,11 +61,28 @@ resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only
 price_option: Decorator = click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
 )
-until_stable_option: Decorator = click.option(
-    "--until-stable",
-    type=click.FloatRange(0, 100, min_open=True),
+
+
+def budget_option(default: float = 60.0) -> Decorator:
+    """``--budget``, with its default."""
+    made: Decorator = click.option(
+        "--budget",
+        type=click.FloatRange(0),
+        default=default,
+        show_default=True,
+        metavar="S",
+        help="Seconds for the verdict on the speed: rounds are added until it is decided or they are spent.",
+    )
+    return made
+
+
+margin_option: Decorator = click.option(
+    "--margin",
+    type=click.FloatRange(0),
+    default=3.0,
+    show_default=True,
     metavar="PERCENT",
-    help="Add rounds until every interval is within ±PERCENT; at least 5, at most 50.",
+    help="What still counts as the same speed.",
 )
 
 
@@ -161,9 +178,10 @@ def request_of(options: Mapping[str, Any]) -> Request:
 
 def round_options(options: Mapping[str, Any]) -> RoundOptions:
     """What they say of the rounds; raises :class:`~trainmark.errors.UsageError`."""
+    from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    return RoundOptions(options["resume"], options["until_stable"], options["labels"])
+    return RoundOptions(options["resume"], Budget.of(options["budget"], options["margin"]), options["labels"])
 
 
 def typed() -> str:

@@ -44,8 +44,11 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     "a,b",
 )
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
-@shared.repeats_option("Rounds.  [default: 5; 1 with --published]", default=None)
-@shared.until_stable_option
+@shared.repeats_option(
+    "Complete trainings per side, which judge learning.  [default: 3; 1 with --published]", default=None
+)
+@shared.budget_option()
+@shared.margin_option
 @shared.count_option("--epochs", "Epochs per run, instead of the workload's own.")
 @shared.count_option("--steps", "Steps per run, instead of epochs.")
 @click.option(
@@ -89,7 +92,8 @@ def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in the styles idiomatic and fast, on every device, in 5 interleaved rounds.
+    best installed backend, in the styles idiomatic and fast, on every device. The sides take turns, half a second each,
+    and rounds go on until the verdict is decided or the --budget is spent.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
@@ -97,10 +101,10 @@ def command(**options: Any) -> int:
 
     store, request = Store(options["out"]), shared.request_of(options)
     records, earlier = run(request, store, TerminalProgress(), shared.round_options(options))
-    return show_records(records, earlier, store, as_json=options["as_json"])
+    return show_records(records, earlier, store, margin=options["margin"] / 100, as_json=options["as_json"])
 
 
-def show_records(records: list[Record], earlier: list[Record], store: Store, *, as_json: bool) -> int:
+def show_records(records: list[Record], earlier: list[Record], store: Store, *, margin: float, as_json: bool) -> int:
     """Print the new records as JSON, or compare them with the earlier ones of the same plan; returns the exit code."""
     code = FAILED if any(record.outcome.status != "ok" for record in records) else OK
     if as_json:
@@ -114,7 +118,7 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, *, 
     groups = {record.group.id for record in records}
     shown = [record for record in earlier if record.group.id in groups] + records
     if any(record.outcome.status == "ok" for record in shown):
-        print_comparison(screen, compare(shown))
+        print_comparison(screen, compare(shown, margin=margin))
     total = len(list(store.folder.glob("*.json")))
     news = (
         f"{many(len(records), 'new record')}, {total:,} in all"

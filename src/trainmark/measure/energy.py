@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 
 from trainmark.measure.vendor import Vendor
-from trainmark.record.record import Energy, Epoch, Samples
+from trainmark.record.record import Energy, Epoch, Samples, Window
 
 LEAST_INTERVALS = 10
 """A window of training must last so many intervals, so that its two edges are wrong by some percent at most."""
@@ -56,11 +56,12 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
     """Start and end of training without pauses, such as an evaluation."""
     windows: list[tuple[float, float]] = []
     for epoch in epochs:
-        start, end = epoch.start_seconds, epoch.start_seconds + epoch.seconds
-        if windows and start - windows[-1][1] <= PAUSE_SHARE * epoch.seconds:
-            windows[-1] = (windows[-1][0], end)
-        else:
-            windows.append((start, end))
+        for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
+            start, end = window.start_seconds, window.start_seconds + window.seconds
+            if windows and start - windows[-1][1] <= PAUSE_SHARE * epoch.seconds:
+                windows[-1] = (windows[-1][0], end)
+            else:
+                windows.append((start, end))
     return windows
 
 

@@ -25,7 +25,7 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Row:
-    """One look; ``time`` is the clock's, all else None where it was not read."""
+    """One look; ``time`` is the clock's, ``own_seconds`` ours of the CPU, all else None where it was not read."""
 
     time: float
     cores: tuple[Core, ...] | None = None
@@ -33,6 +33,7 @@ class Row:
     cpu_joules: float | None = None
     cpu_hertz: float | None = None
     gpus: tuple[GpuReading, ...] = ()
+    own_seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,11 @@ class Sampler:
             # Steady, and without a burst of rows after a pause.
             self._due = max(self._due + self._interval, now + self._interval / 2)
 
+    def look_now(self) -> Row:
+        """Add a row, whether it is time or not: at an edge of what is watched."""
+        self._add(self._clock())
+        return self._rows[-1]
+
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory of the process and all it started; see :meth:`ProcessTree.proportional_bytes`."""
         return self._tree.proportional_bytes(untimed_seconds) if self._tree else None
@@ -110,7 +116,8 @@ class Sampler:
     def _add(self, now: float) -> None:
         readers = self._readers
         usage = self._tree.usage() if self._tree else None
-        self._rows.append(Row(now, readers.cores(), usage, readers.cpu_joules(), readers.cpu_hertz(), readers.gpus()))
+        joules, hertz, gpus = readers.cpu_joules(), readers.cpu_hertz(), readers.gpus()
+        self._rows.append(Row(now, readers.cores(), usage, joules, hertz, gpus, time.process_time()))
         if len(self._rows) > self._most_rows:
             self._rows = self._rows[::2]
             self._interval *= 2
@@ -183,6 +190,26 @@ def stolen_percent(earlier: Row, later: Row) -> float | None:
     pairs = zip(earlier.cores, later.cores, strict=True)
     shares = [share for a, b in pairs if (share := _share(a, b, b.stolen - a.stolen)) is not None]
     return sum(shares) / len(shares) if shares else None
+
+
+@dataclass(frozen=True)
+class Load:
+    """What others took of the time of all cores between two rows, 0 to 1; None where it can't be read."""
+
+    others: float | None
+    stolen: float | None
+
+
+def load_between(earlier: Row, later: Row) -> Load:
+    """What neither the watched process nor this one took."""
+    stolen, tree = stolen_percent(earlier, later), tree_percent(earlier, later)
+    cores = core_percent(earlier, later)
+    known = [percent for percent in cores if percent is not None]
+    if tree is None or not known:
+        return Load(None, None if stolen is None else stolen / 100)
+    mine = 100 * (later.own_seconds - earlier.own_seconds) / (later.time - earlier.time)
+    others = (sum(known) - tree - mine) / len(cores) / 100
+    return Load(max(others, 0.0), None if stolen is None else stolen / 100)
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:

@@ -18,7 +18,7 @@ from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready
 from trainmark.measure.sampler import tree_percent
 from trainmark.progress.plain_lines import PlainLines
-from trainmark.progress.time_left import Throughput, TimeLeft, whole_seconds
+from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, whole_seconds
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
 
@@ -48,12 +48,10 @@ class RunProgress(Observer):
     ) -> None:
         self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
         self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
-        self._left = TimeLeft(tasks)
-        self._pace = Throughput()
-        self._started, self._steps, self._epochs, self._facts = 0.0, 0, 0, ""
-        self._ready: float | None = None
-        self._description, self._done, self._seconds_left = "", 0, ""
-        self._use = ""
+        self._left, self._seconds_left = TimeLeft(tasks), ""
+        self._followed: dict[int, FollowedTask] = {}
+        self._shown = FollowedTask(0, TaskTime(""))
+        self._looked_at = time.monotonic()
         # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
             TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=10)),
@@ -79,97 +77,64 @@ class RunProgress(Observer):
 
     def task_started(self, task: Task[Any]) -> None:
         """A process begins."""
-        self._started = time.monotonic()
-        self._use = ""
-        self._runs_of_task = len(task.runs)
-        self._steps, self._done, self._ready, self._seconds_left = 0, 0, None, ""
-        self._facts = "starting, reading the data"
+        time_left = self._left.started(task.first.title)
+        self._followed[id(task)] = self._shown = FollowedTask(len(task.runs), time_left)
 
-    def run_started(self, run: Run | CommandRun, replayed: bool) -> None:
+    def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """A run begins, in a new process or in the one of a continued training."""
         self._number += 1
-        self._turn = run.turn
-        again = " (replayed)" if replayed else ""
-        self._description = f"{run.title}, {run.turn}{again}"
-        description = escape(self._description)
+        self._followed[id(task)].run_started(run, f"run {self._number}/{self._runs}", replayed=replayed)
         if self._log:
-            self._screen.print(f"{description}:")
-        self._progress.update(
-            self._bar,
-            description=description,
-            number=f"run {self._number}/{self._runs}",
-            visible=True,
-        )
+            self._screen.print(f"{escape(self._followed[id(task)].description)}:")
 
-    def heard(self, answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: Answer) -> None:
         """News of an epoch."""
-        match answer:
-            case Ready():
-                self._ready = self._ready or time.monotonic()
-                self._steps = answer.steps * self._runs_of_task
-                self._epochs = answer.epochs
-                self._facts = "compiling" if self._epochs else "running"
-                self._pace = Throughput()
-            case Compiled():
-                self._facts = f"epoch 1/{self._epochs}"
-            case EpochEnded():
-                self._epoch_ended(answer)
-            case Evaluated() if answer.test_accuracy is not None:
-                self._facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
-
-    def _epoch_ended(self, epoch: EpochEnded) -> None:
-        if epoch.examples and epoch.steps:
-            self._pace.samples_a_step = epoch.examples / epoch.steps
-        # This one is over, the next begins; how many there will be, a command does not tell.
-        at = epoch.index + 2
-        self._facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
-        loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
-        if loss is not None:
-            self._facts += f" · loss {units.loss(loss)}"
-        if epoch.train_accuracy is not None:
-            self._facts += f" · acc {units.percent(epoch.train_accuracy, 1)}"
-        for line in epoch.log if self._log else ():
+        self._followed[id(task)].hear(answer)
+        for line in answer.log if self._log and isinstance(answer, EpochEnded) else ():
             self._screen.print(
                 f"step {line.step:>6}: loss {units.loss(line.loss)} "
                 f"({units.rate(line.samples_per_second, 'samples/s')}; {units.seconds(line.seconds_per_step)} a step)"
             )
 
-    def counted(self, steps: int) -> None:
+    def counted(self, task: Task[Any], steps: int) -> None:
         """Where the process is, read from outside."""
-        now = time.monotonic()
-        share = steps / self._steps if self._steps else 0.0
-        left = self._left.estimate(now - self._started, share, now - (self._ready or now))
-        self._done, self._seconds_left = steps, "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
-        rate = self._pace.rate(steps)
-        facts = (self._facts, units.rate(rate, "samples/s") if rate else "", self._use)
+        now, before = time.monotonic(), self._looked_at
+        self._shown, self._looked_at = (shown := self._followed[id(task)]), now
+        shown.count(steps, now - before)
+        left = self._left.estimate()
+        self._seconds_left = "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
         self._progress.update(
             self._bar,
-            total=self._steps or None,
+            description=escape(shown.description),
+            number=shown.number,
+            visible=True,
+            total=shown.steps or None,
             completed=steps,
-            facts=" · ".join(fact for fact in facts if fact),
+            facts=shown.words,
             left=self._seconds_left,
         )
         self._lines.look()
 
     def _words(self) -> str:
         """The same, for a line that does not move."""
-        steps = f"step {min(self._done, self._steps):,} of {self._steps:,}" if self._steps else ""
-        how = ", ".join(filter(None, (f"run {self._number}/{self._runs}", steps, self._facts, self._seconds_left)))
-        return f"{self._description}: {how}"
+        shown = self._shown
+        steps = f"step {min(shown.done, shown.steps):,} of {shown.steps:,}" if shown.steps else ""
+        how = ", ".join(filter(None, (shown.number, steps, shown.facts, self._seconds_left)))
+        return f"{shown.description}: {how}"
 
-    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
+    def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside."""
-        self._use = use(rows, gpu)
+        self._followed[id(task)].use = use(rows, gpu)
 
-    def recorded(self, record: Record) -> None:
+    def recorded(self, task: Task[Any], record: Record) -> None:
         """One line that stays."""
         self._finished += record.outcome.status == "ok"
-        print_ended(self._screen, record, _summary(record, self._turn))
+        print_ended(self._screen, record, _summary(record, self._followed[id(task)].turn))
         self._lines.another_said()
 
-    def task_ended(self, task: Task[Any]) -> None:  # noqa: ARG002
+    def task_ended(self, task: Task[Any]) -> None:
         """How long it took tells how long its like will."""
-        self._left.task_done(time.monotonic() - self._started)
+        self._left.done(self._followed.pop(id(task)).time)
 
     def _tell_what_is_kept(self) -> None:
         folder, again = self._folder, "the same command starts over"
@@ -180,6 +145,70 @@ class RunProgress(Observer):
         self._screen.print(
             f"{finished if self._finished else 'No run finished'}; {again}.", soft_wrap=True, markup=False
         )
+
+
+class FollowedTask:
+    """How one process gets on.
+
+    Args:
+        runs: that it will make.
+        time: kept up to date.
+    """
+
+    def __init__(self, runs: int, time: TaskTime) -> None:
+        self._runs, self.time, self._ready = runs, time, False
+        self._epochs = 0
+        self._pace = Throughput()
+        self.description = self.number = self.turn = ""
+        self.facts = "starting, reading the data"
+        self.steps = self.done = 0
+        self.use = ""
+
+    @property
+    def words(self) -> str:
+        """What is known of it now."""
+        rate = self._pace.rate(self.done)
+        facts = (self.facts, units.rate(rate, "samples/s") if rate else "", self.use)
+        return " · ".join(fact for fact in facts if fact)
+
+    def run_started(self, run: Run | CommandRun, number: str, *, replayed: bool) -> None:
+        """It begins a run."""
+        self.turn, self.number = run.turn, number
+        self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
+
+    def hear(self, answer: Answer) -> None:
+        """News of it."""
+        match answer:
+            case Ready():
+                self._ready = True
+                self.steps, self._epochs = answer.steps * self._runs, answer.epochs
+                self.facts = "compiling" if self._epochs else "running"
+                self._pace = Throughput()
+            case Compiled():
+                self.facts = f"epoch 1/{self._epochs}"
+            case EpochEnded():
+                self._epoch_ended(answer)
+            case Evaluated() if answer.test_accuracy is not None:
+                self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
+
+    def count(self, steps: int, seconds: float) -> None:
+        """It has done so many steps in all, and has computed for some more seconds."""
+        self.done = steps
+        self.time.share = steps / self.steps if self.steps else 0.0
+        self.time.elapsed += seconds
+        self.time.trained += seconds if self._ready else 0.0
+
+    def _epoch_ended(self, epoch: EpochEnded) -> None:
+        if epoch.examples and epoch.steps:
+            self._pace.samples_a_step = epoch.examples / epoch.steps
+        # This one is over, the next begins; how many there will be, a command does not tell.
+        at = epoch.index + 2
+        self.facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
+        loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
+        if loss is not None:
+            self.facts += f" · loss {units.loss(loss)}"
+        if epoch.train_accuracy is not None:
+            self.facts += f" · acc {units.percent(epoch.train_accuracy, 1)}"
 
 
 def print_ended(screen: Console, record: Record, words: str) -> None:
@@ -213,6 +242,9 @@ def _summary(record: Record, turn: str) -> str:
     facts = []
     if record.process is not None:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
+    if record.slices and not record.epochs:
+        pace = sum(each.examples for each in record.slices) / sum(each.seconds for each in record.slices)
+        facts.append(f"{units.many(len(record.slices), 'slice')}, {units.rate(pace, 'samples/s')}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)

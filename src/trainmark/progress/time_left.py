@@ -4,45 +4,70 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.task import Task
 
 
+@dataclass
+class TaskTime:
+    """How long a task has computed so far, without the turns of others.
+
+    Args:
+        kind: equal for tasks that take about as long.
+        elapsed: seconds since it began.
+        share: of its steps that are done.
+        trained: seconds since its first step, without its start-up.
+    """
+
+    kind: str
+    elapsed: float = 0.0
+    share: float = 0.0
+    trained: float = 0.0
+
+
 class TimeLeft:
     """Seconds until the last task is done, from how long the same side took before."""
 
     def __init__(self, tasks: Sequence[Task[Any]]) -> None:
-        self._left = [task.first.title for task in tasks]
-        self._took: dict[object, float] = {}
+        self._waiting = [task.first.title for task in tasks]
+        self._running: list[TaskTime] = []
+        self._took: dict[str, float] = {}
 
-    def task_done(self, seconds: float) -> None:
-        """The first of the tasks left has taken so long."""
-        self._took[self._left.pop(0)] = seconds
+    def started(self, kind: str) -> TaskTime:
+        """A task begins; who follows it keeps what is returned up to date."""
+        if kind in self._waiting:
+            self._waiting.remove(kind)
+        self._running.append(TaskTime(kind))
+        return self._running[-1]
 
-    def estimate(self, elapsed: float, share: float, trained: float) -> float | None:
-        """Seconds left; None when unknown.
+    def done(self, task: TaskTime) -> None:
+        """It has ended."""
+        self._running.remove(task)
+        self._took[task.kind] = task.elapsed
 
-        Args:
-            elapsed: seconds since the running task began.
-            share: of its steps that are done.
-            trained: seconds since its first step, without its start-up.
-        """
-        if not self._left:
-            return 0.0
-        # Early, the pace would tell of the first steps alone; at the end, of steps, where something else is done.
-        rest = trained * (1 - share) / share if 0.15 < share < 1 else None
-        known = self._took.get(self._left[0])
-        if known is not None and known > elapsed:
-            rest = max(known - elapsed, rest or 0.0)  # it goes slower than the last time, or as fast
-        if rest is None and (known is None or len(self._left) == 1):
+    def estimate(self) -> float | None:
+        """Seconds left; None when unknown."""
+        rests = [self._rest(task) for task in self._running]
+        known = [rest for rest in rests if rest is not None]
+        if len(known) < len(rests):
             return None
-        now = elapsed + (rest or 0.0)
-        typical = max(self._took.values(), default=now)
-        return (rest or 0.0) + sum(
-            self._took.get(kind, now if kind == self._left[0] else typical) for kind in self._left[1:]
+        typical = max(
+            [*self._took.values(), *(task.elapsed + rest for task, rest in zip(self._running, known, strict=True))]
         )
+        soon = {task.kind: task.elapsed + rest for task, rest in zip(self._running, known, strict=True)}
+        return sum(known) + sum(self._took.get(kind, soon.get(kind, typical)) for kind in self._waiting)
+
+    def _rest(self, task: TaskTime) -> float | None:
+        # Early, the pace would tell of the first steps alone; at the end, of steps, where something else is done.
+        rest = task.trained * (1 - task.share) / task.share if 0.15 < task.share < 1 else None
+        known = self._took.get(task.kind)
+        if known is not None and known > task.elapsed:
+            return max(known - task.elapsed, rest or 0.0)  # it goes slower than the last time, or as fast
+        others = self._waiting or len(self._running) > 1
+        return 0.0 if rest is None and known is not None and others else rest
 
 
 def whole_seconds(seconds: float) -> float:

@@ -58,6 +58,12 @@ class Caveat(str, Enum):
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"
+    DISTURBED = "disturbed", "other processes took more than 5 % of the CPU in some blocks, which are left out"
+    TOO_DISTURBED = (
+        "too-disturbed",
+        "other processes disturbed so many blocks, or changed the result so much, that there is no verdict; "
+        "fewer --threads, or another time, would help",
+    )
     UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"

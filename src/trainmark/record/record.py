@@ -172,11 +172,20 @@ class ModelRef(Struct, frozen=True):
     unchanged_weights: list[str] | None = None
 
 
+class Window(Struct, frozen=True):
+    """When a training computed between two pauses."""
+
+    start_seconds: float
+    seconds: float
+
+
 class Epoch(Struct, frozen=True):
     """One epoch, timed between synchronised edges. ``start_seconds`` counts from the child's start.
 
     ``tree_pss_bytes`` is the memory of the process and all it started at the end of the epoch, shared pages divided
     among those who share them; null where the system does not tell, or reading it would have cost too much.
+
+    A run that took turns trained in ``windows``; empty where it never paused.
 
     Of a script the edges are what it reports, so only as synchronised as it is; ``steps`` and ``examples`` are null
     where it does not tell. ``data_wait_seconds`` is how long it waited for batches, where it measures that.
@@ -194,6 +203,30 @@ class Epoch(Struct, frozen=True):
     evaluation_seconds: float | None = None
     tree_pss_bytes: int | None = None
     data_wait_seconds: float | None = None
+    windows: list[Window] = field(default_factory=list)
+
+
+class Slice(Struct, frozen=True):
+    """A stretch of training between two synchronised edges, while the other sides of its round paused.
+
+    Args:
+        block: neighbouring slices of all sides in counterbalanced order, numbered in their round.
+        order: of its turn in its round.
+        start_seconds: on the epochs' clock; ``steps`` were trained from there on.
+        timed_steps: the last ones of them, which took ``seconds`` for ``examples``.
+        others_share: of the time of all cores, what processes outside all sides took; null where it can't be read.
+        stolen_share: likewise, what the host of this virtual machine gave to others.
+    """
+
+    block: int
+    order: int
+    start_seconds: float
+    steps: int
+    timed_steps: int
+    seconds: float
+    examples: int
+    others_share: float | None = None
+    stolen_share: float | None = None
 
 
 class LogLine(Struct, frozen=True):
@@ -409,6 +442,7 @@ class Record(Struct, frozen=True, kw_only=True):
     setup_seconds: float | None = None
     compile_seconds: float | None = None
     epochs: list[Epoch] = field(default_factory=list)
+    slices: list[Slice] = field(default_factory=list)
     step_losses: list[float] = field(default_factory=list)
     step_l2_losses: list[float] | None = None
     log: list[LogLine] = field(default_factory=list)

@@ -222,6 +222,8 @@ def _of_what(groups: Sequence[GroupResult]) -> str:
 
 def _how_matched(groups: Sequence[GroupResult]) -> str:
     """How the two sides are matched, and what the interval covers."""
+    if any(group.speedup.of == "slice" for group in groups):
+        return "of slices in which the sides took turns, with its 95 % interval over rounds."
     if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
         return "paired by round (not the ratio of the medians), with its 95 % interval."
     return (

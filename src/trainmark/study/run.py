@@ -5,27 +5,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from trainmark.errors import UsageError
-from trainmark.execute.parent.bounds import require_positive
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, require_program
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.request import Prepared, Request, prepare
+from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
-from trainmark.measure.sampler import Sampler
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
-from trainmark.study.stable import rounds_until_stable
+from trainmark.study.rounds import Budget, rounds_within
 from trainmark.units import many
 
 
@@ -35,18 +33,13 @@ class RoundOptions:
 
     Args:
         resume: run only what has no record yet.
-        until_stable: percent; add rounds until the intervals are within it.
+        budget: of the verdict; None makes the planned rounds alone.
         labels: of this machine, for the records.
     """
 
     resume: bool = False
-    until_stable: float | None = None
+    budget: Budget | None = None
     labels: Mapping[str, str] | None = None
-
-    def __post_init__(self) -> None:
-        require_positive("the percentage of until_stable", self.until_stable, most=100.0)
-        if self.until_stable is not None and self.resume:
-            raise UsageError("--until-stable can't be combined with --resume", fix="Leave one of them out.")
 
 
 def run(request: Request, store: Store, progress: Progress, options: RoundOptions) -> tuple[list[Record], list[Record]]:
@@ -58,12 +51,10 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    if options.until_stable is not None and request.published:
-        raise UsageError("--until-stable can't be combined with --published", fix="Leave one of them out.")
     with progress.preparing() as watcher:
         prepared = prepare(request, watcher)
-    if options.until_stable is not None:
-        _require_rounds(prepared)
+    if options.resume or any(_continues(task) for task in prepared.tasks):
+        options = dataclasses.replace(options, budget=None)
     for notice in prepared.notices:
         progress.say(f"note: {notice}")
 
@@ -116,28 +107,25 @@ def _in_rounds(
         resumed = _runs_left(planned) - _runs_left(tasks)
         found = f" {many(resumed, 'run')} already recorded." if resumed else ""
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
-        peaks, sampler, here = find_peaks(tasks), Sampler(), partial(look_around, options.labels)
+        peaks, here = find_peaks(tasks), partial(look_around, options.labels)
 
         def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
             with progress.running(these, store.folder, log=log) as observer:
-                return execute(these, seen, store, observer, here, sampler, peaks)
+                return execute(these, seen, store, observer, here, peaks=peaks)
 
-        return rounds_until_stable(tasks, carry_out, options.until_stable, told=progress.say), earlier
+        compared = len({task.first.side.title for task in tasks}) > 1
+        if options.budget is None or not compared:
+            return carry_out(tasks), earlier
+        return rounds_within(options.budget, tasks, carry_out, progress.say), earlier
 
 
 def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:
     return sum(len(task.runs) - len(task.done) for task in tasks)
 
 
-def _require_rounds(prepared: Prepared) -> None:
-    """Refuse repeats that continue each other: they are not rounds."""
-    for task in prepared.tasks:
-        workload = task.first.course.workload
-        if workload.schedule.protocol == "continued":
-            raise UsageError(
-                f"--until-stable needs independent rounds, but the repeats of {workload.name} continue each other",
-                fix="Use --protocol fresh.",
-            )
+def _continues(task: Task[Run]) -> bool:
+    """Whether its repeats continue each other, so that there are no more rounds of them."""
+    return task.first.course.workload.schedule.protocol == "continued"
 
 
 def _peaks(

@@ -38,8 +38,7 @@ def a_trainer(kind: type[FakeTrainer] = FakeTrainer, device: str = "cpu", **does
 
 
 def seconds_of_an_epoch(trainer: FakeTrainer) -> float:
-    edges, _ = timed_epoch(trainer, PLAN, no_tick, time.perf_counter)
-    return edges[-1][1] - edges[0][1]
+    return timed_epoch(trainer, PLAN, no_tick, time.perf_counter).seconds
 
 
 def test_the_measured_time_is_that_of_the_device() -> None:
@@ -69,11 +68,11 @@ def test_the_fake_gpu_is_faster() -> None:
 def test_edges_lie_where_they_were_asked_for(log_every: int | None, done: list[int]) -> None:
     ticks: list[int] = []
     trainer = a_trainer(step_seconds=0.001)
-    edges, results = timed_epoch(trainer, PLAN, lambda: ticks.append(1), time.perf_counter, log_every=log_every)
-    assert [steps for steps, _ in edges] == done
+    epoch = timed_epoch(trainer, PLAN, lambda: ticks.append(1), time.perf_counter, log_every=log_every)
+    assert [steps for steps, _ in epoch.edges] == done
     assert len(ticks) == STEPS
-    assert sum(len(trainer.read(result).losses) for result in results) == STEPS
-    for (start, earlier), (end, later) in itertools.pairwise(edges):
+    assert sum(len(trainer.read(result).losses) for result in epoch.results) == STEPS
+    for (start, earlier), (end, later) in itertools.pairwise(epoch.edges):
         assert later - earlier >= (end - start) * 0.001
 
 

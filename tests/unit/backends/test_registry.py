@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import queue
 import subprocess
 import sys
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_capabilities_as_version_0_1_had_them_say_what_to_change(plugins: Path, 
     )
     for request in (requests.Probe("toy"), requests.Examine("toy")):
         with pytest.raises(Unsupported, match=r"'toy' was written for another version.*kinds.*CHANGELOG\.md") as caught:
-            worker._carry_out(request, lambda _: None, lambda: None, None)
+            worker._carry_out(request, lambda _: None, lambda: None, queue.SimpleQueue(), None)
         assert "Capabilities(kinds=frozenset(" in caught.value.fix
 
 

@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from rich.console import Console
@@ -109,15 +110,16 @@ class ATask:
 
 
 def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
-    screen = a_log()
+    screen, task = a_log(), cast(Any, ATask())
     with RunProgress(screen, [ATask(), ATask()], Path()) as progress:  # type: ignore[list-item]
-        progress.task_started(ATask())  # type: ignore[arg-type]
-        progress.run_started(ARun(), replayed=False)
+        progress.task_started(task)
+        progress.run_started(task, ARun(), replayed=False)  # type: ignore[arg-type]
         clock.now += 2
-        progress.heard(Ready(steps=400, epochs=2))
-        progress.heard(Compiled(None))
+        progress.counted(task, 0)
+        progress.heard(task, Ready(steps=400, epochs=2))
+        progress.heard(task, Compiled(None))
         clock.now += 10
-        progress.counted(100)
+        progress.counted(task, 100)
     (line,) = said(screen)
     assert line.startswith("mnist-mlp32 numpy fast cpu, round 1: run 1/2, step 100 of 400, epoch 1/2, ~")
     # 30 s of this one, and 42 s of its like
@@ -125,16 +127,16 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
 
 
 def test_a_run_that_compiles_says_so(clock: Clock) -> None:
-    screen = a_log()
+    screen, task = a_log(), cast(Any, ATask())
     with RunProgress(screen, [ATask()], Path()) as progress:  # type: ignore[list-item]
-        progress.task_started(ATask())  # type: ignore[arg-type]
-        progress.run_started(ARun(), replayed=False)
-        progress.heard(Ready(steps=400, epochs=2))
+        progress.task_started(task)
+        progress.run_started(task, ARun(), replayed=False)  # type: ignore[arg-type]
+        progress.heard(task, Ready(steps=400, epochs=2))
         clock.now += 12
-        progress.counted(0)
-        progress.heard(Compiled(40.0))
+        progress.counted(task, 0)
+        progress.heard(task, Compiled(40.0))
         clock.now += 40
-        progress.counted(0)
+        progress.counted(task, 0)
     compiling, compiled = said(screen)
     assert "step 0 of 400, compiling" in compiling
     assert "step 0 of 400, epoch 1/2" in compiled

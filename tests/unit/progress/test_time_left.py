@@ -18,8 +18,29 @@ class ATask:
         return self
 
 
-def left_of(*kinds: str) -> TimeLeft:
-    return TimeLeft([ATask(kind) for kind in kinds])  # type: ignore[misc]
+class Tasks:
+    """Tasks, one after the other; the first runs."""
+
+    def __init__(self, *kinds: str) -> None:
+        self.left = TimeLeft([ATask(kind) for kind in kinds])  # type: ignore[misc]
+        self._kinds = list(kinds)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._time = self.left.started(self._kinds.pop(0))
+
+    def task_done(self, seconds: float) -> None:
+        self._time.elapsed = seconds
+        self.left.done(self._time)
+        self._begin()
+
+    def estimate(self, elapsed: float, share: float, trained: float) -> float | None:
+        self._time.elapsed, self._time.share, self._time.trained = elapsed, share, trained
+        return self.left.estimate()
+
+
+def left_of(*kinds: str) -> Tasks:
+    return Tasks(*kinds)
 
 
 def test_nothing_is_known_at_the_beginning() -> None:
@@ -54,4 +75,14 @@ def test_the_last_one_that_outlasts_its_like_is_not_said_to_be_over_in_a_second(
 def test_another_that_is_still_to_come_counts_all_the_same() -> None:
     left = left_of("a", "a", "b")
     left.task_done(20.0)
-    assert left.estimate(25.0, 0.0, 0.0) == pytest.approx(20.0)
+    assert left.estimate(25.0, 0.0, 0.0) == pytest.approx(25.0)
+
+
+def test_two_that_take_turns_have_both_to_be_done() -> None:
+    left = TimeLeft([ATask("a"), ATask("b")])  # type: ignore[list-item]
+    for kind, seconds in (("a", 5.0), ("b", 10.0)):
+        task = left.started(kind)
+        task.elapsed = task.trained = seconds
+        assert left.estimate() is None
+        task.share = 0.5
+    assert left.estimate() == pytest.approx(15.0)

@@ -14,7 +14,7 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from trainmark.backends.base import HITS, Options, Steps
+from trainmark.backends.base import HITS, Options
 from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.network import Parameters
 from trainmark.data.dataset import Dataset
@@ -35,14 +35,10 @@ class JaxDataParallelTrainer(JaxFastTrainer):
         super().__init__(workload, model, data, options, mesh.devices[0])
         self._device = NamedSharding(mesh, _SAME)
 
-    def read(self, results: Any) -> Steps:
-        """Results of the whole batches."""
-        whole = []
-        for part in results:
-            rows = np.asarray(part, np.float64).reshape(self._mesh.size, -1, 3)
-            means, hits = rows.mean(axis=0), rows.sum(axis=0)
-            whole.append(np.concatenate([means[:, :HITS], hits[:, HITS:]], axis=1))
-        return super().read(whole)
+    def _on_host(self, rows: Array) -> NDArray[np.float64]:
+        """The results of whole batches."""
+        of_devices = np.asarray(rows, np.float64).reshape(self._mesh.size, -1, 3)
+        return np.concatenate([of_devices.mean(axis=0)[:, :HITS], of_devices.sum(axis=0)[:, HITS:]], axis=1)
 
     def settings(self) -> dict[str, Any]:
         """JAX's switches, and over how many devices it is."""
@@ -57,9 +53,9 @@ class JaxDataParallelTrainer(JaxFastTrainer):
     def _shared(self, gradients: Parameters) -> Parameters:
         return lax.pmean(gradients, AXIS) if self._reduces else gradients
 
-    def _spread(self, scanned: Callable[..., Any]) -> Callable[..., Any]:
+    def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
         data = _EACH if self._whole else _SAME
-        return over(self._mesh, scanned, (_SAME, data, data, PartitionSpec(None, AXIS), _SAME), (_SAME, _EACH))
+        return over(self._mesh, looped, (_SAME, data, data, PartitionSpec(None, AXIS), _SAME, _SAME), (_SAME, _EACH))
 
     @property
     def _order_sharding(self) -> Any:

@@ -1,14 +1,15 @@
-"""``fast``: the dataset lives on the device, state is donated, and an epoch is one compiled scan over its batches.
+"""``fast``: the dataset lives on the device, state is donated, and a compiled loop takes any number of steps.
 
 The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size
-has a scan of its own. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions
+has a loop of its own. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions
 runs one compiled step at a time, called from Python.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -17,7 +18,7 @@ import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Options, Steps
 from trainmark.backends.jax.pixels import distort
 from trainmark.backends.jax.trainer import JaxTrainer, Training
 from trainmark.data.dataset import Dataset
@@ -38,16 +39,16 @@ class JaxFastTrainer(JaxTrainer):
         images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
         self._images, self._labels = self._put_data(images), self._put_data(data.train.labels.astype(np.int32))
         self._key = self._put(jax.random.key(options.seed))
-        self._scan = jax.jit(self._spread(self._scanned), donate_argnums=0)
-        self._compiled: dict[tuple[int, ...], Any] = {}
+        self._loop = jax.jit(self._spread(self._looped), donate_argnums=0)
+        self._compiled: dict[int, tuple[int, Any]] = {}
         self._plan = EpochPlan((), None)
         self._order: NDArray[np.int32] | None = None
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Compile the scans of an epoch like ``plan``."""
-        for count, size in _stretches(plan.sizes, self._longest):
-            self._program((count, 0 if plan.whole else size))
+        """Compile the loops of an epoch like ``plan``."""
+        for size, count in Counter(plan.sizes).items():
+            self._program(0 if plan.whole else size, count)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -56,33 +57,52 @@ class JaxFastTrainer(JaxTrainer):
         self._plan, self._order = plan, None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
 
-    def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
-        """Queue steps, one scan for each batch size in a row; results stay on the device."""
+    def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[Array, int]]:
+        """Queue steps, a loop for each batch size in a row; results stay on the device."""
         first = self._steps_of_epoch
         results = []
-        for count, size in _stretches(self._plan.sizes[first : first + steps], self._longest):
-            used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
-            order = np.zeros((count, 0), np.int32) if self._order is None else self._order[used].reshape(count, size)
-            taken = jax.device_put(order, self._order_sharding)
-            program = self._program(order.shape)
-            self._training, rows = program(self._training, self._images, self._labels, taken, self._key)
-            results.append(rows)
-            self._examples_of_epoch += count * size
-            for _ in range(count):
-                tick()
+        for size, same in itertools.groupby(self._plan.sizes[first : first + steps]):
+            left = len(list(same))
+            longest, program = self._program(0 if self._order is None else size, left)
+            while left:
+                count = min(left, longest)
+                order = np.zeros((longest, 0 if self._order is None else size), np.int32)
+                if self._order is not None:
+                    used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
+                    order[:count] = self._order[used].reshape(count, size)
+                taken = jax.device_put(order, self._order_sharding), self._put(np.int32(count))
+                self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
+                results.append((rows, count))
+                self._examples_of_epoch += count * size
+                left -= count
+                for _ in range(count):
+                    tick()
         self._steps_of_epoch += steps
         return results
 
-    def _program(self, shape: tuple[int, ...]) -> Any:
-        """The compiled scan over an order of ``shape``, ``[steps, batch]``; a batch of 0 takes the whole set."""
-        if shape not in self._compiled:
-            order = jax.ShapeDtypeStruct(shape, np.int32, sharding=self._order_sharding)
-            lowered = self._scan.lower(self._training, self._images, self._labels, order, self._key)
-            self._compiled[shape] = lowered.compile()
-        return self._compiled[shape]
+    def read(self, results: Any) -> Steps:
+        """The rows of the steps that were taken."""
+        return super().read([self._on_host(rows)[:count] for rows, count in results])
 
-    def _scanned(
-        self, training: Training, images: Array, labels: Array, order: Array, key: Array
+    def _on_host(self, rows: Array) -> NDArray[np.float64]:
+        """The results of a loop, ``[steps, 3]``."""
+        return np.asarray(rows, np.float64)
+
+    def _program(self, size: int, steps: int) -> tuple[int, Any]:
+        """The compiled loop over batches of ``size``, and its most steps; a size of 0 takes the whole set.
+
+        Made for ``steps`` the first time; then it takes any number up to that.
+        """
+        if size not in self._compiled:
+            longest = self._longest or steps
+            order = jax.ShapeDtypeStruct((longest, size), np.int32, sharding=self._order_sharding)
+            count = self._put(np.int32(0))
+            lowered = self._loop.lower(self._training, self._images, self._labels, order, count, self._key)
+            self._compiled[size] = longest, lowered.compile()
+        return self._compiled[size]
+
+    def _looped(
+        self, training: Training, images: Array, labels: Array, order: Array, count: Array, key: Array
     ) -> tuple[Training, Array]:
         for_dropout, for_pixels = jax.random.split(key)
 
@@ -97,15 +117,20 @@ class JaxFastTrainer(JaxTrainer):
             training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
 
+        def one(index: Array, carry: tuple[Training, Array]) -> tuple[Training, Array]:
+            training, rows = carry
+            training, row = step(training, order[index])
+            return training, rows.at[index].set(row)
+
         if len(order) == 1:  # no loop, not even one of a single step
             training, row = step(training, order[0])
             return training, row[None]
-        training, rows = lax.scan(step, training, order)
-        return training, rows
+        row = jax.eval_shape(step, training, order[0])[1]
+        return lax.fori_loop(0, count, one, (training, jnp.zeros((len(order), *row.shape), row.dtype)))
 
-    def _spread(self, scanned: Callable[..., Any]) -> Callable[..., Any]:
-        """``scanned`` on all devices there are: on the one."""
-        return scanned
+    def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
+        """``looped`` on all devices there are: on the one."""
+        return looped
 
     @property
     def _order_sharding(self) -> Any:
@@ -126,12 +151,3 @@ class JaxFastTrainer(JaxTrainer):
 def _rows(array: Array, indices: Array) -> Array:
     """The rows without a check of their bounds."""
     return array.at[indices].get(mode="promise_in_bounds")
-
-
-def _stretches(sizes: tuple[int, ...], longest: int | None) -> Iterator[tuple[int, int]]:
-    """Consecutive steps of the same batch size as (number of steps, size), at most ``longest`` of them at a time."""
-    for size, group in itertools.groupby(sizes):
-        steps = len(list(group))
-        each = longest or steps
-        for first in range(0, steps, each):
-            yield min(each, steps - first), size

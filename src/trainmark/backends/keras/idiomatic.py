@@ -32,6 +32,8 @@ _ORDER, _DISTORTION = 1, 2  # streams of random numbers, apart from each other
 class KerasIdiomaticTrainer(KerasTrainer):
     """``model.fit``."""
 
+    ticks_between_steps = True
+
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
         super().__init__(workload, model, data, options, engine)
         self._distorted = workload.input.distortions is not None

@@ -128,7 +128,7 @@ class CommandRun:
         """The interpreter of the worker, which starts the command."""
         return THIS.path
 
-    def request(self, origin: float, weight_files: Sequence[Path | None]) -> RunScript:  # noqa: ARG002
+    def request(self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False) -> RunScript:  # noqa: ARG002
         """The request to the worker."""
         return RunScript(origin, tuple(self.words))
 

@@ -151,6 +151,7 @@ class Run:
         nudge: number of the nudge that its initial weights get; None leaves them as they are.
         spread: over which devices; None for an ordinary run on one.
         trial: of a sweep, which it is.
+        blocks: of slices after which it stops; None trains to the end.
     """
 
     course: ScheduledWorkload
@@ -163,6 +164,7 @@ class Run:
     nudge: int | None = None
     spread: Spreading | None = None
     trial: Trial | None = None
+    blocks: int | None = None
 
     @property
     def title(self) -> str:
@@ -195,10 +197,13 @@ class Run:
         """The interpreter that trains."""
         return self.side.interpreter.path
 
-    def request(self, origin: float, weight_files: Sequence[Path | None]) -> Train | StartRanks:
+    def request(
+        self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False
+    ) -> Train | StartRanks:
         """The request to the worker.
 
         Args:
+            in_turns: it trains only when it is its turn.
             weight_files: of each run of its process; None saves no weights.
         """
         settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
@@ -214,6 +219,7 @@ class Run:
             nudge=self.nudge,
             log_every=settings.log_every,
             repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
+            turns=("to-the-end" if self.blocks is None else "until-stopped") if in_turns else None,
         )
         return self.spread.launch(train) if self.spread and self.spread.launched else train
 

@@ -15,11 +15,12 @@ from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run
-from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, Ready
+from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
+from trainmark.measure.sampler import Load
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import DeviceRef, Epoch, Final, Outcome, Record, Samples
+from trainmark.record.record import DeviceRef, Epoch, Final, Outcome, Record, Samples, Slice, Window
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
@@ -43,6 +44,7 @@ class RecordBuilder:
         self.id = "-".join(map(safe_name, parts))
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
+        self.slices: list[Slice] = []
         self._ready = Ready()
         self._compile_seconds: float | None = None
 
@@ -80,6 +82,22 @@ class RecordBuilder:
         """Keep the memory in use at the end of the latest epoch."""
         self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
+    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> None:
+        """Keep a slice, its place in its round, and what others did meanwhile."""
+        self.slices.append(
+            Slice(
+                block=block,
+                order=order,
+                start_seconds=timed.start,
+                steps=timed.steps,
+                timed_steps=timed.timed_steps,
+                seconds=timed.seconds,
+                examples=timed.examples,
+                others_share=load.others,
+                stolen_share=load.stolen,
+            )
+        )
+
     def _add_epoch(self, answer: EpochEnded) -> None:
         require_in_place(answer, len(self.epochs))
         self.epochs.append(
@@ -87,6 +105,7 @@ class RecordBuilder:
                 index=answer.index,
                 start_seconds=answer.start,
                 seconds=answer.seconds,
+                windows=[Window(*window) for window in answer.windows] if len(answer.windows) > 1 else [],
                 steps=answer.steps,
                 examples=answer.examples,
                 data_wait_seconds=answer.data_wait_seconds,
@@ -166,6 +185,7 @@ class RecordBuilder:
             **limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
             epochs=self.epochs,
+            slices=self.slices,
             final=self._final(),
             samples=samples,
             energy=used,

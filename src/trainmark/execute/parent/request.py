@@ -27,7 +27,7 @@ from trainmark.workload.spec import Workload
 
 MAIN_WORKLOAD = "mnist-mlp512"
 STAND_IN = "synthetic-digits"
-DEFAULT_REPEATS = 5
+DEFAULT_REPEATS = 3
 MOST_EPOCHS_UNTIL = 100
 """Of a run with a target, where nothing else is said."""
 

@@ -1,9 +1,11 @@
-"""Runs the tasks one after the other, and leaves a record of every run that was started, however it ended."""
+"""Runs the tasks, round by round, and leaves a record of every run that was started, however it ended."""
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from trainmark.execute.parent.here import Here, look_around
 from trainmark.execute.parent.peaks import Key
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import Ending, run_worker
+from trainmark.execute.parent.process import Ears, Ending, Source, Worker
 from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder
-from trainmark.execute.parent.task import AnyRun, Task
+from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
+from trainmark.execute.parent.turns import Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import (
     Answer,
@@ -27,9 +30,10 @@ from trainmark.execute.protocol.answers import (
     EpochEnded,
     Failed,
     Finished,
+    SliceTimed,
+    Waiting,
 )
-from trainmark.execute.protocol.requests import Request
-from trainmark.measure.sampler import Row, Sampler
+from trainmark.measure.sampler import Row, Sampler, load_between
 from trainmark.record.record import Outcome, Peaks, Record, Status
 from trainmark.record.store import Store
 
@@ -44,24 +48,25 @@ class RunStopped(Exception):
 
 class Observer:
     """Watches runs; override the methods you need. Called in the parent, between the child's messages, so nothing here
-    touches the child's clock."""
+    touches the child's clock. Several tasks may be alive at once; each method says which one it is about."""
 
     def task_started(self, task: Task[Any]) -> None:
         """A process begins."""
 
-    def run_started(self, run: Run | CommandRun, replayed: bool) -> None:
+    def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """The process begins a run; a replayed one leaves no record."""
 
-    def heard(self, answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: Answer) -> None:
         """The process said something of the run."""
 
-    def counted(self, steps: int) -> None:
-        """So many steps of the process are done, called a few times a second; may raise :class:`RunStopped`."""
+    def counted(self, task: Task[Any], steps: int) -> None:
+        """So many steps of the process are done, called a few times a second while it computes; may raise
+        :class:`RunStopped`."""
 
-    def sampled(self, rows: Sequence[Row], gpu: int | None) -> None:
+    def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
         """What is seen of the process from outside: the newest rows, the last one now, and which GPU it trains on."""
 
-    def recorded(self, record: Record) -> None:
+    def recorded(self, task: Task[Any], record: Record) -> None:
         """A record was written."""
 
     def task_ended(self, task: Task[Any]) -> None:
@@ -74,28 +79,32 @@ def execute(
     store: Store,
     observer: Observer,
     here: Callable[[], Here] = look_around,
-    sampler: Sampler | None = None,
+    sampler: Callable[[], Sampler] = Sampler,
     peaks: Mapping[Key, Peaks] | None = None,
 ) -> list[Record]:
-    """Run ``tasks`` in order.
+    """Run ``tasks`` in order; those of one round are alive together and take turns.
 
     Args:
         seen: what each backend can do, by (backend, interpreter label); commands need none.
         store: where records go.
         observer: told of everything.
-        here: reads the machine before each process.
-        sampler: watches every process; reads this machine by default.
+        here: reads the machine before each round.
+        sampler: makes what watches a process.
         peaks: measured peaks of the sides.
 
     Returns:
-        The records, in the order of the runs. After KeyboardInterrupt the current run is recorded as interrupted
-        before the exception is passed on.
+        The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
+        interrupted before the exception is passed on.
     """
     records: list[Record] = []
-    sampler = sampler or Sampler()
-    for task in tasks:
-        builders = _builders(task, here(), seen, peaks or {})
-        _Conversation(task, builders, store, observer, sampler, records).hold()
+    for together in parties(tasks):
+        machine = here()
+        _run_together(
+            [
+                _Conversation(task, _builders(task, machine, seen, peaks or {}), store, observer, sampler(), records)
+                for task in together
+            ]
+        )
     return records
 
 
@@ -114,6 +123,32 @@ def _builders(
     return [TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs]
 
 
+def _run_together(conversations: list[_Conversation]) -> None:
+    """Start the processes of all, and listen until all are gone; several take turns."""
+    turns = Turns(conversations, conversations[0].blocks) if len(conversations) > 1 else None
+    ears = Ears()
+    live: list[_Conversation] = []
+    try:
+        for conversation in conversations:
+            live.append(conversation)
+            conversation.begin(turns)
+        while live := [conversation for conversation in live if not conversation.over]:
+            heard = ears.wait([conversation.worker for conversation in live])
+            shown = (turns and turns.holder) or live[0]
+            looks = ears.is_time_to_look()
+            for conversation in live:
+                conversation.attend(heard[conversation.worker], looks=looks and conversation is shown)
+            if turns is not None and (turn := turns.next()) is not None:
+                turn.player.take(turn)
+    except KeyboardInterrupt:
+        for conversation in live:
+            conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
+        raise
+    finally:
+        for conversation in conversations:
+            conversation.close()
+
+
 class _Conversation:
     """One task: its process, and the record builders of its runs."""
 
@@ -127,10 +162,20 @@ class _Conversation:
         records: list[Record],
     ) -> None:
         self._task, self._store, self._observer, self._records = task, store, observer, records
-        self._sampler, self._origin = sampler, 0.0
-        self._builders = builders
+        self._sampler, self._builders = sampler, builders
+        self._stack = contextlib.ExitStack()
+        self._turns: Turns[_Conversation] | None = None
+        self._turn: Turn[_Conversation] | None = None
+        self._before: Row | None = None
         self._index = 0
         self._end: Failed | Diverged | None = None
+        self.over = False
+
+    @property
+    def blocks(self) -> int | None:
+        """After how many blocks of slices it stops; None is at the end of the training."""
+        run: Run | CommandRun = self._task.first
+        return run.blocks if isinstance(run, Run) else None
 
     @property
     def _current(self) -> RecordBuilder:
@@ -140,84 +185,107 @@ class _Conversation:
     def _all_written(self) -> bool:
         return self._index == len(self._builders)
 
-    def hold(self) -> None:
-        task, run = self._task, self._task.first
+    def begin(self, turns: Turns[_Conversation] | None) -> None:
+        """Start the process.
+
+        Args:
+            turns: those that it takes part in; None if it is alone.
+        """
+        self._turns, task, run = turns, self._task, self._task.first
         files: list[Path | None] = [
             builder.weights_file(self._store.folder) if run.settings.save_weights and index not in task.done else None
             for index, builder in enumerate(self._builders)
         ]
-        self._observer.task_started(self._task)
+        self._observer.task_started(task)
         self._announce()
+        request = partial(run.request, weight_files=files, in_turns=turns is not None)
+        settings = run.settings
+        self.worker = Worker(run.python, request, hear=self._hear, threads=settings.threads, timeout=settings.timeout)
         try:
-            ending = run_worker(
-                run.python,
-                lambda origin: self._request(origin, files),
-                hear=self._hear,
-                born=self._sampler.watch,
-                look=self._look,
-                threads=run.settings.threads,
-                timeout=run.settings.timeout,
-            )
-        except KeyboardInterrupt:
-            self._break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
-            raise
-        except RunStopped as stopped:
-            self._break_off(Outcome("ok", str(stopped)))
-        except ProtocolError as error:
-            self._break_off(Outcome("failed", str(error)))
+            self._stack.enter_context(self.worker)
         except OSError as error:  # the interpreter went away, or the system has no process left to give
-            self._break_off(Outcome("failed", f"the process can't be started: {error}"))
+            self.break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
-            self._break_off(_outcome(ending, self._end))
-        self._observer.task_ended(task)
+            self._sampler.watch(self.worker.pid)
 
-    def _request(self, origin: float, weight_files: list[Path | None]) -> Request:
-        self._origin = origin
-        run: Run | CommandRun = self._task.first
-        return run.request(origin, weight_files)
+    def attend(self, ready: list[Source], *, looks: bool) -> None:
+        """Hear what has arrived, and look from outside if it is time."""
+        try:
+            ending = self.worker.attend(ready)
+            if looks and ending is None:
+                self._look()
+        except RunStopped as stopped:
+            self.break_off(Outcome("ok", str(stopped)))
+        except ProtocolError as error:
+            self.break_off(Outcome("failed", str(error)))
+        else:
+            if ending is not None:
+                self.break_off(_outcome(ending, self._end))
 
-    def _look(self, steps: int) -> None:
+    def take(self, turn: Turn[_Conversation]) -> None:
+        """Let it compute."""
+        self._turn, self._before = turn, self._sampler.look_now()
+        self.worker.send(turn.message)
+
+    def break_off(self, outcome: Outcome) -> None:
+        """The conversation is over: whatever run it was at ends like this."""
+        self.close()
+        if not self._all_written:
+            self._write(outcome)
+        if self._turns is not None:
+            self._turns.leaves(self)
+        self.over = True
+        self._observer.task_ended(self._task)
+
+    def close(self) -> None:
+        """End the process."""
+        self._stack.close()
+
+    def _look(self) -> None:
         self._sampler.look()
         if not self._all_written:
-            self._observer.sampled(self._sampler.latest, self._current.gpu)
-            self._observer.counted(steps)
+            self._observer.sampled(self._task, self._sampler.latest, self._current.gpu)
+            self._observer.counted(self._task, self.worker.steps())
 
     def _hear(self, answer: Answer) -> None:
-        if isinstance(answer, (Failed, Diverged)):
-            self._end = answer
-        elif isinstance(answer, CommandStarted):  # what is watched is the command, not our process before it
-            self._sampler.watch(answer.pid)
+        match answer:
+            case Failed() | Diverged():
+                self._end = answer
+            case CommandStarted():  # what is watched is the command, not our process before it
+                self._sampler.watch(answer.pid)
+            case Waiting() if self._turns is not None:
+                self._turn = None
+                self._turns.waits(self)
         if self._all_written:
             return
         self._current.hear(answer)
-        if isinstance(answer, EpochEnded):
-            self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
-        self._observer.heard(answer)
+        match answer:
+            case SliceTimed() if self._turn is not None and self._turn.block is not None and self._before is not None:
+                now = self._sampler.look_now()
+                self._current.add_slice(answer, self._turn.block, self._turn.order, load_between(self._before, now))
+            case EpochEnded():
+                self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
+        self._observer.heard(self._task, answer)
         if isinstance(answer, Finished):
             self._write(Outcome("ok"))
-
-    def _break_off(self, outcome: Outcome) -> None:
-        """The process is gone: whatever run it was at ends like this."""
-        if not self._all_written:
-            self._write(outcome)
 
     def _write(self, outcome: Outcome) -> None:
         """Record the current run, unless its record exists, and continue with the next."""
         builder = self._current
-        samples = self._sampler.take(self._origin)
+        samples = self._sampler.take(self.worker.origin)
         with undisturbed():
             if self._index not in self._task.done:
                 records = builder.records(outcome, samples)
                 self._store.write_all(records)
                 self._records += records
-                self._observer.recorded(self._records[-1])
+                self._observer.recorded(self._task, self._records[-1])
             self._index += 1
         if outcome.status == "ok" and not self._all_written:
             self._current.continue_from(builder)
             self._announce()
 
     def _announce(self) -> None:
-        self._observer.run_started(self._current.run, self._index in self._task.done)
+        self._observer.run_started(self._task, self._current.run, self._index in self._task.done)
 
 
 def _outcome(ending: Ending, said: Failed | Diverged | None) -> Outcome:

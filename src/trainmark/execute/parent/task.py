@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
@@ -70,11 +71,24 @@ def command_in_rounds(
     ]
 
 
+def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
+    """The tasks that run at the same time, and take turns: the sides of a round. Any other task runs alone."""
+    for _, together in itertools.groupby(enumerate(tasks), key=lambda each: _party(*each)):
+        yield [task for _, task in together]
+
+
+def _party(position: int, task: Task[Any]) -> object:
+    run: Run | CommandRun = task.first
+    if isinstance(run, CommandRun) or run.settings.kind != "rounds":
+        return position
+    return (run.course, run.round)
+
+
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
     """The tasks with runs that have neither ended well nor diverged, in the group that they complete."""
     tasks, records = list(tasks), list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
-    recorded = {RunKey.of(record): record.outcome.status for record in records}
+    recorded = {RunKey.of(record): record.outcome.status for record in records if record.epochs or not record.slices}
     left = []
     for task in tasks:
         ends = [recorded.get(run.key) for run in task.runs]

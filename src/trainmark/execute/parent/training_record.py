@@ -210,7 +210,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return None
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
-        settings, course = self.run.settings, self.run.course
+        settings, course, complete = self.run.settings, self.run.course, self.run.blocks is None
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
@@ -222,11 +222,11 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.STARTED_FROM_RECORD: settings.weights_from is not None,
             Caveat.REPLAYED: self.replayed,
             Caveat.UNTESTED_VERSION: self.seen.can is not None and self.seen.can.untested,
-            Caveat.TARGET_MISSED: self._schedule.until is not None and self._time_to_target() is None,
+            Caveat.TARGET_MISSED: complete and self._schedule.until is not None and self._time_to_target() is None,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
             Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
-            Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),
+            Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
         }
 
     @property

@@ -92,7 +92,7 @@ class LoggedStep(Answer):
 
 @dataclass(frozen=True)
 class EpochEnded(Answer):
-    """One epoch; of a command None is what it does not report."""
+    """One epoch; of a command None is what it does not report. The ``windows`` are when it trained: start, seconds."""
 
     index: Count
     start: Seconds
@@ -106,6 +106,23 @@ class EpochEnded(Answer):
     train_accuracy: float | None = None
     data_wait_seconds: Seconds | None = None
     packages: dict[str, str] = field(default_factory=dict)
+    windows: list[tuple[Seconds, Seconds]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Waiting(Answer):
+    """The training pauses until it is its turn."""
+
+
+@dataclass(frozen=True)
+class SliceTimed(Answer):
+    """A slice of a training is over: ``steps`` from ``start`` on, the last ``timed_steps`` of them took ``seconds``."""
+
+    start: Seconds
+    steps: Count
+    timed_steps: Count
+    seconds: Seconds
+    examples: Count
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, get_args
 
 from trainmark.backends.base import Options, Part
 from trainmark.backends.layout import Rendezvous
@@ -82,6 +82,8 @@ class Train:
         initial_weights: their file; None draws them from the seed.
         trainmark: the version that the ranks of several machines must have in common.
         nudge: number of the nudge that the weights get; None leaves them.
+        turns: train only when it is this training's turn (:class:`TakeTurn`); ``until-stopped`` for slices alone,
+            without an evaluation. None trains at once.
     """
 
     origin: float
@@ -95,6 +97,19 @@ class Train:
     nudge: int | None
     log_every: int | None
     repeats: tuple[Repeat, ...]
+    turns: Literal["to-the-end", "until-stopped"] | None = None
+
+
+@dataclass(frozen=True)
+class TakeTurn:
+    """Compute until so many seconds of steps are timed; None is to the end. Sent while a training runs."""
+
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Finish where you are: no more slices are needed. Sent while a training runs."""
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,11 @@ import sys
 import threading
 from collections.abc import Callable
 
-from trainmark.execute.protocol.wire import Channel
+from trainmark.execute.protocol.wire import Channel, Message
 
 
-def tie(channel: Channel) -> None:
-    """Die with the parent.
+def tie(channel: Channel, inbox: Callable[[Message], object] = lambda _: None) -> None:
+    """Die with the parent, and pass on to ``inbox`` what it sends until then.
 
     On Linux the kernel sees to it, even while this process hangs in native code. Elsewhere the socket tells: it closes
     with the parent, and the whole process group goes.
@@ -22,7 +22,7 @@ def tie(channel: Channel) -> None:
 
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    _leave_when_alone(channel)
+    _leave_when_alone(channel, inbox=inbox)
 
 
 def tie_with(channel: Channel, before: Callable[[], object]) -> None:
@@ -30,10 +30,13 @@ def tie_with(channel: Channel, before: Callable[[], object]) -> None:
     _leave_when_alone(channel, before)
 
 
-def _leave_when_alone(channel: Channel, before: Callable[[], object] = lambda: None) -> None:
+def _leave_when_alone(
+    channel: Channel, before: Callable[[], object] = lambda: None, inbox: Callable[[Message], object] = lambda _: None
+) -> None:
     def wait() -> None:
-        while channel.receive() is not None:
-            pass
+        while (messages := channel.receive()) is not None:
+            for message in messages:
+                inbox(message)
         before()
         os.killpg(os.getpgrp(), signal.SIGKILL)
 

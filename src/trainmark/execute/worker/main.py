@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import platform
+import queue
 import re
 import socket
 import sys
@@ -34,6 +35,7 @@ from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.predict import predict
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
+from trainmark.execute.worker.slices import Alone, Enough, Pacing, Slices, Turns
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
@@ -54,6 +56,7 @@ def rank_main(address: str) -> int:
 
 
 def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int | None = None) -> int:
+    turns: Turns = queue.SimpleQueue()
     message = None
     while message is None:
         arrived = channel.receive()
@@ -65,8 +68,8 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
         if isinstance(request, requests.RunScript):  # what it started must go first, or it would be left behind
             lifeline.tie_with(channel, end_descendants)
         else:
-            lifeline.tie(channel)
-        _carry_out(request, channel.send, tick, position_descriptor)
+            lifeline.tie(channel, turns.put)
+        _carry_out(request, channel.send, tick, turns, position_descriptor)
         channel.send(answers.Done())
     except TrainingDiverged as diverged:
         channel.send(answers.Diverged(str(diverged), diverged.step, diverged.before))
@@ -77,7 +80,9 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
     return 0
 
 
-def _carry_out(request: requests.Request, say: Say, tick: Callable[[], None], position_descriptor: int | None) -> None:
+def _carry_out(
+    request: requests.Request, say: Say, tick: Callable[[], None], turns: Turns, position_descriptor: int | None
+) -> None:
     match request:
         case requests.Probe():
             _probe(request.backend, say)
@@ -99,12 +104,15 @@ def _carry_out(request: requests.Request, say: Say, tick: Callable[[], None], po
             assert position_descriptor is not None, "a rank launches no ranks"
             ranks.launch(request, say, position_descriptor)
         case requests.Train():
-            train(request, say, tick, time.perf_counter)
+            pacing = Slices(turns, say, request.origin) if request.turns else Alone()
+            train(request, say, tick, time.perf_counter, pacing)
         case _:
             assert_never(request)
 
 
-def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock) -> None:
+def train(
+    request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, pacing: Pacing | None = None
+) -> None:
     """Train as ``request`` says."""
     workload, options = request.workload, request.options
     model = lay_out(workload)
@@ -116,7 +124,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    state = TrainingState(request, trainer, len(data.train))
+    pacing = pacing or Alone()
+    state = TrainingState(request, trainer, len(data.train), pacing)
     first = next(state.plans(), None)
     if first is None:
         raise DataError(
@@ -131,14 +140,22 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
             epochs=len(state.sizes),
         )
     )
-    start = clock()
-    compiled = trainer.compile(first)
-    trainer.synchronize()
-    say(answers.Compiled(clock() - start if compiled else None))
-    for repeat in request.repeats:
-        if repeat.index:
-            trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
-        _train_repeat(state, repeat, say, tick, clock)
+    try:
+        pacing.wait_for_turn()
+        start = clock()
+        compiled = trainer.compile(first)
+        trainer.synchronize()
+        say(answers.Compiled(clock() - start if compiled else None))
+        while request.turns == "until-stopped":  # a training that is shorter than the slices is made again
+            for plan in state.plans():
+                timed_epoch(trainer, plan, tick, clock, pacing=pacing)
+            trainer.load(weights)
+        for repeat in request.repeats:
+            if repeat.index:
+                trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
+            _train_repeat(state, repeat, say, tick, clock)
+    except Enough:
+        say(_finished(trainer, None))
 
 
 @dataclass(frozen=True)
@@ -148,6 +165,7 @@ class TrainingState:
     request: requests.Train
     trainer: Trainer
     examples: int
+    pacing: Pacing
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
@@ -166,23 +184,24 @@ def _train_repeat(
     state: TrainingState, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock
 ) -> None:
     trainer, workload, log_every = state.trainer, state.request.workload, state.request.log_every
-    step, before = 0, None
+    step, before, origin = 0, None, state.request.origin
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
     for index, plan in enumerate(state.plans()):
-        edges, results = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step)
-        steps = _joined([trainer.read(result) for result in results])
+        epoch = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing)
+        steps = _joined([trainer.read(result) for result in epoch.results])
         running = _running(workload, steps, plan)
         say(
             answers.EpochEnded(
                 index=index,
-                start=edges[0][1] - state.request.origin,
-                seconds=edges[-1][1] - edges[0][1],
+                start=epoch.start - origin,
+                seconds=epoch.seconds,
+                windows=[(start - origin, seconds) for start, seconds in epoch.windows],
                 steps=len(plan.sizes),
                 examples=sum(plan.sizes),
                 losses=steps.losses.tolist(),
                 l2_losses=None if steps.l2_losses is None else steps.l2_losses.tolist(),
-                log=_log_lines(edges, steps, plan, step, log_every) if log_every else [],
+                log=_log_lines(epoch.edges, steps, plan, step, log_every) if log_every else [],
                 train_loss=running.get("train_loss"),
                 train_accuracy=running.get("train_accuracy"),
             )
@@ -201,13 +220,16 @@ def _train_repeat(
         weight_files.save(trainer.weights(), path)
         if workload.weight_average:
             weight_files.save(trainer.averaged(), weight_files.average_of(path))
-    say(
-        answers.Finished(
-            settings=trainer.settings(),
-            unchanged_weights=_unchanged(first_weights, trainer.weights()),
-            host_peak_bytes=_host_peak_bytes(),
-            device_peak_bytes=trainer.device_peak_bytes(),
-        )
+    state.pacing.finish()
+    say(_finished(trainer, first_weights))
+
+
+def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finished:
+    return answers.Finished(
+        settings=trainer.settings(),
+        unchanged_weights=None if first_weights is None else _unchanged(first_weights, trainer.weights()),
+        host_peak_bytes=_host_peak_bytes(),
+        device_peak_bytes=trainer.device_peak_bytes(),
     )
 
 

@@ -62,14 +62,14 @@ class EpochReporter(Observer):
         self._report, self._stopped = report, stopped
         self._epochs = 0
 
-    def heard(self, answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Report an epoch once it is evaluated."""
         if isinstance(answer, Ready):
             self._epochs = answer.epochs
         elif isinstance(answer, Evaluated) and answer.index + 1 < self._epochs:
             self._report({"epoch": answer.index + 1, "test_accuracy": answer.test_accuracy})
 
-    def counted(self, steps: int) -> None:  # noqa: ARG002
+    def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """End the run if Tune says so."""
         if self._stopped():
             raise RunStopped("stopped early by the sweep's scheduler (--asha)")

@@ -1,0 +1,111 @@
+"""How small a difference can a machine show? From rounds in which two equal sides were compared."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.comparison import by_slices
+from trainmark.analysis.slices import Block, SliceComparison, compare_slices
+from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, SLICES_CONFIDENCE, Estimate, SpeedVerdict
+from trainmark.analysis.student import t_quantile
+from trainmark.record.record import Record
+
+POWER = 0.8
+HORIZONS = (60.0, 600.0, 3600.0)
+"""Seconds for which the smallest difference is told."""
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The smallest difference that is found in 80 % of comparisons of so many seconds; None if that is not known."""
+
+    seconds: float
+    difference: float | None
+
+
+@dataclass(frozen=True)
+class Noise:
+    """What equal sides showed; its field names are the keys of ``trainmark noise --json``.
+
+    Args:
+        rounds: with at least one undisturbed block.
+        disturbed: blocks that are left out.
+        round_seconds: of measuring, with the start of the processes.
+        ratio: of the two sides, which is 1 in truth.
+        between_processes: standard deviation of the ratio, as a fraction, that comes from which processes they are.
+        between_blocks: likewise, within a pair of processes.
+        smallest: differences, for a minute, ten minutes and an hour.
+    """
+
+    workload: str
+    side: str
+    threads: int | None
+    machine: str
+    rounds: int
+    blocks: int
+    disturbed: int
+    round_seconds: float
+    ratio: Estimate
+    verdict: SpeedVerdict
+    between_processes: float | None
+    between_blocks: float | None
+    smallest: tuple[Smallest, ...]
+
+
+def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, margin: float) -> Noise | None:
+    """What the records of two equal sides show; None where they share no block.
+
+    Args:
+        seconds: that all rounds took.
+    """
+    sliced = compare_slices(one, other)
+    if sliced is None:
+        return None
+    speedup, _ = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
+    first, every = one[0], len(sliced.rounds)
+    processes, blocks = _deviations(sliced)
+    spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
+    return Noise(
+        workload=first.workload.name,
+        side=" ".join(filter(None, (first.backend.name, first.backend.style, first.device.id))),
+        threads=first.threads,
+        machine=first.machine.cpu or first.machine.name,
+        rounds=len(sliced.kept),
+        blocks=sliced.blocks,
+        disturbed=sliced.disturbed,
+        round_seconds=seconds / every,
+        ratio=Estimate(speedup.ratio or math.nan, speedup.low, speedup.high),
+        verdict=speedup.verdict,
+        between_processes=processes,
+        between_blocks=blocks,
+        smallest=tuple(Smallest(horizon, _smallest(spread, horizon * every / seconds)) for horizon in HORIZONS),
+    )
+
+
+def _smallest(spread: float | None, rounds: float) -> float | None:
+    """The difference that so many rounds find, if log ratios of rounds have this standard deviation."""
+    if spread is None or rounds < FEWEST_FOR_INTERVAL:
+        return None
+    degrees = math.floor(rounds) - 1
+    error = spread / math.sqrt(math.floor(rounds))
+    found = t_quantile(SLICES_CONFIDENCE, degrees) + t_quantile(2 * POWER - 1, degrees)
+    return math.expm1(found * error)
+
+
+def _deviations(sliced: SliceComparison) -> tuple[float | None, float | None]:
+    """Standard deviations between processes, and between blocks of the same processes, of a one-way layout."""
+    groups = [_kept(blocks) for blocks in sliced.rounds]
+    groups = [ratios for ratios in groups if len(ratios) > 1]
+    if len(groups) < 2:
+        return None, None
+    within = statistics.fmean(statistics.variance(ratios) for ratios in groups)
+    size = statistics.harmonic_mean([len(ratios) for ratios in groups])
+    between = statistics.variance(statistics.fmean(ratios) for ratios in groups) - within / size
+    return math.sqrt(max(between, 0.0)), math.sqrt(within)
+
+
+def _kept(blocks: Sequence[Block]) -> list[float]:
+    return [block.log_ratio for block in blocks if not block.disturbed]

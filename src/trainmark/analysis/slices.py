@@ -1,0 +1,116 @@
+"""Speed compared by slices: neighbours in time, while both sides were alive and one of them computed.
+
+Two levels: the blocks of a round share its processes, whose layout in memory is chance, so their trimmed mean is one
+estimate; the rounds give the interval. A block that others disturbed is left out, whichever side it disturbed.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from trainmark.analysis.statistics import trimmed_mean
+from trainmark.record.record import Record, Slice
+
+EXTERNAL_SHARE = 0.05
+"""Of the time of all cores, taken by others during a block or stolen, from which on the block is left out."""
+FEWEST_KEPT = 0.5
+"""Of the blocks; with fewer there is no verdict."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Neighbouring slices of two sides.
+
+    Args:
+        log_ratio: of the reference's seconds of an example to these.
+        external: the largest share of the cores' time that others took in one of its slices; None if unknown.
+    """
+
+    log_ratio: float
+    external: float | None
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took too much."""
+        return self.external is not None and self.external > EXTERNAL_SHARE
+
+
+@dataclass(frozen=True)
+class SliceComparison:
+    """Two sides compared by slices.
+
+    Args:
+        rounds: the blocks of each round that both sides share.
+    """
+
+    rounds: tuple[tuple[Block, ...], ...]
+
+    @property
+    def blocks(self) -> int:
+        """How many there are."""
+        return sum(len(blocks) for blocks in self.rounds)
+
+    @property
+    def disturbed(self) -> int:
+        """How many of them are left out."""
+        return sum(block.disturbed for blocks in self.rounds for block in blocks)
+
+    @property
+    def kept(self) -> tuple[float, ...]:
+        """One log ratio for each round that has an undisturbed block."""
+        return tuple(self._ratios(disturbed=False))
+
+    @property
+    def all(self) -> tuple[float, ...]:
+        """One log ratio for each round, of all its blocks."""
+        return tuple(self._ratios(disturbed=True))
+
+    @property
+    def too_disturbed(self) -> bool:
+        """Whether too few blocks are left for a verdict."""
+        return self.disturbed > (1 - FEWEST_KEPT) * self.blocks
+
+    def _ratios(self, *, disturbed: bool) -> Iterator[float]:
+        for blocks in self.rounds:
+            ratios = [block.log_ratio for block in blocks if disturbed or not block.disturbed]
+            if ratios:
+                yield trimmed_mean(ratios)
+
+
+def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
+    """The blocks that both sides have in common; None if there are none."""
+    first, second = _by_round(reference), _by_round(these)
+    shared = [tuple(_blocks(first[key], second[key])) for key in sorted(first.keys() & second.keys())]
+    rounds = tuple(blocks for blocks in shared if blocks)
+    return SliceComparison(rounds) if rounds else None
+
+
+def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
+    """The slices of each block, by the round that they were measured in."""
+    found: dict[tuple[str, str, int], Mapping[int, list[Slice]]] = {}
+    for record in records:
+        blocks: dict[int, list[Slice]] = {}
+        for each in record.slices:
+            blocks.setdefault(each.block, []).append(each)
+        found[record.group.id, record.group.session or "", record.round] = blocks
+    return found
+
+
+def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice]]) -> Iterator[Block]:
+    for number in sorted(reference.keys() & these.keys()):
+        pairs = reference[number], these[number]
+        if any(len(slices) != 2 for slices in pairs):
+            continue  # a side ended within it, so it is not counterbalanced
+        before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
+        shares = [share for side in pairs for each in side if (share := _external(each)) is not None]
+        yield Block(before - after, max(shares, default=None))
+
+
+def _external(timed: Slice) -> float | None:
+    """Share of the cores' time that others took during a slice."""
+    if timed.others_share is None:
+        return timed.stolen_share
+    return timed.others_share + (timed.stolen_share or 0.0)

@@ -1,0 +1,64 @@
+"""``trainmark noise``: how small a difference can this machine show?"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import click
+
+from trainmark.cli import options as shared
+from trainmark.cli.complete import workload_or_file
+from trainmark.cli.output import json_option, show
+from trainmark.report.terminal import console
+
+FOLDER = "noise"
+
+EPILOG = """\b
+Examples:
+  trainmark noise                                   the default benchmark, for a minute
+  trainmark noise mnist-mlp128 --backend torch --threads 1 --budget 300
+
+\b
+Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
+"""
+
+
+@click.command("noise", epilog=EPILOG)
+@click.argument("workload", metavar="[WORKLOAD]", required=False, shell_complete=workload_or_file)
+@shared.names_option("--backend", "One backend.  [default: the best installed one]", "NAME")
+@shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "NAME")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: the first that the backend sees]", "NAME")
+@shared.budget_option()
+@shared.margin_option
+@shared.seed_option("Seed of the first round.")
+@shared.conditions_options
+@shared.label_option
+@shared.data_dir_option
+@shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
+@json_option
+def command(workload: str | None, **options: Any) -> None:
+    """Compare a training with itself: how small a difference can be found here, and in how much time?
+
+    Two equal sides take turns as in `trainmark run`. What differs between them is noise: of other programs, of the
+    clock, of where processes lie in memory.
+    """
+    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.record.store import Store
+    from trainmark.report.noise_table import answer, noise_table
+    from trainmark.study import noise
+    from trainmark.study.chosen import choose
+    from trainmark.study.rounds import Budget
+
+    progress = TerminalProgress()
+    request = shared.request_of(options)
+    request = dataclasses.replace(
+        request, workloads=(workload,) if workload else (), styles=request.styles or ("idiomatic",)
+    )
+    with progress.preparing() as watcher:
+        chosen = choose(request, watcher)
+    budget = Budget.of(options["budget"], options["margin"])
+    found = noise.measure(chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"])
+    show(found, [noise_table(found)], as_json=options["as_json"])
+    if not options["as_json"]:
+        console().print(f"\n{answer(found)}", style="bold", soft_wrap=True)

@@ -1,0 +1,94 @@
+"""Whose turn it is: the sides of a round are alive together, and one of them computes at a time.
+
+Each begins with a turn that is not timed: it compiles, and finds out how long a step takes. Then there are *blocks*:
+every side has a slice in some order, and another one in the opposite order (ABBA), so a steady drift of the machine
+cancels out. Every block begins with another side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from trainmark.execute.protocol.requests import Stop, TakeTurn
+
+SLICE_SECONDS = 0.5
+
+Player = TypeVar("Player", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Turn(Generic[Player]):
+    """One player's.
+
+    Args:
+        block: number of the block; None for a turn that is not timed.
+        order: number of the turn in its round.
+    """
+
+    player: Player
+    message: TakeTurn | Stop
+    block: int | None
+    order: int
+
+
+class Turns(Generic[Player]):
+    """The turns of one round.
+
+    Args:
+        players: in the order of the plan.
+        blocks: after which all stop; None lets them train to the end, in blocks while there are two of them.
+
+    Attributes:
+        holder: whose turn it is; None between turns.
+    """
+
+    def __init__(self, players: Iterable[Player], blocks: int | None = None) -> None:
+        self._active = list(players)
+        self._waiting: set[Player] = set()
+        self.holder: Player | None = None
+        self._blocks = blocks
+        self._turns = self._plan()
+
+    def waits(self, player: Player) -> None:
+        """It is ready for a turn, and its last one is over."""
+        self._waiting.add(player)
+        self.holder = None
+
+    def leaves(self, player: Player) -> None:
+        """Its process has ended."""
+        self._active.remove(player)
+        self.holder = None if self.holder == player else self.holder
+        self._waiting.discard(player)
+
+    def next(self) -> Turn[Player] | None:
+        """The next turn; None while a player computes, or is not ready yet."""
+        if not self._active or not self._waiting.issuperset(self._active):
+            return None
+        turn = next(self._turns)
+        self._waiting.remove(turn.player)
+        self.holder = turn.player
+        return turn
+
+    def _plan(self) -> Iterator[Turn[Player]]:
+        for order, (player, message, block) in enumerate(self._messages()):
+            yield Turn(player, message, block, order)
+
+    def _messages(self) -> Iterator[tuple[Player, TakeTurn | Stop, int | None]]:
+        for player in self._rotated(0):
+            if player in self._active:
+                yield player, TakeTurn(SLICE_SECONDS), None
+        block = 0
+        while len(self._active) > 1 and block != self._blocks:
+            order = self._rotated(block)
+            for player in (*order, *reversed(order)):
+                if player in self._active:
+                    yield player, TakeTurn(SLICE_SECONDS), block
+            block += 1
+        while True:
+            yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None
+
+    def _rotated(self, by: int) -> tuple[Player, ...]:
+        by %= len(self._active)
+        return (*self._active[by:], *self._active[:by])

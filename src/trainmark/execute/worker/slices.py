@@ -1,0 +1,133 @@
+"""A training that takes turns with others: it computes only while the parent lets it, one slice at a time.
+
+A slice begins with a few steps that are not timed, since caches and clocks are another side's until then. It ends at
+the next synchronised edge after so many seconds of timed steps, and may hold the end of an epoch, whose evaluation is
+not timed.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+from typing import Protocol, TypeAlias
+
+from trainmark.execute.protocol.answers import SliceTimed, Waiting
+from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.execute.protocol.wire import Message, Say
+
+Turns: TypeAlias = "queue.SimpleQueue[Message]"
+"""What the parent sends while a training runs."""
+UNTIMED_SHARE = 0.1
+"""Of a slice, at its start."""
+FEWEST_STEPS = 2
+"""Timed steps of a slice."""
+
+
+class Enough(Exception):
+    """The parent needs no more slices of this training."""
+
+
+class Pacing(Protocol):
+    """Says when a training pauses."""
+
+    def wait_for_turn(self) -> bool:
+        """Pause where a turn is over; whether it paused."""
+
+    def most_steps(self) -> int | None:
+        """How many steps may be queued now; None is no limit."""
+
+    def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
+        """So many steps have been trained, up to the reading ``now`` of the clock."""
+
+    def finish(self) -> None:
+        """The training is over, wherever its slice was."""
+
+
+class Alone:
+    """The pacing of a training that never pauses."""
+
+    def wait_for_turn(self) -> bool:
+        """Go on."""
+        return False
+
+    def most_steps(self) -> None:
+        """As many as there are."""
+
+    def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
+        """Nothing depends on it."""
+
+    def finish(self) -> None:
+        """Nothing depends on it."""
+
+
+class Slices:
+    """The pacing of a training that takes turns.
+
+    The first turn is not timed: it finds out how long a step takes, by stretches that double.
+
+    Args:
+        turns: what the parent sends.
+        origin: reading of the clock that starts count from.
+    """
+
+    def __init__(self, turns: Turns, say: Say, origin: float) -> None:
+        self._turns, self._say, self._origin = turns, say, origin
+        self._over, self._to_the_end = True, False
+        self._target = 0.0
+        self._step_seconds: float | None = None
+        self._tried = 0
+        self._start = self._seconds = 0.0
+        self._untimed_steps = self._timed_steps = self._examples = 0
+
+    def wait_for_turn(self) -> bool:
+        """Raises :class:`Enough` where the parent wants no more."""
+        if not self._over:
+            return False
+        self._say(Waiting())
+        turn = self._turns.get()
+        if turn["event"] == Stop.__name__:
+            raise Enough
+        assert turn["event"] == TakeTurn.__name__, turn
+        self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
+        self._over, self._start, self._seconds = False, 0.0, 0.0
+        self._untimed_steps = self._timed_steps = self._examples = 0
+        return True
+
+    def most_steps(self) -> int | None:
+        """Up to the next edge of the slice."""
+        if self._to_the_end:
+            return None
+        if self._step_seconds is None:
+            return max(1, self._tried)
+        if not self._untimed_steps:
+            return max(1, round(UNTIMED_SHARE * self._target / self._step_seconds))
+        left = math.ceil((self._target - self._seconds) / self._step_seconds)
+        return max(left, FEWEST_STEPS - self._timed_steps, 1)
+
+    def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
+        """Count them, and tell of a slice that is whole."""
+        if self._to_the_end:
+            return
+        if self._step_seconds is None:
+            self._tried += steps
+            self._seconds += seconds
+            if self._seconds >= self._target and self._tried > FEWEST_STEPS:
+                self._step_seconds, self._over = seconds / steps, True
+        elif not self._untimed_steps:
+            self._untimed_steps, self._start = steps, now - seconds - self._origin
+        else:
+            self._timed_steps += steps
+            self._examples += examples
+            self._seconds += seconds
+            if self._seconds >= self._target and self._timed_steps >= FEWEST_STEPS:
+                self._end()
+
+    def finish(self) -> None:
+        """The training is over, wherever its slice was."""
+        if not self._over and self._timed_steps >= FEWEST_STEPS and self._seconds >= self._target / 2:
+            self._end()
+
+    def _end(self) -> None:
+        steps = self._untimed_steps + self._timed_steps
+        self._say(SliceTimed(self._start, steps, self._timed_steps, self._seconds, self._examples))
+        self._step_seconds, self._over = self._seconds / self._timed_steps, True

@@ -1,0 +1,130 @@
+"""Sides of a round are alive together and take turns."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import CommandLine, measured, wait_until
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record, Window
+
+TWO = ("--device", "cpu,cuda:0")
+LONG = {"step_seconds": 0.004, "speedup": 1.25}
+"""Of the fake: 1,200 steps take 4.8 s on the one device, and 3.8 s on the other."""
+
+
+def computing(record: Record) -> list[tuple[float, float]]:
+    """When it trained, from the creation of its process on."""
+    windows = [
+        window for epoch in record.epochs for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]
+    ]
+    return [(each.start_seconds, each.start_seconds + each.seconds) for each in windows]
+
+
+def pauses(record: Record) -> int:
+    """How often it waited for another for a while."""
+    windows = computing(record)
+    return sum(start - end > 0.3 for (_, end), (start, _) in itertools.pairwise(windows))
+
+
+def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
+    process = command.start(*command.train_arguments("--repeats", "1", *TWO, "--steps", "1200"), fake=LONG)
+    wait_until(lambda: len(measured(process.pid)) == 2)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    one, other = command.records()
+    assert one.epochs[0].steps == other.epochs[0].steps
+    for record in (one, other):
+        assert len(record.slices) >= 2
+        windows = computing(record)
+        assert pauses(record)
+        trained = sum(end - start for start, end in windows)
+        assert trained == pytest.approx(record.final.training_seconds)
+        for each in record.slices:
+            assert 0 < each.timed_steps < each.steps
+            assert each.seconds >= 0.5 or each is record.slices[-1]
+            assert any(start <= each.start_seconds + 0.001 < end for start, end in windows)
+    orders = sorted((each.order, each.block) for record in (one, other) for each in record.slices)
+    assert len({order for order, _ in orders}) == len(orders), "no two had the same turn"
+    assert [block for _, block in orders] == sorted(block for _, block in orders)
+
+
+def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -> None:
+    code, out, err = command.train("--repeats", "1", *TWO, "--budget", "20", fake={"step_seconds": 0.01})
+    assert code == 0, err
+    assert "the budget of 20.0 s is spent" in err or "the verdict is decided" in err
+    rounds: dict[int, list[Record]] = {}
+    for record in command.records():
+        rounds.setdefault(record.round, []).append(record)
+    assert len(rounds) > 1
+    assert all(record.epochs and not record.slices for record in rounds.pop(0)), "it is over before the first slice"
+    for records in rounds.values():
+        for record in records:
+            assert not record.epochs
+            assert [each.block for each in sorted(record.slices, key=lambda each: each.order)] == [
+                0,
+                0,
+                1,
+                1,
+                2,
+                2,
+                3,
+                3,
+            ]
+            assert Caveat.NOT_LEARNING not in record.caveats
+        paces = [each.seconds / each.timed_steps for record in records for each in record.slices]
+        assert min(paces) == pytest.approx(0.0025, rel=0.2)
+        assert max(paces) >= 0.01
+    assert "4." in out or "3.9" in out, "the GPU of the fake is four times as fast"
+    again, _, err = command.train("--repeats", "2", *TWO, "--resume", fake={"step_seconds": 0.01})
+    assert again == 0, err
+    complete = [record for record in command.records() if record.epochs]
+    assert len(complete) == 4, "rounds of slices alone stand for no planned run"
+
+
+@pytest.mark.parametrize("fail", ["kill", "hang", "nan"])
+def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command: CommandLine, fail: str) -> None:
+    fake = {**LONG, "fail": fail, "at_step": 900, "only_on": "cuda:0"}
+    code, _, err = command.train("--repeats", "1", *TWO, "--steps", "1200", "--timeout", "15", fake=fake)
+    assert code == 1, err
+    by_device = {record.device.id: record for record in command.records()}
+    assert by_device["cpu"].outcome.status == "ok"
+    assert sum(epoch.steps or 0 for epoch in by_device["cpu"].epochs) == 1200
+    assert by_device["cuda:0"].outcome.status == {"kill": "failed", "hang": "timeout", "nan": "diverged"}[fail]
+    if fail != "nan":
+        assert by_device["cuda:0"].slices, "what it had measured is kept"
+
+
+def test_pauses_do_not_count_for_the_timeout(command: CommandLine) -> None:
+    started = time.monotonic()
+    code, _, err = command.train(
+        "--repeats", "1", "--device", "cpu,cuda:0", "--style", "fast,idiomatic", "--steps", "400", "--timeout", "8",
+        fake={"step_seconds": 0.01, "speedup": 1.0},
+    )  # fmt: skip
+    assert code == 0, err
+    assert time.monotonic() - started > 8, "all four together took longer than one of them may"
+
+
+def test_losses_are_those_of_a_training_that_never_pauses(command: CommandLine, tmp_path: Path) -> None:
+    del tmp_path
+    options = ("mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "3000", "--repeats", "1", "--budget", "0")
+    sides = ("--backend", "numpy,torch", "--style", "idiomatic", "--device", "cpu", "--threads", "1")
+    alone = ("--backend", "numpy", "--style", "idiomatic", "--device", "cpu", "--threads", "1")
+    for number, words in enumerate((sides, alone)):
+        code, _, err = command.run("run", *options, *words, "--out", str(command.out / str(number)))
+        assert code == 0, err
+    together, lonely = (
+        next(
+            record
+            for record in CommandLine(command.data, command.cache_home, command.out / folder).records()
+            if record.backend.name == "numpy"
+        )
+        for folder in ("0", "1")
+    )
+    assert pauses(together)
+    assert not pauses(lonely)
+    assert together.step_losses == lonely.step_losses

@@ -1,0 +1,157 @@
+"""Speed by slices: neighbours in time are compared, rounds give the interval, disturbed blocks are left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+
+from tests.records import a_record
+from trainmark.analysis.comparison import compare
+from trainmark.analysis.results import GroupResult
+from trainmark.analysis.slices import EXTERNAL_SHARE, compare_slices
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record, Slice
+
+ABBA, BAAB = ((0, 3), (1, 2)), ((1, 2), (0, 3))
+
+
+def slices(
+    paces: Sequence[float], orders: Sequence[tuple[int, int]], others: Sequence[float | None] = ()
+) -> list[Slice]:
+    """Two of each block; ``paces`` are their seconds of an example, ``others`` the others' share in each block."""
+    found = []
+    for block, order in enumerate(orders):
+        for position in range(2):
+            share = others[block] if block < len(others) else 0.0
+            pace = paces[2 * block + position]
+            found.append(Slice(block, 4 * block + order[position], 0.0, 60, 50, 500 * pace, 500, share, 0.0))
+    return found
+
+
+def a_round(
+    number: int, slow: Sequence[float], fast: Sequence[float], others: Sequence[float | None] = (), **changes: object
+) -> list[Record]:
+    blocks = len(slow) // 2
+    orders = [(ABBA, BAAB)[block % 2] for block in range(blocks)]
+    return [
+        a_record(style=style, round=number, slices=slices(paces, [order[side] for order in orders], others), **changes)  # type: ignore[arg-type]
+        for side, (style, paces) in enumerate((("idiomatic", slow), ("fast", fast)))
+    ]
+
+
+def compared(records: Sequence[Record]) -> GroupResult:
+    groups = compare(records, baseline=("style", "idiomatic"), margin=0.03).groups
+    return next(group for group in groups if group.key.style == "fast")
+
+
+def test_a_steady_drift_cancels_in_a_block() -> None:
+    drifting = [math.exp(0.1 * order) for order in range(4)]
+    slow, fast = [2 * drifting[0], 2 * drifting[3]], [drifting[1], drifting[2]]
+    sliced = compare_slices(*([record] for record in a_round(0, slow, fast)))
+    assert sliced is not None
+    assert sliced.kept == pytest.approx((math.log(2),))
+
+
+def test_the_speed_up_is_that_of_slices_and_not_of_epochs() -> None:
+    rounds = [record for number in range(4) for record in a_round(number, [2.0] * 4, [1.0 + 0.01 * number] * 4)]
+    speedup = compared(rounds).speedup
+    assert speedup.ratio == pytest.approx(2 / 1.015, rel=1e-3)
+    assert speedup.verdict == "faster"
+    assert speedup.low is not None
+    assert speedup.high is not None
+    assert speedup.low > 1.9
+    assert speedup.high < 2.1
+
+
+def test_one_or_two_rounds_give_an_estimate_and_no_verdict() -> None:
+    rounds = [record for number in range(2) for record in a_round(number, [2.0] * 8, [1.0] * 8)]
+    found = compared(rounds)
+    assert found.speedup.ratio == pytest.approx(2.0)
+    assert found.speedup.verdict == "unclear"
+    assert Caveat.FEW_ROUNDS in found.caveats
+
+
+def test_the_outlier_of_a_round_is_trimmed() -> None:
+    slow = [1.0] * 9 + [5.0] + [1.0] * 2
+    sliced = compare_slices(*([record] for record in a_round(0, slow, [1.0] * 12)))
+    assert sliced is not None
+    assert sliced.kept == pytest.approx((0.0,))
+
+
+def test_a_disturbed_block_is_left_out_and_said() -> None:
+    slow = [1.0, 1.0, 1.004, 1.004, 1.0, 1.0, 1.0, 1.0]
+    others = [0.0, EXTERNAL_SHARE + 0.01, EXTERNAL_SHARE, None]
+    rounds = [
+        record for number in range(3) for record in a_round(number, slow, [1.0 + 0.001 * (number - 1)] * 8, others)
+    ]
+    found = compared(rounds)
+    assert found.speedup.ratio == pytest.approx(1.0, abs=1e-5)
+    assert found.speedup.verdict == "same"
+    assert Caveat.DISTURBED in found.caveats
+
+
+def test_time_that_the_host_stole_disturbs_too() -> None:
+    slow, fast = a_round(0, [1.0] * 4, [1.0] * 4)
+    stolen = [
+        Slice(**{**{name: getattr(each, name) for name in each.__struct_fields__}, "stolen_share": 0.1})
+        for each in fast.slices
+    ]
+    sliced = compare_slices([slow], [a_record(style="fast", slices=stolen)])
+    assert sliced is not None
+    assert sliced.disturbed == sliced.blocks == 2
+
+
+@pytest.mark.parametrize("others", [[0.5] * 4, [0.5, 0.5, 0.5, 0.0]])
+def test_where_most_blocks_are_disturbed_there_is_no_verdict(others: list[float]) -> None:
+    rounds = [record for number in range(4) for record in a_round(number, [2.0] * 8, [1.0] * 8, others)]
+    found = compared(rounds)
+    assert found.speedup.ratio == pytest.approx(2.0)
+    assert found.speedup.verdict == "unclear"
+    assert Caveat.TOO_DISTURBED in found.caveats
+
+
+def test_where_the_disturbed_blocks_would_change_the_verdict_there_is_none() -> None:
+    slow = [1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 1.0, 1.0]
+    rounds = []
+    for number in range(4):
+        rounds += a_round(number, [pace * 1.5 for pace in slow[:4]] + [0.01] * 4, [1.0] * 8, [0.0, 0.0, 0.2, 0.2])
+    found = compared(rounds)
+    assert found.speedup.verdict == "unclear"
+    assert Caveat.TOO_DISTURBED in found.caveats
+
+
+def test_a_block_that_a_side_did_not_finish_does_not_count() -> None:
+    slow, fast = a_round(0, [1.0] * 4, [1.0] * 4)
+    short = a_record(style="fast", slices=fast.slices[:3])
+    sliced = compare_slices([slow], [short])
+    assert sliced is not None
+    assert sliced.blocks == 1
+
+
+def test_slices_of_different_rounds_are_not_compared() -> None:
+    (first, _), (_, second) = a_round(0, [1.0] * 4, [1.0] * 4), a_round(1, [1.0] * 4, [1.0] * 4)
+    assert compare_slices([first], [second]) is None
+
+
+def test_rounds_that_stop_after_their_slices_judge_the_speed_and_not_the_learning() -> None:
+    rounds = a_round(0, [2.0] * 8, [1.0] * 8)
+    rounds += [
+        record
+        for number in (1, 2)
+        for record in a_round(
+            number,
+            [2.0] * 8,
+            [1.0] * 8,
+            seconds=(),
+            train_loss=None,
+            train_accuracy=None,
+            test_loss=None,
+            test_accuracy=None,
+        )
+    ]
+    found = compared(rounds)
+    assert found.speedup.verdict == "faster"
+    assert found.learning.low is None
+    assert found.test_accuracy == 0.98

@@ -1,0 +1,141 @@
+"""A training that takes turns, on the measured side."""
+
+from __future__ import annotations
+
+import queue
+from typing import Any
+
+import pytest
+
+from trainmark.backends.base import EpochPlan
+from trainmark.execute.protocol.answers import SliceTimed, Waiting
+from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.execute.protocol.wire import to_message
+from trainmark.execute.worker.slices import FEWEST_STEPS, Enough, Slices
+from trainmark.execute.worker.timing import TimedEpoch, timed_epoch
+
+STEP = 0.125
+"""Seconds, which binary fractions hold exactly."""
+
+
+class Training:
+    """A trainer on a clock of its own: a step takes :data:`STEP`, an epoch's start and a pause a while."""
+
+    ticks_between_steps = False
+
+    def __init__(self, start: float = 0.0) -> None:
+        self.now, self._start = 100.0, start
+        self.trained: list[int] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def synchronize(self) -> None:
+        pass
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        self.now += self._start
+
+    def train(self, steps: int, tick: Any) -> int:
+        self.trained.append(steps)
+        for _ in range(steps):
+            self.now += STEP
+            tick()
+        return steps
+
+
+class TicksBetweenSteps(Training):
+    ticks_between_steps = True
+
+
+class Parent:
+    """Gives turns at once; between two of them others compute for ten seconds."""
+
+    def __init__(self, training: Training, seconds: list[float | None]) -> None:
+        self.training, self.said = training, []
+        self.turns: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._seconds = iter(seconds)
+
+    def hear(self, answer: object) -> None:
+        self.said.append(answer)
+        if isinstance(answer, Waiting):
+            self.training.now += 10.0
+            seconds = next(self._seconds, "stop")
+            self.turns.put(to_message(Stop() if seconds == "stop" else TakeTurn(seconds)))  # type: ignore[arg-type]
+
+    @property
+    def slices(self) -> list[SliceTimed]:
+        return [answer for answer in self.said if isinstance(answer, SliceTimed)]
+
+
+def an_epoch(training: Training, pacing: Slices, steps: int) -> TimedEpoch:
+    plan = EpochPlan((10,) * steps, None)
+    return timed_epoch(training, plan, lambda: None, training.clock, pacing=pacing)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [Training, TicksBetweenSteps])
+def test_a_slice_is_some_steps_that_are_not_timed_and_half_a_second_of_others(kind: type[Training]) -> None:
+    training = kind()
+    parent = Parent(training, [0.5, 0.5, 0.5, None])
+    epoch = an_epoch(training, Slices(parent.turns, parent.hear, origin=100.0), 100)
+    assert [(each.steps, each.timed_steps, each.seconds, each.examples) for each in parent.slices] == [
+        (5, 4, 0.5, 40)
+    ] * 2
+    assert epoch.done == 100
+    assert epoch.seconds == pytest.approx(100 * STEP), "pauses are not in it"
+    assert sum(seconds for _, seconds in epoch.windows) == pytest.approx(epoch.seconds)
+    assert len(epoch.windows) == 4
+    for (start, seconds), (following, _) in zip(epoch.windows, epoch.windows[1:], strict=False):
+        assert following - (start + seconds) == pytest.approx(10.0)
+    assert sum(training.trained) == 100
+
+
+def test_who_ticks_between_steps_trains_an_epoch_at_once() -> None:
+    training = TicksBetweenSteps()
+    parent = Parent(training, [0.5, 0.5, None])
+    an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 50)
+    assert training.trained == [50]
+
+
+def test_the_start_of_a_slice_is_on_the_clock_of_the_process() -> None:
+    training = Training()
+    parent = Parent(training, [0.5, 0.5, None])
+    epoch = an_epoch(training, Slices(parent.turns, parent.hear, origin=100.0), 50)
+    assert parent.slices[0].start == pytest.approx(epoch.windows[1][0] - 100.0)
+
+
+def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None:
+    training = Training(start=1.0)
+    parent = Parent(training, [0.5, 4.0, None])
+    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    for _ in range(4):
+        an_epoch(training, pacing, 10)
+    slice_ = parent.slices[0]
+    assert slice_.seconds > slice_.timed_steps * STEP
+    assert (slice_.seconds - slice_.timed_steps * STEP) % 1.0 == pytest.approx(0.0)
+
+
+def test_slow_steps_have_at_least_two_timed_ones() -> None:
+    training = Training()
+    parent = Parent(training, [0.01, 0.01, 0.01, None])
+    an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 40)
+    assert {each.timed_steps for each in parent.slices} == {FEWEST_STEPS}
+
+
+def test_a_training_that_ends_in_the_middle_of_a_slice_tells_half_of_it_and_no_less() -> None:
+    for steps, told in ((4 + 1 + 2, 1), (4 + 1 + 1, 0)):  # of the first turn, not timed, timed
+        training = Training()
+        parent = Parent(training, [0.5, 0.5])
+        pacing = Slices(parent.turns, parent.hear, origin=0.0)
+        an_epoch(training, pacing, steps)
+        pacing.finish()
+        assert len(parent.slices) == told
+
+
+def test_it_stops_where_the_parent_has_enough() -> None:
+    training = Training()
+    parent = Parent(training, [0.5, 0.5])
+    with pytest.raises(Enough):
+        an_epoch(training, Slices(parent.turns, parent.hear, origin=0.0), 100)
+    assert len(parent.slices) == 1
+    assert sum(training.trained) < 100

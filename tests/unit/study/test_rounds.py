@@ -1,0 +1,96 @@
+"""Rounds go on until the verdict is decided, or the budget is spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.records import a_record
+from tests.unit.analysis.test_slices import a_round
+from trainmark.data.locate import Located
+from trainmark.errors import UsageError
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.record.record import Record
+from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within
+from trainmark.workload import catalog
+
+
+def planned(number: int) -> list[Task[Run]]:
+    dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, number)
+    return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
+
+
+class Machine:
+    """Carries out rounds of ten seconds each.
+
+    Args:
+        ratios: of the rounds, over and over.
+        fails_in: a round in which a side dies.
+    """
+
+    def __init__(self, ratios: list[float], fails_in: int | None = None) -> None:
+        self._ratios, self._fails_in = ratios, fails_in
+        self.now, self.said = 0.0, []
+        self.rounds: list[int] = []
+        self.blocks: list[int | None] = []
+
+    def __call__(self, tasks: list[Task[Run]]) -> list[Record]:
+        records: list[Record] = []
+        for number in sorted({task.round for task in tasks}):
+            self.now += 10.0
+            self.rounds.append(number)
+            self.blocks += [task.first.blocks for task in tasks if task.round == number]
+            ratio = self._ratios[number % len(self._ratios)]
+            records += a_round(number, [ratio] * 8, [1.0] * 8)
+        if self._fails_in in self.rounds:
+            records.append(a_record(round=self._fails_in, status="failed"))
+        return records
+
+    def measure(self, rounds: int = 3, seconds: float = 1000.0) -> int:
+        """How many rounds it took."""
+        rounds_within(Budget(seconds), planned(rounds), self, self.said.append, lambda: self.now)
+        return len(self.rounds)
+
+
+def test_what_is_clear_after_the_planned_rounds_gets_no_more() -> None:
+    machine = Machine([2.0, 2.02, 1.98])
+    assert machine.measure() == 3
+    assert "decided" in machine.said[-1]
+
+
+def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look() -> None:
+    machine = Machine([1.03, 1.05, 1.07, 1.04, 1.06])
+    assert machine.measure() in LOOKS[1:]
+    assert machine.blocks[:6] == [None] * 6
+    assert set(machine.blocks[6:]) == {BLOCKS}
+    assert machine.rounds == list(range(len(machine.rounds)))
+
+
+def test_a_verdict_between_two_looks_does_not_end_it() -> None:
+    machine = Machine([1.0, 2.0, 1.0, *[2.0] * 50])
+    assert machine.measure() in LOOKS
+
+
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 3), (39.0, 3), (40.0, 4), (75.0, 7)])
+def test_no_round_begins_that_the_budget_does_not_allow(seconds: float, rounds: int) -> None:
+    machine = Machine([0.5, 2.0])
+    assert machine.measure(seconds=seconds) == rounds
+    assert bool(machine.said) == bool(seconds)
+
+
+def test_one_planned_round_is_followed_by_others() -> None:
+    assert Machine([0.5, 2.0]).measure(rounds=1, seconds=50.0) == 5
+
+
+def test_after_a_failure_there_are_no_more() -> None:
+    assert Machine([0.5, 2.0], fails_in=4).measure() == 5
+
+
+@pytest.mark.parametrize("wrong", [{"seconds": -1.0}, {"seconds": float("inf")}, {"margin": float("nan")}])
+def test_a_budget_that_is_none(wrong: dict[str, float]) -> None:
+    with pytest.raises(UsageError, match="out of bounds"):
+        Budget(**wrong)
