@@ -39,7 +39,12 @@ class Defence:
     cuts: tuple[tuple[str, str], ...]
 
 
-NO_RECORD = (("        if not self._all_written:\n            self._write(outcome)", "        pass"),)
+NO_RECORD = (
+    (
+        "        if not self._all_written and not self.crowded_out:\n            self._write(outcome)",
+        "        pass",
+    ),
+)
 FAILING = f"{END}/test_faults.py::test_a_failing_run_is_recorded_and_the_others_go_on"
 NO_CATCH = (("except (KeyboardInterrupt, click.Abort):", "except ZeroDivisionError:"),)
 PHASES = f"{END}/test_interrupts.py::test_at_each_phase"

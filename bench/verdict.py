@@ -201,7 +201,7 @@ def tries(kind: str, folder: Path, most: int, seconds: float, minutes: float) ->
 
 def _line(said: dict[str, Any]) -> str:
     blocks = [block for blocks in said["rounds"] for block in blocks]
-    left_out = sum(external is not None and external > 0.05 for _, external in blocks)
+    left_out = sum(disturbed for _, disturbed in blocks)
     interval = "" if said["low"] is None else f" [{said['low']:.3f}, {said['high']:.3f}]"
     return (
         f"{said['kind']}: {said['verdict']}, {said['ratio'] or math.nan:.3f}{interval}, {len(said['rounds'])} rounds, "
@@ -249,8 +249,8 @@ def simulate(folder: Path, draws: int, seed: int = 1) -> None:
     print(f"from {len(ratios)} rounds")
 
 
-def _ratio(blocks: list[tuple[float, float | None]]) -> float | None:
-    kept = [ratio for ratio, external in blocks if external is None or external <= 0.05]
+def _ratio(blocks: list[tuple[float, bool]]) -> float | None:
+    kept = [ratio for ratio, disturbed in blocks if not disturbed]
     return statistics.fmean(kept) if kept else None
 
 

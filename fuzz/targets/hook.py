@@ -7,7 +7,7 @@ import math
 import random
 
 from fuzz.structure import rewritten
-from trainmark.execute.protocol.answers import EpochEnded
+from trainmark.execute.protocol.answers import EpochEnded, SliceTimed, Waiting
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN, NOW = 1_000.0, 2_000.0
@@ -19,10 +19,14 @@ def one(data: bytes) -> None:
     reports, epochs, edge = Reports(0.5), 0, 0.5
     for start in range(1, len(data), size):
         for message in reports.take(data[start : start + size], ORIGIN, NOW):
+            if isinstance(message, Waiting):
+                continue
             if isinstance(message, EpochEnded):
                 assert message.index == epochs
                 assert edge <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
                 edge, epochs = message.start, epochs + 1
+            elif isinstance(message, SliceTimed):
+                assert 0 <= message.start <= message.start + message.seconds <= NOW - ORIGIN + 1e-6
             else:
                 assert message.index == epochs - 1
             assert math.isfinite(message.seconds)

@@ -29,6 +29,10 @@ __all__ = ["batches", "begin", "epoch", "is_listening", "test"]
 
 VARIABLE = "TRAINMARK_HOOK"
 """Of the environment: the file, or the number of the descriptor, that lines are written to."""
+TURNS = "TRAINMARK_TURNS"
+"""Of the environment: the file that says when this training may go on; absent where it need not pause."""
+UNTIMED_SHARE, FEWEST_STEPS = 0.1, 2
+"""Of a turn, at its start; and steps of a slice, where single steps are seen."""
 VERSION = 1
 _T = TypeVar("_T")
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -48,7 +52,8 @@ def begin() -> None:
     global _waited
     if _out is not None:
         _waited = None if _waited is None else 0.0  # what was waited for before is not this epoch's
-        _say({"event": "begin", "t": time.perf_counter()})
+        _pace.pause()
+        _say({"event": "begin", "t": _pace.goes_on()})
 
 
 def epoch(
@@ -68,13 +73,15 @@ def epoch(
         steps: how many there were.
         ended: what ``time.perf_counter()`` was at its end, where that is told later; now if not given.
     """
-    global _epochs, _waited
+    global _batches, _epochs, _waited
     if _out is None:
         return
     said = _figures(loss, accuracy)
     counts = {"examples": examples, "steps": steps}
     said.update((name, int(value)) for name, value in counts.items() if value is not None)
     said.update(event="epoch", index=_epochs, t=time.perf_counter() if ended is None else ended)
+    if _batches:
+        said["batches"], _batches = _batches, 0
     if _waited is not None:
         said["data_wait_seconds"], _waited = _waited, 0.0
     if _epochs == 0:
@@ -82,6 +89,10 @@ def epoch(
         said["packages"] = {name: str(version) for name, version in loaded.items() if version is not None}
     _epochs += 1
     _say(said)
+    if "batches" not in said:  # then no smaller step is seen
+        _pace.stepped(said["t"], fewest=1)
+        if ended is None:  # else the test lies behind us, and has yet to be told
+            _pace.pause()
 
 
 def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = None) -> None:
@@ -94,16 +105,22 @@ def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = Non
     global _waited
     if _out is not None:
         _waited = None if _waited is None else 0.0
-        _say({**_figures(loss, accuracy), "event": "test", "t": time.perf_counter()})
+        _say({**_figures(loss, accuracy), "event": "test", "t": _pace.goes_on()})
 
 
 def batches(loader: Iterable[_T]) -> Iterator[_T]:
-    """What ``loader`` gives, one after the other; how long that keeps the training waiting is told with the epoch."""
-    global _waited
+    """What ``loader`` gives, one after the other; how long that keeps the training waiting is told with the epoch.
+
+    For training examples only: what is done with a batch is a step, and between two of them this training may have to
+    wait for its turn.
+    """
+    global _batches, _waited
     if _out is None:
         yield from loader
         return
     source = None
+    _pace.pause()
+    _pace.goes_on()
     while True:
         start = time.perf_counter()
         try:
@@ -114,6 +131,67 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
         finally:
             _waited = (_waited or 0.0) + time.perf_counter() - start
         yield batch
+        _batches += 1
+        _pace.stepped(time.perf_counter(), FEWEST_STEPS)
+        _pace.pause()
+
+
+class _Pace:
+    """Where sides of a comparison take turns: trains when it is this one's, and tells of each slice."""
+
+    def __init__(self) -> None:
+        place = os.environ.get(TURNS)
+        self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115  as long as we live
+        self._over = self._untimed = True
+        self._target = self._mark = self._start = self._seconds = 0.0
+        self._steps = 0
+
+    def goes_on(self) -> float:
+        """What comes now is training, and what was before is not; returns the time."""
+        self._mark = time.perf_counter()
+        return self._mark
+
+    def stepped(self, now: float, fewest: int) -> None:
+        """One more step is done; a slice has at least so many."""
+        if self._turns is None or self._over:
+            return
+        self._seconds += now - self._mark
+        self._mark = now
+        self._steps += 1
+        if self._untimed and fewest > 1:
+            if self._seconds >= UNTIMED_SHARE * self._target:
+                _synchronize()
+                self._start, self._seconds, self._steps, self._untimed = self.goes_on(), 0.0, 0, False
+        elif self._seconds >= self._target and self._steps >= fewest:
+            _synchronize()
+            self._seconds += time.perf_counter() - now
+            self._over = True
+            counted = {"start": self._start, "steps": self._steps, "seconds": self._seconds}
+            _say({"event": "slice", "t": self.goes_on(), **counted})
+
+    def pause(self) -> None:
+        """Wait for the next turn, if this one is over."""
+        if self._turns is None or not self._over:
+            return
+        _say({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
+        try:
+            self._target = float(self._turns.readline())
+        except ValueError:  # trainmark is gone
+            self._target = math.inf
+        self._start, self._seconds, self._steps = self.goes_on(), 0.0, 0
+        self._over, self._untimed = False, True
+        _say({"event": "resume", "t": self._start})
+
+
+def _synchronize() -> None:
+    """Wait for what a framework has queued on a GPU."""
+    torch: Any = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    jax: Any = sys.modules.get("jax")
+    if jax is not None:
+        for device in jax.local_devices():  # each computes in the order that it is asked
+            (jax.device_put(0.0, device) + 1).block_until_ready()
 
 
 def _figures(loss: SupportsFloat | None, accuracy: SupportsFloat | None) -> dict[str, Any]:
@@ -129,7 +207,8 @@ def _number(value: SupportsFloat) -> float | str:
 def _say(message: dict[str, Any]) -> None:
     """One line in one write, which no other process can come between."""
     global _out
-    assert _out is not None
+    if _out is None:
+        return
     message["trainmark"] = VERSION
     try:
         os.write(_out, json.dumps(message, separators=(",", ":")).encode() + b"\n")
@@ -153,7 +232,8 @@ def _opened() -> int | None:
 
 
 _out = _opened()
-_epochs = 0
+_pace = _Pace()
+_epochs = _batches = 0
 _waited: float | None = None
 """Seconds of this epoch; None until something is waited for."""
 if _out is not None:

@@ -73,6 +73,71 @@ def test_a_script_that_reports_is_measured_by_its_epochs(command: CommandLine, s
     assert Caveat.NO_EPOCHS not in first.caveats
 
 
+STEPS = """
+import sys, time
+from trainmark import hook
+for epoch in range(4):
+    for batch in hook.batches(range(100)):
+        time.sleep(float(sys.argv[1]))
+    hook.epoch(loss=1.0 - epoch / 10, examples=1000)
+"""
+
+
+def test_scripts_that_report_take_turns(command: CommandLine, tmp_path: Path) -> None:
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS)
+    code, err, records = measured(
+        command, sys.executable, str(script), "{wait}", options=("--vary", "wait=0.01,0.02", "--repeats", "3")
+    )
+    assert code == 0, err
+    for record in records:
+        assert len(record.slices) >= 4
+        assert {each.seconds / each.examples < 0.0015 for each in record.slices} == {"0.01" in record.process.argv}
+        assert all(each.seconds >= 0.5 and each.timed_steps >= 2 for each in record.slices)
+        trained = sum(epoch.seconds for epoch in record.epochs)
+        assert record.process.seconds == pytest.approx(trained, abs=1.0), "pauses are part of neither"
+        assert sum(len(epoch.windows) > 1 for epoch in record.epochs) >= 1
+    code, out, _ = command.run("compare", str(command.out), "--format", "json")
+    assert code == 0
+    second = json.loads(out)["groups"][1]["speedup"]
+    assert (second["of"], second["verdict"]) == ("slice", "slower")
+    assert second["ratio"] == pytest.approx(0.5, abs=0.03)
+
+
+BUSY = """
+import subprocess, sys, time
+from trainmark import hook
+helper = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+for batch in hook.batches(range(150)):
+    time.sleep(0.01)
+hook.epoch(loss=1.0)
+helper.kill()
+"""
+
+
+def test_while_one_has_its_turn_all_processes_of_the_others_rest(command: CommandLine, tmp_path: Path) -> None:
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY)
+    code, err, records = measured(command, sys.executable, str(script), "{name}", options=("--vary", "name=a,b"))
+    assert code == 0, err
+    for record in records:
+        assert record.slices
+        assert all(each.others_share is None or each.others_share < 0.25 for each in record.slices), "one core of two"
+
+
+def test_a_script_that_is_killed_while_the_other_waits_keeps_it_from_nothing(
+    command: CommandLine, tmp_path: Path
+) -> None:
+    script = tmp_path / "steps.py"
+    script.write_text(STEPS + "    if sys.argv[2] == 'dies' and epoch == 1: import os; os.kill(os.getpid(), 9)\n")
+    code, err, records = measured(
+        command, sys.executable, str(script), "0.01", "{how}", options=("--vary", "how=dies,lives")
+    )
+    assert code == 1, err
+    assert {record.process.argv[-1]: record.outcome.status for record in records} == {"dies": "failed", "lives": "ok"}
+    assert all(record.slices for record in records), "what was measured is kept"
+
+
 def test_a_script_that_does_not_is_measured_as_a_whole(command: CommandLine) -> None:
     code, err, records = measured(
         command, sys.executable, "-c", "import time; time.sleep({pause})",

@@ -65,6 +65,70 @@ hook.epoch()
     assert waits[1] == 0.0
 
 
+TURNS_CODE = """
+import time, hook
+def trains(steps):
+    for batch in hook.batches(range(steps)):
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize(
+    ("code", "events", "settled"),
+    [
+        (
+            TURNS_CODE + "trains(25); hook.epoch(); trains(5); hook.epoch()",
+            ["hello", "pause", "resume", "slice", "pause", "resume", "epoch", "epoch"],
+            [False, False],
+        ),
+        (
+            "import time, hook\nfor _ in range(3):\n"
+            "  hook.begin(); time.sleep(0.2); hook.epoch(ended=time.perf_counter())",
+            [
+                "hello",
+                "pause",
+                "resume",
+                "begin",
+                "epoch",
+                "slice",
+                "pause",
+                "resume",
+                "begin",
+                "epoch",
+                "begin",
+                "epoch",
+            ],
+            [False, True],
+        ),
+        (
+            "import time, hook\nfor _ in range(3):\n  time.sleep(0.2); hook.epoch()",
+            ["hello", "epoch", "pause", "resume", "epoch", "slice", "pause", "resume", "epoch"],
+            [True, True],
+        ),
+    ],
+    ids=["batches", "begin", "epochs"],
+)
+def test_it_pauses_until_its_turn(place: Path, code: str, events: list[str], settled: list[bool]) -> None:
+    turns = place.parent / "turns"
+    turns.write_text("0.2\ninf\n")
+    lines = said(code, place, TRAINMARK_TURNS=str(turns))
+    assert [line["event"] for line in lines] == events
+    assert [line["settled"] for line in lines if line["event"] == "pause"] == settled
+    (timed,) = (line for line in lines if line["event"] == "slice")
+    assert 0.2 <= timed["seconds"] <= timed["t"] - timed["start"] + 1e-6
+    assert timed["steps"] in ((10, 9, 8) if "batches" in code else (1,))
+
+
+@pytest.mark.parametrize("answer", ["", "nonsense\n"])
+def test_a_training_whose_turns_nobody_tells_goes_on(place: Path, answer: str) -> None:
+    turns = place.parent / "turns"
+    turns.write_text(answer)
+    lines = said(TURNS_CODE + "trains(9); hook.epoch()", place, TRAINMARK_TURNS=str(turns))
+    assert [line["event"] for line in lines] == ["hello", "pause", "resume", "epoch"]
+    assert lines[-1]["batches"] == 9
+
+
 @pytest.mark.parametrize("rank", ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
 def test_of_many_processes_one_speaks(place: Path, rank: str) -> None:
     assert said(THREE_EPOCHS, place, **{rank: "1"}) == []

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from trainmark.analysis.statistics import trimmed_mean
 from trainmark.record.record import Record, Slice
 
-EXTERNAL_SHARE = 0.05
-"""Of the time of all cores, taken by others during a block or stolen, from which on the block is left out."""
 FEWEST_KEPT = 0.5
 """Of the blocks; with fewer there is no verdict."""
 
@@ -26,16 +24,11 @@ class Block:
 
     Args:
         log_ratio: of the reference's seconds of an example to these.
-        external: the largest share of the cores' time that others took in one of its slices; None if unknown.
+        disturbed: whether others took too much during one of the slices.
     """
 
     log_ratio: float
-    external: float | None
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether others took too much."""
-        return self.external is not None and self.external > EXTERNAL_SHARE
+    disturbed: bool
 
 
 @dataclass(frozen=True)
@@ -105,12 +98,4 @@ def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice
         if any(len(slices) != 2 for slices in pairs):
             continue  # a side ended within it, so it is not counterbalanced
         before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
-        shares = [share for side in pairs for each in side if (share := _external(each)) is not None]
-        yield Block(before - after, max(shares, default=None))
-
-
-def _external(timed: Slice) -> float | None:
-    """Share of the cores' time that others took during a slice."""
-    if timed.others_share is None:
-        return timed.stolen_share
-    return timed.others_share + (timed.stolen_share or 0.0)
+        yield Block(before - after, any(each.disturbed for side in pairs for each in side))

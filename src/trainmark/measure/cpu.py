@@ -82,6 +82,23 @@ class Usage:
     resident_bytes: int
 
 
+@dataclass(frozen=True)
+class Waits:
+    """Of the threads of a process and all that it started, so far: seconds that they were ready to run and had to wait,
+    and how often another took their core."""
+
+    seconds: float
+    switches: int
+
+
+def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
+    """Seconds since the machine started in which something had to wait for a core; None where nobody counts them."""
+    try:
+        return int(file.read_text().split("total=")[1].split()[0]) / 1e6
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 class ProcessTree:
     """One process and its descendants.
 
@@ -111,6 +128,19 @@ class ProcessTree:
             resident += memory.rss
             found = True
         return Usage(seconds, resident) if found else None
+
+    def waits(self) -> Waits | None:
+        """How its threads waited for a core; None where the system does not tell, as outside of Linux."""
+        seconds, switches, found = 0.0, 0, False
+        for process in self._processes():
+            for thread in Path(f"/proc/{process.pid}/task").glob("*"):
+                try:
+                    seconds += int((thread / "schedstat").read_text().split()[1]) / 1e9
+                    switches += int((thread / "status").read_text().rpartition("nonvoluntary_ctxt_switches:")[2])
+                except (OSError, ValueError, IndexError):  # it has ended, or the kernel does not count
+                    continue
+                found = True
+        return Waits(seconds, switches) if found else None
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory with shared pages divided among those who share them (PSS).

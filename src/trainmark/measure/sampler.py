@@ -7,13 +7,14 @@ and shares are made of their differences at the end, so that throwing rows away 
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, read_cores
+from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, Waits, read_cores, read_pressure
 from trainmark.measure.rapl import Rapl
 from trainmark.measure.vendor import GpuReading
 from trainmark.measure.vendors import open_meter
@@ -25,7 +26,10 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Row:
-    """One look; ``time`` is the clock's, ``own_seconds`` ours of the CPU, all else None where it was not read."""
+    """One look; ``time`` is the clock's, ``own_seconds`` ours of the CPU, all else None where it was not read.
+
+    How long something waited for a core, the tree or anything at all, is read at edges alone.
+    """
 
     time: float
     cores: tuple[Core, ...] | None = None
@@ -34,6 +38,8 @@ class Row:
     cpu_hertz: float | None = None
     gpus: tuple[GpuReading, ...] = ()
     own_seconds: float = 0.0
+    waits: Waits | None = None
+    pressure: float | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +95,8 @@ class Sampler:
     def look_now(self) -> Row:
         """Add a row, whether it is time or not: at an edge of what is watched."""
         self._add(self._clock())
-        return self._rows[-1]
+        waits = self._tree.waits() if self._tree else None
+        return dataclasses.replace(self._rows[-1], waits=waits, pressure=read_pressure())
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory of the process and all it started; see :meth:`ProcessTree.proportional_bytes`."""
@@ -194,22 +201,47 @@ def stolen_percent(earlier: Row, later: Row) -> float | None:
 
 @dataclass(frozen=True)
 class Load:
-    """What others took of the time of all cores between two rows, 0 to 1; None where it can't be read."""
+    """Between two rows; None where it can't be read.
 
-    others: float | None
-    stolen: float | None
+    Args:
+        others: of the time of all cores, what others took, 0 to 1.
+        stolen: likewise, what the host of this virtual machine gave to others.
+        queued: seconds that threads of the watched process waited for a core, in a second.
+        switches: how often they lost one to another thread, in a second.
+        pressure: share of the time in which anything had to wait for a core.
+    """
+
+    others: float | None = None
+    stolen: float | None = None
+    queued: float | None = None
+    switches: float | None = None
+    pressure: float | None = None
 
 
 def load_between(earlier: Row, later: Row) -> Load:
-    """What neither the watched process nor this one took."""
-    stolen, tree = stolen_percent(earlier, later), tree_percent(earlier, later)
-    cores = core_percent(earlier, later)
+    """What neither the watched process nor this one took, and how it waited."""
+    stolen, seconds = stolen_percent(earlier, later), later.time - earlier.time
+    before, after = earlier.waits, later.waits
+
+    def rate(before: float | None, after: float | None) -> float | None:
+        return None if before is None or after is None else max(after - before, 0.0) / seconds
+
+    return Load(
+        _others_share(earlier, later),
+        None if stolen is None else stolen / 100,
+        rate(before.seconds, after.seconds) if before and after else None,
+        rate(before.switches, after.switches) if before and after else None,
+        rate(earlier.pressure, later.pressure),
+    )
+
+
+def _others_share(earlier: Row, later: Row) -> float | None:
+    tree, cores = tree_percent(earlier, later), core_percent(earlier, later)
     known = [percent for percent in cores if percent is not None]
     if tree is None or not known:
-        return Load(None, None if stolen is None else stolen / 100)
+        return None
     mine = 100 * (later.own_seconds - earlier.own_seconds) / (later.time - earlier.time)
-    others = (sum(known) - tree - mine) / len(cores) / 100
-    return Load(max(others, 0.0), None if stolen is None else stolen / 100)
+    return max((sum(known) - tree - mine) / len(cores) / 100, 0.0)
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:

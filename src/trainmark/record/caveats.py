@@ -6,6 +6,8 @@ from enum import Enum
 
 BUSY_SHARE = 0.2
 """Share of all cores' time above which other processes make a machine busy."""
+EXTERNAL_SHARE = 0.05
+"""Likewise, taken by others or stolen during a slice, above which its block does not count."""
 
 
 class Caveat(str, Enum):
@@ -55,6 +57,10 @@ class Caveat(str, Enum):
     OVERSUBSCRIBED = "oversubscribed", "more threads than cores, so the timings don't show the effect of more hardware"
     NOTHING_AVERAGED = "nothing-averaged", "the copies did not average their gradients, so this is not a valid training"
     RESTARTED = "restarted", "a rank failed, and all ranks were restarted from the beginning"
+    ONE_AFTER_THE_OTHER = (
+        "one-after-the-other",
+        "the sides did not fit into memory or onto the device together, so they did not alternate",
+    )
     # about a comparison
     FEW_ROUNDS = "few-rounds", "fewer than 3 rounds, so there is no interval"
     WIDE_SPREAD = "wide-spread", "the slowest round took over 20 % longer than the fastest"

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from trainmark.record.caveats import Caveat
+from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
 
 SCHEMA_VERSION = 2
 
@@ -213,9 +213,13 @@ class Slice(Struct, frozen=True):
         block: neighbouring slices of all sides in counterbalanced order, numbered in their round.
         order: of its turn in its round.
         start_seconds: on the epochs' clock; ``steps`` were trained from there on.
-        timed_steps: the last ones of them, which took ``seconds`` for ``examples``.
+        timed_steps: the last ones of them, which took ``seconds`` for ``examples``. Of a command they are batches or
+            epochs, and the examples are epochs where it does not tell how many an epoch has.
         others_share: of the time of all cores, what processes outside all sides took; null where it can't be read.
         stolen_share: likewise, what the host of this virtual machine gave to others.
+        queued: seconds that its threads waited for a core, in a second; several at once add up.
+        switches: how often they lost one to another thread, in a second.
+        pressure: share of the time in which anything on the machine had to wait for a core.
     """
 
     block: int
@@ -224,9 +228,24 @@ class Slice(Struct, frozen=True):
     steps: int
     timed_steps: int
     seconds: float
-    examples: int
+    examples: int | float
     others_share: float | None = None
     stolen_share: float | None = None
+    queued: float | None = None
+    switches: float | None = None
+    pressure: float | None = None
+
+    @property
+    def external_share(self) -> float | None:
+        """Of the time of all cores, what was taken by others or stolen; None if unknown."""
+        if self.others_share is None:
+            return self.stolen_share
+        return self.others_share + (self.stolen_share or 0.0)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether that is too much for its block to count."""
+        return self.external_share is not None and self.external_share > EXTERNAL_SHARE
 
 
 class LogLine(Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.noise import Noise
-from trainmark.analysis.slices import EXTERNAL_SHARE
+from trainmark.record.caveats import EXTERNAL_SHARE
 from trainmark.report.table import Cell, Field, Table, table_of
 
 

@@ -108,10 +108,11 @@ def _in_rounds(
         found = f" {many(resumed, 'run')} already recorded." if resumed else ""
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
         peaks, here = find_peaks(tasks), partial(look_around, options.labels)
+        apart: list[object] = []
 
         def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
             with progress.running(these, store.folder, log=log) as observer:
-                return execute(these, seen, store, observer, here, peaks=peaks)
+                return execute(these, seen, store, observer, here, peaks=peaks, apart=apart)
 
         compared = len({task.first.side.title for task in tasks}) > 1
         if options.budget is None or not compared:

@@ -6,6 +6,7 @@ that fails a test on any laptop. ``TRAINMARK_FAKE`` holds JSON that says how it 
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -54,6 +55,7 @@ class Behaviour:
         fail: ``raise``, ``kill`` (SIGKILL), ``crash`` (SIGSEGV), ``hang``, ``memory`` (MemoryError), ``nan`` or
             ``exit``.
         only_on: the device or the style with which ``fail`` happens; empty is every one.
+        needs_all_of: a file that one process at a time can have; for another there is no memory.
         noise: written on stdout and stderr at every epoch, as frameworks do.
     """
 
@@ -68,6 +70,7 @@ class Behaviour:
     at_step: int = 0
     fail: str = ""
     only_on: str = ""
+    needs_all_of: str = ""
     noise: str = ""
 
 
@@ -135,6 +138,12 @@ class FakeTrainer:
 
     def __init__(self, model: Model, options: Options, does: Behaviour) -> None:
         self._does = does
+        if does.needs_all_of:
+            self._memory = open(does.needs_all_of, "w")  # noqa: SIM115, PTH123  for as long as the process lives
+            try:
+                fcntl.flock(self._memory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise MemoryError("another process has it all") from None
         self._device, self._style = options.device, options.style
         costs = {part: 0.0 if part in options.without else _cost(part, does, options.style) for part in PARTS}
         self._speed = 1.0 if options.device == "cpu" else does.speedup

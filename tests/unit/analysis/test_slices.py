@@ -10,8 +10,8 @@ import pytest
 from tests.records import a_record
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.results import GroupResult
-from trainmark.analysis.slices import EXTERNAL_SHARE, compare_slices
-from trainmark.record.caveats import Caveat
+from trainmark.analysis.slices import compare_slices
+from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
 from trainmark.record.record import Record, Slice
 
 ABBA, BAAB = ((0, 3), (1, 2)), ((1, 2), (0, 3))

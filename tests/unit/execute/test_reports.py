@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, Waiting
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN = 1000.0
@@ -45,6 +45,45 @@ def test_an_epoch_begins_where_the_last_line_ended() -> None:
     assert messages[1].test_accuracy == 0.5
     assert messages[3].examples is None
     assert (reports.language, reports.left_out) == ("C", 0)
+
+
+def test_a_pause_is_part_of_no_epoch() -> None:
+    messages, reports = heard(
+        line("hello", 1.0),
+        line("pause", 2.0, settled=False),
+        line("resume", 5.0),
+        line("slice", 7.0, start=ORIGIN + 5.5, steps=3, seconds=1.25),
+        line("pause", 7.0, settled=False),
+        line("resume", 9.0),
+        line("epoch", 10.0, examples=60, batches=6),
+        line("pause", 10.25, settled=True),
+        line("resume", 20.0),
+        line("test", 21.0, accuracy=0.5),
+        line("epoch", 22.0),
+    )
+    assert [each for each in messages if isinstance(each, Waiting)] == [Waiting(), Waiting(), Waiting(settled=True)]
+    assert [each for each in messages if isinstance(each, SliceTimed)] == [SliceTimed(5.5, 3, 3, 1.25, None)]
+    first, tested, second = (each for each in messages if isinstance(each, (EpochEnded, Evaluated)))
+    assert (first.start, first.seconds, first.batches) == (1.0, 4.0, 6)
+    assert first.windows == [(1.0, 1.0), (5.0, 2.0), (9.0, 1.0)]
+    assert (tested.seconds, second.seconds, second.windows) == (1.0, 1.0, [(21.0, 1.0)])
+    assert (reports.paused_seconds, reports.left_out) == (14.75, 0)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"start": ORIGIN + 5.0, "steps": 0, "seconds": 1.0},
+        {"start": ORIGIN + 5.0, "steps": 3, "seconds": 2.5},
+        {"start": ORIGIN - 5.0, "steps": 3, "seconds": 1.0},
+        {"start": ORIGIN + 5.0, "steps": 3},
+        {"start": math.nan, "steps": 3, "seconds": 1.0},
+        {},
+    ],
+)
+def test_a_slice_that_can_not_be_is_left_out(said: dict[str, Any]) -> None:
+    messages, reports = heard(line("hello", 1.0), line("slice", 7.0, **said))
+    assert (messages, reports.left_out) == ([], 1)
 
 
 def test_without_a_hello_the_first_epoch_begins_with_the_command() -> None:

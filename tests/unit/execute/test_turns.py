@@ -92,3 +92,46 @@ def test_when_all_have_left_there_is_no_turn() -> None:
     for player in "AB":
         turns.leaves(player)
     assert turns.next() is None
+
+
+def test_a_disturbed_block_is_made_again() -> None:
+    turns = Turns("AB", blocks=2)
+    for player in "AB":
+        turns.waits(player)
+    taken = []
+    while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
+        taken.append(turn)
+        if turn.block == 1:
+            turns.disturbed(turn.block)
+        turns.waits(turn.player)
+    assert blocks(taken) == ["ABBA", "BAAB", "ABBA"]
+
+
+def test_on_a_machine_that_never_rests_blocks_come_to_an_end() -> None:
+    turns = Turns("AB", blocks=2)
+    for player in "AB":
+        turns.waits(player)
+    numbers = set()
+    while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
+        if turn.block is not None:
+            numbers.add(turn.block)
+            turns.disturbed(turn.block)
+        turns.waits(turn.player)
+    assert numbers == {0, 1, 2, 3}
+
+
+def test_who_has_trained_before_its_first_turn_need_not_settle() -> None:
+    turns = Turns("AB", blocks=1)
+    turns.waits("A", settled=True)
+    turns.waits("B")
+    first, second = turns.next(), None
+    assert first is not None
+    assert (first.player, first.block) == ("B", None)
+    turns.waits("B")
+    second = turns.next()
+    assert second is not None
+    assert (second.player, second.block) == ("A", 0)
+
+
+def test_a_side_whose_others_are_elsewhere_has_blocks_by_itself() -> None:
+    assert blocks(played(Turns("A", blocks=2, alone=True), "A")) == ["AA", "AA"]

@@ -128,9 +128,10 @@ class CommandRun:
         """The interpreter of the worker, which starts the command."""
         return THIS.path
 
-    def request(self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False) -> RunScript:  # noqa: ARG002
-        """The request to the worker."""
-        return RunScript(origin, tuple(self.words))
+    def request(self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False) -> RunScript:
+        """The request to the worker; ``weight_files`` are of no use to a command."""
+        assert not any(weight_files)
+        return RunScript(origin, tuple(self.words), in_turns)
 
     @property
     def key(self) -> RunKey:

@@ -23,6 +23,7 @@ from trainmark.record.record import (
     Python,
     Record,
     Samples,
+    Slice,
     WorkloadRef,
 )
 
@@ -44,6 +45,7 @@ class CommandRecordBuilder(RecordBuilder):
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: CommandExited | None = None
         self._start: float | None = None
+        self._examples_of_step: float | None = None
 
     @property
     def gpu(self) -> int | None:
@@ -57,10 +59,17 @@ class CommandRecordBuilder(RecordBuilder):
         match answer:
             case EpochEnded():
                 self._packages = answer.packages
+                self._examples_of_step = (answer.examples or 1) / (answer.batches or 1)
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
                 self._exited = answer
+
+    @property
+    def slices(self) -> list[Slice]:
+        """Those so far; how many examples a step has is known at the end of an epoch."""
+        per_step = self._examples_of_step or 1
+        return [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """The record of the reports so far."""

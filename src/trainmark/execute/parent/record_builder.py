@@ -34,6 +34,9 @@ class RecordBuilder:
         run: the run.
         parts: of the record's id.
         here: the machine before the run.
+
+    Attributes:
+        alone: the other sides of its round could not be there at the same time.
     """
 
     rest_seconds = 0.0
@@ -44,7 +47,8 @@ class RecordBuilder:
         self.id = "-".join(map(safe_name, parts))
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
-        self.slices: list[Slice] = []
+        self.alone = False
+        self._slices: list[Slice] = []
         self._ready = Ready()
         self._compile_seconds: float | None = None
 
@@ -82,21 +86,29 @@ class RecordBuilder:
         """Keep the memory in use at the end of the latest epoch."""
         self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
-    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> None:
+    def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> Slice:
         """Keep a slice, its place in its round, and what others did meanwhile."""
-        self.slices.append(
-            Slice(
-                block=block,
-                order=order,
-                start_seconds=timed.start,
-                steps=timed.steps,
-                timed_steps=timed.timed_steps,
-                seconds=timed.seconds,
-                examples=timed.examples,
-                others_share=load.others,
-                stolen_share=load.stolen,
-            )
+        found = Slice(
+            block=block,
+            order=order,
+            start_seconds=timed.start,
+            steps=timed.steps,
+            timed_steps=timed.timed_steps,
+            seconds=timed.seconds,
+            examples=timed.timed_steps if timed.examples is None else timed.examples,
+            others_share=load.others,
+            stolen_share=load.stolen,
+            queued=load.queued,
+            switches=load.switches,
+            pressure=load.pressure,
         )
+        self._slices.append(found)
+        return found
+
+    @property
+    def slices(self) -> list[Slice]:
+        """Those so far."""
+        return self._slices
 
     def _add_epoch(self, answer: EpochEnded) -> None:
         require_in_place(answer, len(self.epochs))
@@ -165,6 +177,7 @@ class RecordBuilder:
         used = energy(windows, samples, device.gpu, here.vendor) if counted else None
         common = {
             Caveat.BUSY_MACHINE: here.is_busy,
+            Caveat.ONE_AFTER_THE_OTHER: self.alone,
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }

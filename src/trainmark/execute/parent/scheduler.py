@@ -37,6 +37,9 @@ from trainmark.measure.sampler import Row, Sampler, load_between
 from trainmark.record.record import Outcome, Peaks, Record, Status
 from trainmark.record.store import Store
 
+_NO_ROOM = ("out of memory", "resource_exhausted", "busy or unavailable", "sigkill")
+"""How frameworks, drivers and the system say, in small letters, that there is no room for one more process."""
+
 
 class RunStopped(Exception):
     """Raised by an observer to end the current run: its result is what it has done so far.
@@ -81,8 +84,11 @@ def execute(
     here: Callable[[], Here] = look_around,
     sampler: Callable[[], Sampler] = Sampler,
     peaks: Mapping[Key, Peaks] | None = None,
+    apart: list[object] | None = None,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are alive together and take turns.
+
+    Where there is no room for all of them, they run one after the other, and so do those of later rounds.
 
     Args:
         seen: what each backend can do, by (backend, interpreter label); commands need none.
@@ -91,20 +97,32 @@ def execute(
         here: reads the machine before each round.
         sampler: makes what watches a process.
         peaks: measured peaks of the sides.
+        apart: courses and commands whose sides have no room together; those that are found are added.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
         interrupted before the exception is passed on.
     """
     records: list[Record] = []
-    for together in parties(tasks):
+
+    apart = [] if apart is None else apart
+
+    def conversation(task: Task[Any], machine: Here) -> _Conversation:
+        builders = partial(_builders, task, machine, seen, peaks or {})
+        return _Conversation(task, builders, store, observer, sampler(), records)
+
+    for subject, tasks_of_round in parties(tasks):
         machine = here()
-        _run_together(
-            [
-                _Conversation(task, _builders(task, machine, seen, peaks or {}), store, observer, sampler(), records)
-                for task in together
-            ]
-        )
+        left = [conversation(task, machine) for task in tasks_of_round]
+        if left[0].begins_alone or subject in apart:
+            left = left[:: -1 if tasks_of_round[0].round % 2 else 1]
+        if len(left) > 1 and subject not in apart:
+            _run_together(left, Turns(left, left[0].blocks))
+            left = [conversation(each.task, machine) for each in left if each.crowded_out]
+            apart += [subject] if left else []
+        for each in left:
+            each.is_apart = subject in apart
+            _run_together([each], Turns([each], each.blocks, alone=True) if each.is_apart else None)
     return records
 
 
@@ -123,21 +141,25 @@ def _builders(
     return [TrainingRecordBuilder(run, of_side, here, peak, bool(task.done), token) for run in task.runs]
 
 
-def _run_together(conversations: list[_Conversation]) -> None:
-    """Start the processes of all, and listen until all are gone; several take turns."""
-    turns = Turns(conversations, conversations[0].blocks) if len(conversations) > 1 else None
-    ears = Ears()
+def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversation] | None) -> None:
+    """Start the processes of all, and listen until all are gone.
+
+    Args:
+        turns: that they take; None where one is alone, and never pauses.
+    """
+    ears, coming = Ears(), list(conversations)
     live: list[_Conversation] = []
     try:
-        for conversation in conversations:
-            live.append(conversation)
-            conversation.begin(turns)
-        while live := [conversation for conversation in live if not conversation.over]:
+        while coming or live:
+            while coming and (turns is None or not coming[0].begins_alone or all(map(turns.pauses, live))):
+                live.append(coming.pop(0))
+                live[-1].begin(turns)
             heard = ears.wait([conversation.worker for conversation in live])
-            shown = (turns and turns.holder) or live[0]
+            shown = (turns and turns.holder) or live[-1]
             looks = ears.is_time_to_look()
             for conversation in live:
                 conversation.attend(heard[conversation.worker], looks=looks and conversation is shown)
+            live = [conversation for conversation in live if not conversation.over]
             if turns is not None and (turn := turns.next()) is not None:
                 turn.player.take(turn)
     except KeyboardInterrupt:
@@ -150,31 +172,43 @@ def _run_together(conversations: list[_Conversation]) -> None:
 
 
 class _Conversation:
-    """One task: its process, and the record builders of its runs."""
+    """One task: its process, and the record builders of its runs.
+
+    Attributes:
+        over: its process is gone.
+        crowded_out: it is, for want of memory or of the device, before it could train; so it has no record.
+        is_apart: the other sides of its round are not there at the same time.
+    """
 
     def __init__(
         self,
         task: Task[Any],
-        builders: Sequence[RecordBuilder],
+        builders: Callable[[], Sequence[RecordBuilder]],
         store: Store,
         observer: Observer,
         sampler: Sampler,
         records: list[Record],
     ) -> None:
-        self._task, self._store, self._observer, self._records = task, store, observer, records
-        self._sampler, self._builders = sampler, builders
+        self.task, self._store, self._observer, self._records = task, store, observer, records
+        self._sampler, self._make_builders = sampler, builders
+        self._builders: Sequence[RecordBuilder] = ()
         self._stack = contextlib.ExitStack()
         self._turns: Turns[_Conversation] | None = None
         self._turn: Turn[_Conversation] | None = None
         self._before: Row | None = None
         self._index = 0
         self._end: Failed | Diverged | None = None
-        self.over = False
+        self.over = self.crowded_out = self.is_apart = False
+
+    @property
+    def begins_alone(self) -> bool:
+        """Whether it computes before it can wait for a turn, so that no other may compute then."""
+        return isinstance(self.task.first, CommandRun)
 
     @property
     def blocks(self) -> int | None:
         """After how many blocks of slices it stops; None is at the end of the training."""
-        run: Run | CommandRun = self._task.first
+        run: Run | CommandRun = self.task.first
         return run.blocks if isinstance(run, Run) else None
 
     @property
@@ -191,7 +225,8 @@ class _Conversation:
         Args:
             turns: those that it takes part in; None if it is alone.
         """
-        self._turns, task, run = turns, self._task, self._task.first
+        self._turns, task, run = turns, self.task, self.task.first
+        self._builders = self._make_builders()
         files: list[Path | None] = [
             builder.weights_file(self._store.folder) if run.settings.save_weights and index not in task.done else None
             for index, builder in enumerate(self._builders)
@@ -230,12 +265,20 @@ class _Conversation:
     def break_off(self, outcome: Outcome) -> None:
         """The conversation is over: whatever run it was at ends like this."""
         self.close()
-        if not self._all_written:
+        self.crowded_out = self._lacks_room(outcome)
+        if not self._all_written and not self.crowded_out:
             self._write(outcome)
         if self._turns is not None:
             self._turns.leaves(self)
         self.over = True
-        self._observer.task_ended(self._task)
+        self._observer.task_ended(self.task)
+
+    def _lacks_room(self, outcome: Outcome) -> bool:
+        """Whether it ended like this because the other sides of its round were there."""
+        shares = self._turns is not None and self._turns.has_company(self, begun=not self.begins_alone)
+        fresh = self._index == 0 and not self._current.slices and not self._current.epochs
+        reason = (outcome.reason or "").lower()
+        return outcome.status == "failed" and shares and fresh and any(sign in reason for sign in _NO_ROOM)
 
     def close(self) -> None:
         """End the process."""
@@ -244,8 +287,8 @@ class _Conversation:
     def _look(self) -> None:
         self._sampler.look()
         if not self._all_written:
-            self._observer.sampled(self._task, self._sampler.latest, self._current.gpu)
-            self._observer.counted(self._task, self.worker.steps())
+            self._observer.sampled(self.task, self._sampler.latest, self._current.gpu)
+            self._observer.counted(self.task, self.worker.steps())
 
     def _hear(self, answer: Answer) -> None:
         match answer:
@@ -255,37 +298,46 @@ class _Conversation:
                 self._sampler.watch(answer.pid)
             case Waiting() if self._turns is not None:
                 self._turn = None
-                self._turns.waits(self)
+                self._turns.waits(self, settled=answer.settled)
         if self._all_written:
             return
         self._current.hear(answer)
         match answer:
-            case SliceTimed() if self._turn is not None and self._turn.block is not None and self._before is not None:
-                now = self._sampler.look_now()
-                self._current.add_slice(answer, self._turn.block, self._turn.order, load_between(self._before, now))
+            case SliceTimed():
+                self._keep(answer)
             case EpochEnded():
                 self._current.hold_memory(self._sampler.proportional_bytes(self._current.rest_seconds))
-        self._observer.heard(self._task, answer)
+        self._observer.heard(self.task, answer)
         if isinstance(answer, Finished):
             self._write(Outcome("ok"))
+
+    def _keep(self, timed: SliceTimed) -> None:
+        """Keep a slice, unless it belongs to no block."""
+        turn, before = self._turn, self._before
+        if turn is None or turn.block is None or before is None or self._turns is None:
+            return
+        load = load_between(before, self._sampler.look_now())
+        if self._current.add_slice(timed, turn.block, turn.order, load).disturbed:
+            self._turns.disturbed(turn.block)
 
     def _write(self, outcome: Outcome) -> None:
         """Record the current run, unless its record exists, and continue with the next."""
         builder = self._current
+        builder.alone = self.is_apart
         samples = self._sampler.take(self.worker.origin)
         with undisturbed():
-            if self._index not in self._task.done:
+            if self._index not in self.task.done:
                 records = builder.records(outcome, samples)
                 self._store.write_all(records)
                 self._records += records
-                self._observer.recorded(self._task, self._records[-1])
+                self._observer.recorded(self.task, self._records[-1])
             self._index += 1
         if outcome.status == "ok" and not self._all_written:
             self._current.continue_from(builder)
             self._announce()
 
     def _announce(self) -> None:
-        self._observer.run_started(self._task, self._current.run, self._index in self._task.done)
+        self._observer.run_started(self.task, self._current.run, self._index in self.task.done)
 
 
 def _outcome(ending: Ending, said: Failed | Diverged | None) -> Outcome:

@@ -71,17 +71,18 @@ def command_in_rounds(
     ]
 
 
-def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
-    """The tasks that run at the same time, and take turns: the sides of a round. Any other task runs alone."""
-    for _, together in itertools.groupby(enumerate(tasks), key=lambda each: _party(*each)):
-        yield [task for _, task in together]
+def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
+    """The tasks that run at the same time, and take turns: the sides of a round, with what they are sides of. Any other
+    task runs by itself."""
+    for (subject, _), together in itertools.groupby(enumerate(tasks), key=lambda each: _party(*each)):
+        yield subject, [task for _, task in together]
 
 
-def _party(position: int, task: Task[Any]) -> object:
+def _party(position: int, task: Task[Any]) -> tuple[object, int]:
     run: Run | CommandRun = task.first
-    if isinstance(run, CommandRun) or run.settings.kind != "rounds":
-        return position
-    return (run.course, run.round)
+    if run.settings.kind != "rounds":
+        return None, position
+    return (run.of if isinstance(run, CommandRun) else run.course), run.round
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:

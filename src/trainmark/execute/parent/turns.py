@@ -2,7 +2,7 @@
 
 Each begins with a turn that is not timed: it compiles, and finds out how long a step takes. Then there are *blocks*:
 every side has a slice in some order, and another one in the opposite order (ABBA), so a steady drift of the machine
-cancels out. Every block begins with another side.
+cancels out. Every block begins with another side. One that others on the machine disturbed is repeated.
 """
 
 from __future__ import annotations
@@ -38,29 +38,47 @@ class Turns(Generic[Player]):
 
     Args:
         players: in the order of the plan.
-        blocks: after which all stop; None lets them train to the end, in blocks while there are two of them.
+        blocks: undisturbed ones, after which all stop; None lets them train to the end, in blocks for as long as there
+            are several.
+        alone: there are blocks even of one player.
 
     Attributes:
         holder: whose turn it is; None between turns.
     """
 
-    def __init__(self, players: Iterable[Player], blocks: int | None = None) -> None:
+    def __init__(self, players: Iterable[Player], blocks: int | None = None, *, alone: bool = False) -> None:
         self._active = list(players)
         self._waiting: set[Player] = set()
+        self._settled: set[Player] = set()
+        self._disturbed: set[int] = set()
         self.holder: Player | None = None
-        self._blocks = blocks
+        self._blocks, self._fewest = blocks, 1 if alone else 2
         self._turns = self._plan()
 
-    def waits(self, player: Player) -> None:
-        """It is ready for a turn, and its last one is over."""
+    def waits(self, player: Player, *, settled: bool = False) -> None:
+        """It is ready for a turn, and its last one is over; who has trained before the first needs none to settle."""
         self._waiting.add(player)
         self.holder = None
+        if settled:
+            self._settled.add(player)
+
+    def disturbed(self, block: int) -> None:
+        """Others took too much of the machine during this block, so one more is needed."""
+        self._disturbed.add(block)
 
     def leaves(self, player: Player) -> None:
         """Its process has ended."""
         self._active.remove(player)
         self.holder = None if self.holder == player else self.holder
         self._waiting.discard(player)
+
+    def has_company(self, player: Player, *, begun: bool) -> bool:
+        """Whether another is there: who waits, or, if all have ``begun`` at the same time, anybody."""
+        return any(other != player for other in (self._active if begun else self._waiting))
+
+    def pauses(self, player: Player) -> bool:
+        """Whether it waits for a turn."""
+        return player in self._waiting
 
     def next(self) -> Turn[Player] | None:
         """The next turn; None while a player computes, or is not ready yet."""
@@ -77,10 +95,10 @@ class Turns(Generic[Player]):
 
     def _messages(self) -> Iterator[tuple[Player, TakeTurn | Stop, int | None]]:
         for player in self._rotated(0):
-            if player in self._active:
+            if player in self._active and player not in self._settled:
                 yield player, TakeTurn(SLICE_SECONDS), None
         block = 0
-        while len(self._active) > 1 and block != self._blocks:
+        while len(self._active) >= self._fewest and not self._has_enough(block):
             order = self._rotated(block)
             for player in (*order, *reversed(order)):
                 if player in self._active:
@@ -88,6 +106,12 @@ class Turns(Generic[Player]):
             block += 1
         while True:
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None
+
+    def _has_enough(self, block: int) -> bool:
+        """Whether so many blocks are: that many undisturbed ones, or twice as many of any kind."""
+        if self._blocks is None:
+            return False
+        return block - len(self._disturbed) >= self._blocks or block >= 2 * self._blocks
 
     def _rotated(self, by: int) -> tuple[Player, ...]:
         by %= len(self._active)

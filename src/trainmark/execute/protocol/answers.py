@@ -92,7 +92,10 @@ class LoggedStep(Answer):
 
 @dataclass(frozen=True)
 class EpochEnded(Answer):
-    """One epoch; of a command None is what it does not report. The ``windows`` are when it trained: start, seconds."""
+    """One epoch; of a command None is what it does not report, and ``batches`` are how many the hook counted.
+
+    The ``windows`` are when it trained: start, seconds.
+    """
 
     index: Count
     start: Seconds
@@ -106,23 +109,29 @@ class EpochEnded(Answer):
     train_accuracy: float | None = None
     data_wait_seconds: Seconds | None = None
     packages: dict[str, str] = field(default_factory=dict)
+    batches: Count | None = None
     windows: list[tuple[Seconds, Seconds]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Waiting(Answer):
-    """The training pauses until it is its turn."""
+    """The training pauses until it is its turn; it has ``settled`` where it trained before the first one."""
+
+    settled: bool = False
 
 
 @dataclass(frozen=True)
 class SliceTimed(Answer):
-    """A slice of a training is over: ``steps`` from ``start`` on, the last ``timed_steps`` of them took ``seconds``."""
+    """A slice of a training is over: ``steps`` from ``start`` on, the last ``timed_steps`` of them took ``seconds``.
+
+    Of a command a step is a batch or, where it tells of none, an epoch, whose ``examples`` it tells with the epoch.
+    """
 
     start: Seconds
     steps: Count
     timed_steps: Count
     seconds: Seconds
-    examples: Count
+    examples: Count | None
 
 
 @dataclass(frozen=True)

@@ -173,10 +173,11 @@ class Dissect:
 
 @dataclass(frozen=True)
 class RunScript:
-    """Run a command of the user's own."""
+    """Run a command of the user's own; in turns it pauses where it can."""
 
     origin: float
     argv: tuple[str, ...]
+    in_turns: bool = False
 
 
 Request = (

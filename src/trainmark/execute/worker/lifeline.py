@@ -25,9 +25,11 @@ def tie(channel: Channel, inbox: Callable[[Message], object] = lambda _: None) -
     _leave_when_alone(channel, inbox=inbox)
 
 
-def tie_with(channel: Channel, before: Callable[[], object]) -> None:
+def tie_with(
+    channel: Channel, before: Callable[[], object], inbox: Callable[[Message], object] = lambda _: None
+) -> None:
     """Die a moment after the parent: ``before`` is called first. For who never hangs in native code."""
-    _leave_when_alone(channel, before)
+    _leave_when_alone(channel, before, inbox)
 
 
 def _leave_when_alone(

@@ -66,7 +66,7 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
     try:
         request = requests.read(message)
         if isinstance(request, requests.RunScript):  # what it started must go first, or it would be left behind
-            lifeline.tie_with(channel, end_descendants)
+            lifeline.tie_with(channel, end_descendants, turns.put)
         else:
             lifeline.tie(channel, turns.put)
         _carry_out(request, channel.send, tick, turns, position_descriptor)
@@ -97,7 +97,7 @@ def _carry_out(
         case requests.Predict():
             predict(request, say)
         case requests.RunScript():
-            run_script(request, say, time.perf_counter)
+            run_script(request, say, time.perf_counter, turns)
         case requests.ReplayTraining():
             replay(request, say, tick)
         case requests.StartRanks():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, Waiting
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 
 VERSION = 1
@@ -16,11 +16,12 @@ _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
 """Number of lines after which reading stops, so that a flood does not keep a core busy."""
+Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 class Reports:
-    """Epochs out of lines, in the order of their ends; what can't be one is counted and left out.
+    """Epochs, tests and slices out of lines, in the order of their ends; what can't be one is counted and left out.
 
     Args:
         edge: seconds from the record's origin at which the command was started.
@@ -29,20 +30,22 @@ class Reports:
         left_out: lines and values that were left out; ``odd`` tells of the first few.
         not_finite: which figure was not, of the last epoch; None where all are.
         last_finite: the last training loss that was.
+        paused_seconds: while it waited for its turn.
     """
 
     def __init__(self, edge: float) -> None:
         self._edge, self._pending, self._epochs = edge, b"", 0
+        self._windows: list[tuple[float, float]] = []
         self._greeted = self._untested = False
-        self.left_out = 0
+        self.left_out, self.paused_seconds = 0, 0.0
         self.odd: list[str] = []
         self.not_finite: str | None = None
         self.last_finite: float | None = None
         self.packages: dict[str, str] = {}
         self.language: str | None = None
 
-    def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[EpochEnded | Evaluated]:
-        """The epochs and tests in what has arrived.
+    def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[Report]:
+        """What has arrived.
 
         Args:
             origin: reading of the clock that the record's times count from.
@@ -60,18 +63,18 @@ class Reports:
             message = _parsed(line)
             if message is None:
                 self._leave_out(repr(line)[1:])
-            elif (epoch := self._understood(message, origin, now)) is not None:
-                yield epoch
+            elif (found := self._understood(message, origin, now)) is not None:
+                yield found
 
-    def _understood(self, message: dict[str, Any], origin: float, clock: float) -> EpochEnded | Evaluated | None:
-        """The epoch of a line; keeps its times and counts invalid values."""
+    def _understood(self, message: dict[str, Any], origin: float, clock: float) -> Report | None:
+        """What a line says; keeps its times and counts invalid values."""
         at = _number(message.get("t"))
         if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
             self._leave_out(f"t {_shown(message.get('t'))} of {_shown(message.get('event'))}")
             return None
         now = at - origin
         event = message.get("event")
-        found: EpochEnded | Evaluated | None = None
+        found: Report | None = None
         if event == "hello":
             if self._greeted:  # a process that the first one started, such as a loader's, which imports the hook, too
                 return None
@@ -80,12 +83,29 @@ class Reports:
             found = self._epoch(message, now)
         elif event == "test" and self._untested:
             found = self._test(message, now)
-        elif event != "begin":
+        elif event == "slice":
+            return self._slice(message, origin, now)
+        elif event == "pause":
+            self._windows.append((self._edge, now - self._edge))
+            found = Waiting(settled=message.get("settled") is True)
+        elif event == "resume":
+            self.paused_seconds += now - self._edge
+        elif event == "begin":
+            self._windows = []
+        else:
             index = _shown(message.get("index"))
             self._leave_out(f"event {_shown(event)}, index {index}, after {self._epochs} epochs")
             return None
         self._edge = now
         return found
+
+    def _slice(self, message: dict[str, Any], origin: float, now: float) -> SliceTimed | None:
+        start, seconds = _number(message.get("start")), _seconds(message.get("seconds"))
+        steps = _count(message.get("steps"))
+        if start is None or seconds is None or steps is None or not 0 <= start - origin <= now - seconds:
+            self._leave_out(f"slice of {_shown(message.get('steps'))} steps in {_shown(message.get('seconds'))} s")
+            return None
+        return SliceTimed(start - origin, steps, steps, seconds, None)
 
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
         packages = message.get("packages")
@@ -94,13 +114,16 @@ class Reports:
                 name[:100]: version[:100] for name, version in list(packages.items())[:50] if isinstance(version, str)
             }
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
+        windows, self._windows = [*self._windows, (self._edge, now - self._edge)], []
         figures = self._figures(message, "train")
         self.not_finite = None
         self._look_at(figures)
         return EpochEnded(
             index=index,
-            start=self._edge,
-            seconds=now - self._edge,
+            start=windows[0][0],
+            seconds=math.fsum(seconds for _, seconds in windows),
+            windows=windows,
+            batches=self._read(message, "batches", _count),
             steps=self._read(message, "steps", _count),
             examples=self._read(message, "examples", _count),
             data_wait_seconds=self._read(message, "data_wait_seconds", _seconds),
@@ -110,7 +133,7 @@ class Reports:
         )
 
     def _test(self, message: dict[str, Any], now: float) -> Evaluated:
-        self._untested = False
+        self._untested, self._windows = False, []
         figures = self._figures(message, "test")
         self._look_at(figures)
         return Evaluated(self._epochs - 1, now - self._edge, **figures)

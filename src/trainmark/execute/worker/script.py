@@ -7,6 +7,7 @@ whatever loses its parent becomes this process's child. Elsewhere what leaves th
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import resource
 import selectors
@@ -17,30 +18,44 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready
-from trainmark.execute.protocol.requests import RunScript
+from trainmark.execute.protocol.answers import (
+    CommandExited,
+    CommandStarted,
+    Diverged,
+    Failed,
+    Finished,
+    Ready,
+    Waiting,
+)
+from trainmark.execute.protocol.requests import RunScript, TakeTurn
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker.reports import Reports
+from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
-from trainmark.hook import VARIABLE
+from trainmark.hook import TURNS, VARIABLE
 
 _GRACE_SECONDS = 0.5
 """Helpers of a command may end a moment after it."""
 
 
-def run_script(request: RunScript, say: Say, clock: Clock) -> None:
-    """Run the command of ``request``, and tell what it reports."""
+def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None:
+    """Run the command of ``request``, and tell what it reports.
+
+    Args:
+        turns: what the parent sends.
+    """
     _adopt_orphans()
-    pipe = Path(os.environ[SCRATCH]) / "reports"
-    os.mkfifo(pipe)
-    heard = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)  # held open for writing, too, so that nobody ever waits for us
+    pipe, heard = _pipe("reports")
+    environment = {**os.environ, VARIABLE: str(pipe)}
+    if request.in_turns:
+        place, told = _pipe("turns")
+        environment[TURNS] = str(place)
+        threading.Thread(target=_pass_on, args=(turns, told), daemon=True).start()
     reports = Reports(clock() - request.origin)
     say(Ready())
     start = clock()
     try:
-        process = subprocess.Popen(
-            request.argv, stdin=subprocess.DEVNULL, env={**os.environ, VARIABLE: str(pipe)}, close_fds=True
-        )
+        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, close_fds=True)
     except OSError as error:
         say(Failed(f"the command can't be started: {error}"))
         return
@@ -61,7 +76,7 @@ def run_script(request: RunScript, say: Say, clock: Clock) -> None:
     say(
         CommandExited(
             code=ended.code,
-            seconds=ended.at - start,
+            seconds=ended.at - start - reports.paused_seconds,
             user_seconds=ended.usage.ru_utime,
             system_seconds=ended.usage.ru_stime,
             # Linux begins to count before this process has become the command, so no peak below ours can be told.
@@ -79,6 +94,32 @@ def run_script(request: RunScript, say: Say, clock: Clock) -> None:
         say(Diverged(reports.not_finite, None, reports.last_finite))
     else:
         say(Finished())
+
+
+def _pipe(name: str) -> tuple[Path, int]:
+    """A named pipe, held open for reading and writing, so that nobody ever waits for us to open it."""
+    place = Path(os.environ[SCRATCH]) / name
+    os.mkfifo(place)
+    return place, os.open(place, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _pass_on(turns: Turns, told: int) -> None:
+    """Let the command go on when it is its turn."""
+    while True:
+        turn = turns.get()
+        assert turn["event"] == TakeTurn.__name__, turn
+        os.write(told, f"{math.inf if turn['seconds'] is None else turn['seconds']}\n".encode())
+        _signal_descendants(signal.SIGCONT)
+
+
+def _signal_descendants(number: signal.Signals) -> None:
+    """To every process of the command, those that load its data among them."""
+    told: set[int] = set()
+    while new := set(_descendants(os.getpid())) - told:
+        told |= new
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
 
 class _Waiter:
@@ -105,8 +146,10 @@ def _arrived(descriptor: int) -> bytes:
 
 
 def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say) -> None:
-    for epoch in reports.take(arrived, origin, clock()):
-        say(epoch)
+    for report in reports.take(arrived, origin, clock()):
+        if isinstance(report, Waiting):
+            _signal_descendants(signal.SIGSTOP)  # who loads data ahead would take the other side's time
+        say(report)
 
 
 def _reason(code: int) -> str:
