@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.comparison import by_slices
-from trainmark.analysis.slices import Block, SliceComparison, compare_slices
+from trainmark.analysis.slices import compare_slices, deviations
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, SLICES_CONFIDENCE, Estimate, SpeedVerdict
 from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record
@@ -66,7 +66,7 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         return None
     speedup, _ = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
     first, every = one[0], len(sliced.rounds)
-    processes, blocks = _deviations(sliced)
+    processes, blocks = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
     return Noise(
         workload=first.workload.name,
@@ -93,19 +93,3 @@ def _smallest(spread: float | None, rounds: float) -> float | None:
     error = spread / math.sqrt(math.floor(rounds))
     found = t_quantile(SLICES_CONFIDENCE, degrees) + t_quantile(2 * POWER - 1, degrees)
     return math.expm1(found * error)
-
-
-def _deviations(sliced: SliceComparison) -> tuple[float | None, float | None]:
-    """Standard deviations between processes, and between blocks of the same processes, of a one-way layout."""
-    groups = [_kept(blocks) for blocks in sliced.rounds]
-    groups = [ratios for ratios in groups if len(ratios) > 1]
-    if len(groups) < 2:
-        return None, None
-    within = statistics.fmean(statistics.variance(ratios) for ratios in groups)
-    size = statistics.harmonic_mean([len(ratios) for ratios in groups])
-    between = statistics.variance(statistics.fmean(ratios) for ratios in groups) - within / size
-    return math.sqrt(max(between, 0.0)), math.sqrt(within)
-
-
-def _kept(blocks: Sequence[Block]) -> list[float]:
-    return [block.log_ratio for block in blocks if not block.disturbed]

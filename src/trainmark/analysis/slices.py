@@ -52,6 +52,11 @@ class SliceComparison:
         return sum(block.disturbed for blocks in self.rounds for block in blocks)
 
     @property
+    def ratios(self) -> list[list[float]]:
+        """Log ratios of the undisturbed blocks of each round."""
+        return [[block.log_ratio for block in blocks if not block.disturbed] for blocks in self.rounds]
+
+    @property
     def kept(self) -> tuple[float, ...]:
         """One log ratio for each round that has an undisturbed block."""
         return tuple(self._ratios(disturbed=False))
@@ -99,3 +104,17 @@ def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice
             continue  # a side ended within it, so it is not counterbalanced
         before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
         yield Block(before - after, any(each.disturbed for side in pairs for each in side))
+
+
+def deviations(rounds: Iterable[Sequence[float]]) -> tuple[float | None, float | None]:
+    """Standard deviations of log ratios between processes, and between blocks of the same processes; a one-way layout.
+
+    None where fewer than two rounds have two blocks.
+    """
+    groups = [ratios for ratios in rounds if len(ratios) > 1]
+    if len(groups) < 2:
+        return None, None
+    within = statistics.fmean(statistics.variance(ratios) for ratios in groups)
+    size = statistics.harmonic_mean([len(ratios) for ratios in groups])
+    between = statistics.variance(statistics.fmean(ratios) for ratios in groups) - within / size
+    return math.sqrt(max(between, 0.0)), math.sqrt(within)
