@@ -11,13 +11,13 @@ from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Repeats, group_records
+from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
 from trainmark.analysis.results import Comparison, GroupResult, Learning, MedianInterval, Reached, SpeedOf, Speedup
 from trainmark.analysis.slices import SliceComparison, compare_slices
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
-    ROUNDS_TRIMMED,
     SLICES_CONFIDENCE,
     TRIMMED,
     WHOLE,
@@ -25,7 +25,6 @@ from trainmark.analysis.statistics import (
     learning_verdict,
     median,
     median_interval,
-    paired_difference,
     speed_verdict,
 )
 from trainmark.analysis.summary import RunSummary, summarize
@@ -239,10 +238,8 @@ def by_slices(
     It is ``unclear`` where too many blocks are disturbed, and where they would change the verdict.
     """
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
-    ratio, of_all = (
-        paired_difference(ratios, ROUNDS_TRIMMED, confidence).exponential()
-        for ratios in (sliced.kept or sliced.all, sliced.all)
-    )
+    caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
+    ratio, of_all = sliced.ratio(confidence), sliced.ratio(confidence, disturbed=True)
     if len(sliced.kept) < FEWEST_FOR_INTERVAL:
         caveats.add(Caveat.FEW_ROUNDS if len(sliced.all) < FEWEST_FOR_INTERVAL else Caveat.TOO_DISTURBED)
     elif sliced.too_disturbed or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):

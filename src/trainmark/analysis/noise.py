@@ -81,11 +81,13 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         verdict=speedup.verdict,
         between_processes=processes,
         between_blocks=blocks,
-        smallest=tuple(Smallest(horizon, _smallest(spread, horizon * every / seconds)) for horizon in HORIZONS),
+        smallest=tuple(
+            Smallest(horizon, smallest_difference(spread, horizon * every / seconds)) for horizon in HORIZONS
+        ),
     )
 
 
-def _smallest(spread: float | None, rounds: float) -> float | None:
+def smallest_difference(spread: float | None, rounds: float) -> float | None:
     """The difference that so many rounds find, if log ratios of rounds have this standard deviation."""
     if spread is None or rounds < FEWEST_FOR_INTERVAL:
         return None

@@ -11,7 +11,13 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from trainmark.analysis.statistics import trimmed_mean
+from trainmark.analysis.statistics import (
+    ROUNDS_TRIMMED,
+    SLICES_CONFIDENCE,
+    Estimate,
+    paired_difference,
+    trimmed_mean,
+)
 from trainmark.record.record import Record, Slice
 
 FEWEST_KEPT = 0.5
@@ -71,6 +77,11 @@ class SliceComparison:
         """Whether too few blocks are left for a verdict."""
         return self.disturbed > (1 - FEWEST_KEPT) * self.blocks
 
+    def ratio(self, confidence: float = SLICES_CONFIDENCE, *, disturbed: bool = False) -> Estimate:
+        """How many times faster than the reference these are, with its interval over the rounds."""
+        of_rounds = self.all if disturbed else self.kept or self.all
+        return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
+
     def _ratios(self, *, disturbed: bool) -> Iterator[float]:
         for blocks in self.rounds:
             ratios = [block.log_ratio for block in blocks if disturbed or not block.disturbed]
@@ -118,3 +129,15 @@ def deviations(rounds: Iterable[Sequence[float]]) -> tuple[float | None, float |
     size = statistics.harmonic_mean([len(ratios) for ratios in groups])
     between = statistics.variance(statistics.fmean(ratios) for ratios in groups) - within / size
     return math.sqrt(max(between, 0.0)), math.sqrt(within)
+
+
+def blocks_that_pay(between: float, within: float, start_seconds: float, block_seconds: float) -> float:
+    """How many blocks of a round give the narrowest interval in a given time (Kalibera and Jones 2013).
+
+    More where blocks differ and processes take long to start, fewer where processes differ.
+
+    Args:
+        between, within: the :func:`deviations`.
+        start_seconds: of all processes of a round.
+    """
+    return math.sqrt(start_seconds / block_seconds) * within / between if between else math.inf

@@ -70,6 +70,10 @@ class Caveat(str, Enum):
         "other processes disturbed so many blocks, or changed the result so much, that there is no verdict; "
         "fewer --threads, or another time, would help",
     )
+    PACE_CHANGED = (
+        "pace-changed",
+        "one side got faster or slower within its runs, compared to the other, so the speed-up depends on their length",
+    )
     UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"

@@ -10,23 +10,29 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainmark.analysis.comparison import MARGIN, compare
-from trainmark.analysis.statistics import LOOK_CONFIDENCE
+from trainmark.analysis.groups import group_records
+from trainmark.analysis.noise import smallest_difference
+from trainmark.analysis.slices import SliceComparison, blocks_that_pay, compare_slices, deviations
+from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task
+from trainmark.measure.neighbours import Neighbours
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Record
-from trainmark.units import many, seconds
+from trainmark.units import many, percent, seconds
 
 LOOKS = (3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring."""
-BLOCKS = 4
-"""Of slices, in a round that does not train to the end."""
+BLOCKS, FEWEST_BLOCKS, MOST_BLOCKS = 4, 2, 16
+"""Of slices, in a round that does not train to the end: until it is known how many pay, and its bounds."""
 
 
 @dataclass(frozen=True)
@@ -59,35 +65,81 @@ def rounds_within(
     tell: Callable[[str], None] = lambda _: None,
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
+    neighbours: Neighbours | None = None,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
 
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: is told why there are no more rounds.
+        tell: is told who disturbs, what can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
+        neighbours: others on this machine.
 
     Returns:
         The records of all rounds.
     """
+    neighbours = neighbours or Neighbours()
+    if (load := neighbours.load()) > BUSY_SHARE:
+        tell(f"note: others use {percent(load, 0)} of the CPU; fewer --threads would give a steadier verdict")
     start = clock()
     records = execute(list(planned))
     number = 1 + max(task.round for task in planned)
     round_seconds = (clock() - start) / number
     while all(record.outcome.status == "ok" for record in records):
-        after = f"after {many(number, 'round')} in {seconds(clock() - start)}"
+        passed = clock() - start
+        after = f"after {many(number, 'round')} in {seconds(passed)}"
         if number in looks and _decided(records, budget.margin):
             tell(f"{after} the verdict is decided")
             break
-        if clock() - start + round_seconds > budget.seconds:
+        found = smallest_difference(_spread(records), number * budget.seconds / passed) if passed else None
+        if passed + round_seconds > budget.seconds:
             if budget.seconds:
-                tell(f"{after} the budget of {seconds(budget.seconds)} is spent")
+                hope = "" if found is None else f"; differences below {percent(found, 1)} need a longer one"
+                tell(f"{after} the budget of {seconds(budget.seconds)} is spent{hope}")
             break
+        if looks and number == looks[0] and found is not None:
+            tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
-        records += execute(list(_round(planned, number)))
+        records += execute(list(_round(planned, number, _blocks(records))))
         number, round_seconds = number + 1, clock() - began
+    slices = [each for record in records for each in record.slices]
+    if disturbed := sum(each.disturbed for each in slices):
+        tell(f"others disturbed {disturbed} of {many(len(slices), 'slice')}: {_named(neighbours)}")
     return records
+
+
+def _named(neighbours: Neighbours) -> str:
+    found = [f"{each.name} (pid {each.pid}) used {percent(each.cores, 0)} of a core" for each in neighbours.busiest()]
+    return ", ".join(found) or "processes that have ended, or that can't be seen from here"
+
+
+def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:
+    """Every side against the first one."""
+    groups = group_records(records)
+    compared = (compare_slices(groups[0].records, other.records) for other in groups[1:])
+    return [sliced for sliced in compared if sliced is not None]
+
+
+def _spread(records: Sequence[Record]) -> float | None:
+    """The largest standard deviation of a log ratio between rounds; None where there are too few."""
+    known = [sliced.kept for sliced in _comparisons(records) if len(sliced.kept) >= FEWEST_FOR_INTERVAL]
+    return max(map(statistics.stdev, known), default=None)
+
+
+def _blocks(records: Sequence[Record]) -> int:
+    """How many blocks of a round pay; as many as the side that needs most."""
+    rounds = len({record.round for record in records})
+    starts = sum(record.setup_seconds or 0.0 for record in records) / rounds
+    slices = [each for record in records for each in record.slices]
+    blocks = len({(record.round, each.block) for record in records for each in record.slices})
+    needed = [
+        blocks_that_pay(between, within, starts, sum(each.seconds for each in slices) / blocks)
+        for sliced in _comparisons(records)
+        for between, within in [deviations(sliced.ratios)]
+        if between is not None and within is not None
+    ]
+    return min(max(math.ceil(min(max(needed), MOST_BLOCKS)), FEWEST_BLOCKS), MOST_BLOCKS) if needed else BLOCKS
 
 
 def _decided(records: Sequence[Record], margin: float) -> bool:
@@ -100,16 +152,16 @@ def _decided(records: Sequence[Record], margin: float) -> bool:
     )
 
 
-def _round(planned: Sequence[Task[AnyRun]], number: int) -> Iterator[Task[AnyRun]]:
+def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int) -> Iterator[Task[AnyRun]]:
     """One more round of every side; of a training, slices alone."""
     last = max(task.round for task in planned)
     for task in planned:
         if task.round == last:
             again: Task[Any] = task.in_round(number)
-            following: Task[Any] = slices_alone(again) if isinstance(again.first, Run) else again
+            following: Task[Any] = slices_alone(again, blocks) if isinstance(again.first, Run) else again
             yield following
 
 
-def slices_alone(task: Task[Run]) -> Task[Run]:
+def slices_alone(task: Task[Run], blocks: int = BLOCKS) -> Task[Run]:
     """The same without a training to the end."""
-    return Task(tuple(dataclasses.replace(run, blocks=BLOCKS) for run in task.runs))
+    return Task(tuple(dataclasses.replace(run, blocks=blocks) for run in task.runs))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +18,9 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.measure.neighbours import Neighbour, Neighbours
 from trainmark.record.record import Record
-from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within
+from trainmark.study.rounds import FEWEST_BLOCKS, LOOKS, MOST_BLOCKS, Budget, rounds_within
 from trainmark.workload import catalog
 
 
@@ -24,17 +30,35 @@ def planned(number: int) -> list[Task[Run]]:
     return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
 
 
+class Quiet(Neighbours):
+    """Nobody; or a busy one."""
+
+    def __init__(self) -> None:
+        self.busy: list[Neighbour] = []
+
+    def load(self) -> float:
+        return min(sum(each.cores for each in self.busy), 1.0)
+
+    def busiest(self, most: int = 3) -> list[Neighbour]:
+        return self.busy[:most]
+
+
 class Machine:
     """Carries out rounds of ten seconds each.
 
     Args:
         ratios: of the rounds, over and over.
         fails_in: a round in which a side dies.
+        wobble: by how much blocks differ.
+        others: the share of the cores that others take.
     """
 
-    def __init__(self, ratios: list[float], fails_in: int | None = None) -> None:
-        self._ratios, self._fails_in = ratios, fails_in
+    def __init__(
+        self, ratios: list[float], fails_in: int | None = None, wobble: float = 0.0, others: float = 0.0
+    ) -> None:
+        self._ratios, self._fails_in, self._wobble, self._others = ratios, fails_in, wobble, others
         self.now, self.said = 0.0, []
+        self.neighbours = Quiet()
         self.rounds: list[int] = []
         self.blocks: list[int | None] = []
 
@@ -45,14 +69,17 @@ class Machine:
             self.rounds.append(number)
             self.blocks += [task.first.blocks for task in tasks if task.round == number]
             ratio = self._ratios[number % len(self._ratios)]
-            records += a_round(number, [ratio] * 8, [1.0] * 8)
+            slow = [ratio * (1 + self._wobble * (-1) ** (place // 2)) for place in range(8)]
+            records += a_round(number, slow, [1.0] * 8, [self._others] * 4)
         if self._fails_in in self.rounds:
             records.append(a_record(round=self._fails_in, status="failed"))
         return records
 
     def measure(self, rounds: int = 3, seconds: float = 1000.0) -> int:
         """How many rounds it took."""
-        rounds_within(Budget(seconds), planned(rounds), self, self.said.append, lambda: self.now)
+        rounds_within(
+            Budget(seconds), planned(rounds), self, self.said.append, lambda: self.now, neighbours=self.neighbours
+        )
         return len(self.rounds)
 
 
@@ -66,7 +93,8 @@ def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look
     machine = Machine([1.03, 1.05, 1.07, 1.04, 1.06])
     assert machine.measure() in LOOKS[1:]
     assert machine.blocks[:6] == [None] * 6
-    assert set(machine.blocks[6:]) == {BLOCKS}
+    assert set(machine.blocks[6:]) == {FEWEST_BLOCKS}, "rounds differ, and blocks don't"
+    assert any("the verdict is open; the budget can show differences from about" in text for text in machine.said)
     assert machine.rounds == list(range(len(machine.rounds)))
 
 
@@ -88,6 +116,39 @@ def test_one_planned_round_is_followed_by_others() -> None:
 
 def test_after_a_failure_there_are_no_more() -> None:
     assert Machine([0.5, 2.0], fails_in=4).measure() == 5
+
+
+def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
+    machine = Machine([0.96, 1.04, 1.0], wobble=0.2)
+    machine.measure(seconds=100.0)
+    assert set(machine.blocks[6:]) == {MOST_BLOCKS}
+
+
+def test_who_disturbs_is_named_before_and_after() -> None:
+    machine = Machine([1.0], others=0.5)
+    machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
+    machine.measure()
+    assert machine.said[0].startswith("note: others use 100 % of the CPU")
+    assert machine.said[-1].endswith("encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core")
+    machine = Machine([1.0], others=0.5)
+    machine.measure()
+    assert not machine.said[0].startswith("note")
+    assert "others disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+
+
+def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
+    loop = f"{sys.executable} -c 'while True: pass'"
+    theirs = int(subprocess.run(f"{loop} >&- 2>&- & echo $!", shell=True, capture_output=True, check=True).stdout)
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as mine:
+        try:
+            neighbours = Neighbours()
+            time.sleep(0.5)
+            pids = [each.pid for each in neighbours.busiest()]
+            assert theirs in pids
+            assert mine.pid not in pids
+        finally:
+            os.kill(theirs, signal.SIGKILL)
+            mine.kill()
 
 
 @pytest.mark.parametrize("wrong", [{"seconds": -1.0}, {"seconds": float("inf")}, {"margin": float("nan")}])

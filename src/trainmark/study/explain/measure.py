@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-import statistics
+import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
-from trainmark.analysis.attribution import WHOLE, Dissection, Sitting
-from trainmark.analysis.statistics import Estimate, lower_quartile, paired_difference
+from trainmark.analysis.attribution import Dissection, Sitting
+from trainmark.analysis.slices import compare_slices
+from trainmark.analysis.statistics import Estimate, lower_quartile
 from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
+from trainmark.execute.parent.plan import Run
+from trainmark.execute.parent.scheduler import Observer
+from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import (
     NOT_A_PART,
     Answer,
@@ -23,9 +29,12 @@ from trainmark.execute.protocol.answers import (
     of_kind,
 )
 from trainmark.execute.protocol.requests import Dissect, Variant
+from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.explain.variants import LARGER_TIMES, swept_sizes, variants
+from trainmark.study.pair import compare_settings
 from trainmark.study.progress import Tell
+from trainmark.study.rounds import Budget
 from trainmark.workload.products import convolutions, products
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.schedule import epoch_sizes
@@ -35,8 +44,7 @@ ROUNDS = 25
 SITTINGS = 5
 """Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
 _SETTLING_SHARE = 0.3
-_THREADS_SHARE, _THREADS_ROUNDS, _THREADS_PAIRS = 0.3, 5, 4
-"""Pairs of processes, one after the other, each with a few long stretches."""
+_THREADS_SHARE = 0.3
 _SWEEP_SHARE = 0.15
 _PREPARING = 0.3
 _EVALUATIONS = 3
@@ -135,26 +143,25 @@ def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) 
 
 
 def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
-    """Seconds with all cores / seconds with those that were asked for: of pairs of processes, in changing order."""
-    budget = _THREADS_SHARE * seconds / _THREADS_PAIRS / 2
+    """Seconds with all cores / seconds with those that were asked for: of slices, while both take turns."""
+    budget, start = Budget(_THREADS_SHARE * seconds), time.perf_counter()
+    settings = {
+        f"{threads} threads": dataclasses.replace(subject.settings, kind="rounds", threads=threads)
+        for threads in (subject.cores, subject.settings.threads)
+    }
 
-    def seconds_with(threads: int | None, done: int) -> float:
-        def tell_of_cores(what: str, share: float) -> None:
-            tell(f"with {threads} cores, {what}", (done + share) / (2 * _THREADS_PAIRS))
+    def running(tasks: Sequence[Task[Run]]) -> AbstractContextManager[Observer]:
+        share = min((time.perf_counter() - start) / budget.seconds, 1.0)
+        tell(f"{' against '.join(settings)}, round {tasks[0].round + 1}", share)
+        return nullcontext(Observer())
 
-        whole = Variant(WHOLE, subject.course.workload, dataclasses.replace(subject.options(), threads=threads))
-        request = _interleaved(subject, (whole,), budget, _THREADS_ROUNDS)
-        return statistics.median(each[WHOLE] for each in _rounds_in(_hold(subject, request, tell_of_cores)))
-
-    logs, order = [], [subject.settings.threads, subject.cores]
-    for pair in range(_THREADS_PAIRS):
-        took = {threads: seconds_with(threads, 2 * pair + place) for place, threads in enumerate(order)}
-        if min(took.values()) > 0:
-            logs.append(math.log(took[subject.cores] / took[subject.settings.threads]))
-        order.reverse()
-    if not logs:
-        raise ExplanationFailed("the multi-core variant finished too quickly to time", fix="Use more --seconds.")
-    return paired_difference(logs).exponential()
+    with tempfile.TemporaryDirectory() as folder:
+        records = compare_settings(subject, settings, Store(Path(folder)), running, budget, lambda _: None)
+    sliced = compare_slices(*records)
+    if sliced is None:
+        reasons = (each.outcome.reason for some in records for each in some if each.outcome.reason)
+        raise ExplanationFailed("the threads can't be compared", found=next(reasons, "no slice in common"))
+    return sliced.ratio()
 
 
 def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:

@@ -1,0 +1,55 @@
+"""One training against itself under other settings, by rounds of slices alone."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import partial
+from typing import TypeAlias
+
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.plan import Run, Settings
+from trainmark.execute.parent.probe import Interpreter
+from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.record.record import Record
+from trainmark.record.store import Store
+from trainmark.study.chosen import ChosenSide
+from trainmark.study.rounds import Budget, rounds_within, slices_alone
+
+Running: TypeAlias = "Callable[[Sequence[Task[Run]]], AbstractContextManager[Observer]]"
+"""Follows the runs of some tasks."""
+
+
+def compare_settings(
+    chosen: ChosenSide,
+    settings: Mapping[str, Settings],
+    store: Store,
+    running: Running,
+    budget: Budget,
+    tell: Callable[[str], None],
+    labels: Mapping[str, str] | None = None,
+) -> list[list[Record]]:
+    """The records of ``chosen`` with each of ``settings``, of rounds until the budget is spent.
+
+    Args:
+        settings: by a label, which the record gives the interpreter.
+        tell: is told why there are no more rounds.
+        labels: of this machine, for the records.
+    """
+    path = chosen.side.interpreter.path
+    sides = [dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in settings]
+    seen = {(chosen.side.backend, label): chosen.seen for label in settings}
+    planned = [
+        slices_alone(Task((dataclasses.replace(task.first, settings=settings[task.first.side.interpreter.label]),)))
+        for task in in_rounds([(chosen.course, sides)], chosen.settings)
+    ]
+    apart: list[object] = []
+
+    def carry_out(tasks: list[Task[Run]]) -> list[Record]:
+        with running(tasks) as observer:
+            return execute(tasks, seen, store, observer, partial(look_around, labels), apart=apart)
+
+    records = rounds_within(budget, planned, carry_out, tell, looks=())
+    return [[record for record in records if record.python.label == label] for label in settings]
