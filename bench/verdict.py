@@ -1,8 +1,8 @@
 """Do verdicts hold on this machine? Comparisons of sides whose true ratio is known, many times over.
 
-    python bench/verdict.py try KIND FOLDER [--tries 60] [--minutes 9]    add tries to FOLDER/KIND.jsonl
-    python bench/verdict.py summary FOLDER                                what they say so far
-    python bench/verdict.py simulate FOLDER [--draws 2000]                comparisons drawn from their rounds
+    python bench/verdict.py try KIND,... FOLDER [--tries 60] [--minutes 9]    add tries to FOLDER/KIND.jsonl, in turn
+    python bench/verdict.py summary FOLDER                                    what they say so far
+    python bench/verdict.py simulate FOLDER [--draws 2000]                    comparisons drawn from their rounds
 
 mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds (60), as `trainmark run` makes it, but
 with rounds of slices alone. KIND is one of
@@ -12,9 +12,12 @@ with rounds of slices alone. KIND is one of
     busy            equal, while two other processes compute
     comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
     nice            equal, while two others compute at low priority
+    hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal, hooked-busy, ...
     more-10, more-5 the second side takes one step in ten, or in twenty, twice
+    threads, jax    1 thread against 2; PyTorch against JAX
+    long-threads, long-jax  the same by contiguous epochs of 10 s, one process after the other
 
-`try` ends after --minutes, so it can be called again; `equal` and `old` are best called in turn. Needs TRAINMARK_DATA.
+`try` ends after --minutes, so it can be called again, on other days and machines. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -26,19 +29,18 @@ import datetime
 import json
 import math
 import os
-import platform
 import random
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from trainmark.analysis.bar import fail_below
 from trainmark.analysis.comparison import MARGIN, compare
-from trainmark.analysis.results import GroupResult
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import (
     LOOK_CONFIDENCE,
@@ -48,26 +50,54 @@ from trainmark.analysis.statistics import (
     paired_difference,
     speed_verdict,
 )
-from trainmark.execute.parent.plan import Run, Settings, Side
-from trainmark.execute.parent.probe import THIS, Interpreter, probe
+from trainmark.execute.parent.command import Command
+from trainmark.execute.parent.command import sides as command_sides
+from trainmark.execute.parent.plan import Run, Settings
+from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, in_rounds
-from trainmark.measure.machine import cpu_load
+from trainmark.measure.machine import cpu_load, cpu_name
 from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
+from trainmark.study.progress import Progress
 from trainmark.study.rounds import LOOKS, Budget, rounds_within, slices_alone
+from trainmark.study.run import RoundOptions, measure
 
 WORKLOAD = "mnist-mlp128"
-KINDS = {"equal": 0, "old": 0, "busy": 0, "comes-and-goes": 0, "nice": 0, "more-10": 10, "more-5": 20}
-"""With every how many steps one is taken twice."""
+EPOCH_SECONDS = 0.7
+"""About, of either framework with one thread or two; only how long contiguous runs are depends on it."""
 LABELS = ("A", "B")
+MORE_STEPS = {"more-10": 10, "more-5": 20}
+"""With every how many steps one is taken twice."""
 NEIGHBOURS = {
     "busy": "while True: pass",
     "comes-and-goes": "import time as t\nwhile True:\n end = t.time() + 3\n while t.time() < end: pass\n t.sleep(3)",
     "nice": "import os\nos.nice(19)\nwhile True: pass",
 }
+HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", *NEIGHBOURS))
+UNEQUAL = ("threads", "jax", "long-threads", "long-jax")
+KINDS = ("equal", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
+LONG_SECONDS = 10.0
+LOST = ("slices", "others", "stolen")
+SCRIPT = """
+import sys, torch
+from trainmark import hook
+torch.manual_seed(0)
+images, labels = torch.rand(19_200, 784), torch.randint(10, (19_200,))
+model = torch.nn.Sequential(torch.nn.Linear(784, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for epoch in range(14):
+    total = 0.0
+    for rows in hook.batches(torch.randperm(len(images)).split(64)):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(images[rows]), labels[rows])
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    hook.epoch(loss=total / 300, examples=len(images))
+"""
 MORE = '''
 """PyTorch's `fast`, with one step in so many taken twice."""
 
@@ -89,41 +119,78 @@ class MoreWork(TorchBackend):
 '''
 
 
-def one_try(kind: str, chosen: ChosenSide, seconds: float, folder: Path) -> dict[str, Any]:
+def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path) -> dict[str, Any]:
     """One comparison, and what it said."""
-    backends = ("torch", "more" if KINDS[kind] else "torch")
+    store, load, start = Store(folder), cpu_load(), time.perf_counter()
+    match kind:
+        case _ if kind in HOOKED:
+            records = _hooked(store, seconds)
+        case "old" | "long-threads" | "long-jax":
+            records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
+        case _:
+            planned = [slices_alone(task) for task in _tasks(kind, chosen)]
+            records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store))
+    took = time.perf_counter() - start
+    return {"kind": kind, "load_before": load, "seconds": took, **_said(records)}
+
+
+def _tasks(kind: str, chosen: Mapping[str, ChosenSide]) -> list[Task[Run]]:
+    """One round; the sides are told apart by the label of their interpreter."""
+    first, what = chosen["torch"], kind.removeprefix("long-")
+    backends = ("torch", {"jax": "jax"}.get(what, "more" if kind in MORE_STEPS else "torch"))
     sides = [
-        dataclasses.replace(chosen.side, backend=backend, interpreter=Interpreter(label, THIS.path))
+        dataclasses.replace(chosen.get(backend, first).side, backend=backend, interpreter=Interpreter(label, THIS.path))
         for backend, label in zip(backends, LABELS, strict=True)
     ]
-    seen = {(side.backend, side.interpreter.label): chosen.seen for side in sides}
-    store, load = Store(folder), cpu_load()
-
-    def carry_out(tasks: list[Task[Run]]) -> list[Record]:
-        return execute(tasks, seen, store, Observer())
-
-    start = time.perf_counter()
-    if kind == "old":
-        records: list[Record] = []
-        course = dataclasses.replace(chosen.course, workload=chosen.course.workload.with_schedule(epochs=2, steps=None))
-        round_ = 0
-        while time.perf_counter() - start < seconds:
-            planned = in_rounds([(course, sides)], chosen.settings)
-            records += [each for task in planned for each in carry_out([task.in_round(round_)])]
-            round_ += 1
-    else:
-        planned = [slices_alone(task) for task in in_rounds([(chosen.course, sides)], chosen.settings)]
-        records = rounds_within(Budget(seconds), planned, carry_out)
-    took = time.perf_counter() - start
-    return {"kind": kind, "load_before": load, "seconds": took, **_said(records, sides)}
+    planned = in_rounds([(first.course, sides)], first.settings)
+    if what != "threads":
+        return planned
+    settings = [dataclasses.replace(first.settings, threads=threads) for threads in (1, 2)]
+    return [
+        Task((dataclasses.replace(task.first, settings=each),)) for task, each in zip(planned, settings, strict=True)
+    ]
 
 
-def _said(records: list[Record], sides: Sequence[Side]) -> dict[str, Any]:
-    groups = compare(records, baseline=("python", LABELS[0]) if sides[0].backend == sides[1].backend else None).groups
-    these: GroupResult = next(group for group in groups if group.key.python == LABELS[1])
-    one, other = ([record for record in records if record.python.label == label] for label in LABELS)
-    sliced = compare_slices(one, other)
+def _carrying_out(
+    planned: Sequence[Task[Run]], chosen: Mapping[str, ChosenSide], store: Store
+) -> Callable[[list[Task[Run]]], list[Record]]:
+    sides = [task.first.side for task in planned]
+    seen = {(side.backend, side.interpreter.label): chosen.get(side.backend, chosen["torch"]).seen for side in sides}
+    return lambda tasks: execute(tasks, seen, store, Observer())
+
+
+def _contiguous(
+    kind: str, planned: list[Task[Run]], chosen: Mapping[str, ChosenSide], store: Store, seconds: float
+) -> list[Record]:
+    """One process after the other, in the order of the plan or, of long ones, in changing order."""
+    start, records, round_ = time.perf_counter(), list[Record](), 0
+    carry_out = _carrying_out(planned, chosen, store)
+    epochs = 2 if kind == "old" else 1 + max(1, round(LONG_SECONDS / EPOCH_SECONDS))
+    while time.perf_counter() - start < seconds or round_ < 3:
+        for task in planned[:: -1 if round_ % 2 and kind != "old" else 1]:
+            workload = task.first.course.workload.with_schedule(epochs=epochs, steps=None)
+            course = dataclasses.replace(task.first.course, workload=workload)
+            records += carry_out([Task((dataclasses.replace(task.first, course=course),)).in_round(round_)])
+        round_ += 1
+    return records
+
+
+def _hooked(store: Store, seconds: float) -> list[Record]:
+    script = store.folder / "train.py"
+    script.write_text(SCRIPT)
+    command = Command("train.py", (sys.executable, str(script), "{side}"), store.folder)
+    options = RoundOptions(budget=Budget(seconds))
+    return measure(command, command_sides(command, (), {"side": LABELS}), 1, Settings(), store, Progress(), options)[0]
+
+
+def _said(records: list[Record]) -> dict[str, Any]:
+    sides = [[record for record in records if _label(record) == label] for label in LABELS]
+    comparison = compare([*sides[0], *sides[1]])
+    these = next(group for position, group in enumerate(comparison.groups) if not comparison.is_reference(position))
+    sliced = compare_slices(*sides)
     return {
+        "fails_below": bool(fail_below(comparison, 0.95).missed),
+        "lost": [_lost(side) for side in sides],
         "verdict": these.speedup.verdict,
         **{name: getattr(these.speedup, name) for name in ("ratio", "low", "high")},
         "caveats": [caveat.value for caveat in these.caveats],
@@ -131,6 +198,18 @@ def _said(records: list[Record], sides: Sequence[Side]) -> dict[str, Any]:
         "failed": [record.outcome.reason for record in records if record.outcome.status != "ok"],
         "timed_share": _timed_share(records),
     }
+
+
+def _label(record: Record) -> str | None:
+    return record.python.label or (record.backend.style or "").removeprefix("side=")
+
+
+def _lost(side: Sequence[Record]) -> dict[str, int]:
+    """How many slices of a side others disturbed, and whether they were seen here or on the host."""
+    slices = [each for record in side for each in record.slices]
+    lost = [each for each in slices if each.disturbed]
+    stolen = sum((each.stolen_share or 0.0) > (each.others_share or 0.0) for each in lost)
+    return dict(zip(LOST, (len(slices), len(lost) - stolen, stolen), strict=True))
 
 
 def _timed_share(records: Sequence[Record]) -> float | None:
@@ -148,8 +227,8 @@ def _timed_share(records: Sequence[Record]) -> float | None:
 @contextlib.contextmanager
 def neighbours(kind: str) -> Iterator[None]:
     """Two other processes that compute."""
-    words = [sys.executable, "-c", NEIGHBOURS.get(kind, "")]
-    started = [subprocess.Popen(words) for _ in range(2 if kind in NEIGHBOURS else 0)]
+    code = NEIGHBOURS.get(kind.removeprefix("hooked-"))
+    started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)] if code else []
     try:
         yield
     finally:
@@ -177,25 +256,31 @@ def more_work(every: int) -> Iterator[None]:
             os.environ["PYTHONPATH"] = before
 
 
-def tries(kind: str, folder: Path, most: int, seconds: float, minutes: float) -> None:
-    """Add tries to the file of ``kind`` until there are ``most``, or the minutes are over."""
+def tries(kinds: Sequence[str], folder: Path, most: int, seconds: float, minutes: float) -> None:
+    """Add tries of each kind in turn, until there are ``most`` of each, or the minutes are over."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{kind}.jsonl"
     end = time.monotonic() + 60 * minutes - seconds
     environment = Path(os.environ["TRAINMARK_DATA"])
-    request = Request(
-        workloads=(WORKLOAD,), backends=("torch",), styles=("fast",), devices=("cpu",), environment=environment,
-        settings=Settings(),
-    )  # fmt: skip
-    chosen = choose(request, None)
-    with more_work(KINDS[kind] or 1), neighbours(kind):
-        assert probe(THIS, "more").can is not None, "the backend with more work can't be loaded"
-        while time.monotonic() < end and len(_read(file)) < most:
-            with tempfile.TemporaryDirectory() as out:
+    chosen = {
+        backend: choose(
+            Request(
+                workloads=(WORKLOAD,), backends=(backend,), styles=("fast",), devices=("cpu",),
+                environment=environment, settings=Settings(),
+            ),
+            None,
+        )
+        for backend in ("torch", "jax")
+        if backend == "torch" or any("jax" in kind for kind in kinds)
+    }  # fmt: skip
+    while wanted := [kind for kind in kinds if len(_read(folder / f"{kind}.jsonl")) < most]:
+        for kind in wanted:
+            if time.monotonic() > end:
+                return
+            with more_work(MORE_STEPS.get(kind, 1)), neighbours(kind), tempfile.TemporaryDirectory() as out:
                 said = one_try(kind, chosen, seconds, Path(out))
             at = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-            with file.open("a") as opened:
-                opened.write(json.dumps({"at": at, "machine": platform.node(), **said}) + "\n")
+            with (folder / f"{kind}.jsonl").open("a") as opened:
+                opened.write(json.dumps({"at": at, "machine": cpu_name(), **said}) + "\n")
             print(_line(said), flush=True)
 
 
@@ -225,6 +310,7 @@ def summary(folder: Path) -> None:
         verdicts = {
             name: sum(each["verdict"] == name for each in said) for name in ("faster", "slower", "same", "unclear")
         }
+        failed = sum(each["fails_below"] for each in said)
         print(
             f"{kind}: {len(said)} tries, {', '.join(f'{number} {name}' for name, number in verdicts.items())}; "
             f"withheld {withheld}; half-width, median {statistics.median(widths):.1%}"
@@ -232,6 +318,11 @@ def summary(folder: Path) -> None:
             if widths
             else f"{kind}: {len(said)} tries without an interval"
         )
+        ratio = statistics.median(each["ratio"] for each in said)
+        print(f"    ratio, median: {ratio:.3f}; --fail-below 0.95 fails {failed}")
+        for side, label in enumerate(LABELS):
+            slices, others, stolen = (sum(each["lost"][side][name] for each in said) for name in LOST)
+            print(f"    {label} has {slices} slices; lost to others {others}, to the host {stolen}")
 
 
 def simulate(folder: Path, draws: int, seed: int = 1) -> None:
@@ -271,7 +362,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     trying = verbs.add_parser("try")
-    trying.add_argument("kind", choices=KINDS)
+    trying.add_argument("kinds", type=lambda text: text.split(","), metavar="KIND,...")
     trying.add_argument("folder", type=Path)
     trying.add_argument("--tries", type=int, default=60)
     trying.add_argument("--seconds", type=float, default=60.0)
@@ -283,7 +374,7 @@ def main() -> None:
     options = parser.parse_args()
     match options.verb:
         case "try":
-            tries(options.kind, options.folder, options.tries, options.seconds, options.minutes)
+            tries(options.kinds, options.folder, options.tries, options.seconds, options.minutes)
         case "summary":
             summary(options.folder)
         case _:

@@ -12,7 +12,7 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, that miss it, and that can't be judged because they have no interval."""
+    """Groups that clear the bar, that miss it, and that can't be judged, without an interval or too disturbed."""
 
     ratio: float
     cleared: tuple[GroupResult, ...]
@@ -24,7 +24,8 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """Hold every group but the references against the bar.
 
     A group misses it when the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    and when it does not learn or none of its runs finished, since no speed makes up for that.
+    and when it does not learn or none of its runs finished, since no speed makes up for that. One that others disturbed
+    too much can't be judged.
 
     Raises:
         UsageError: ``ratio`` is not above 0.
@@ -41,5 +42,7 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
         if Caveat.NOT_LEARNING in group.caveats or not group.runs:
             missed.append(group)
             continue
+        if Caveat.TOO_DISTURBED in group.caveats:
+            high = None
         (unjudged if high is None else missed if high < ratio else cleared).append(group)
     return Bar(ratio, tuple(cleared), tuple(missed), tuple(unjudged))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tests.records import rounds
+from tests.unit.analysis.test_slices import a_round
 from trainmark.analysis.bar import fail_below
 from trainmark.analysis.comparison import compare
+from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
 
 
@@ -26,6 +30,18 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
     bar = fail_below(comparison, 0.95)
     assert (bar.missed, bar.cleared) == ((), ())
     assert bar.unjudged == (comparison.groups[1],)
+
+
+def test_a_group_that_others_disturbed_too_much_cannot_be_judged() -> None:
+    missed, unjudged = (_slower_by_slices(others=[0.0] * 4), _slower_by_slices(others=[0.5, 0.5, 0.5, 0.0]))
+    assert [group.key.style for group in fail_below(missed, 0.95).missed] == ["idiomatic"]
+    assert [group.key.style for group in fail_below(unjudged, 0.95).unjudged] == ["idiomatic"]
+    assert fail_below(unjudged, 0.95).missed == ()
+
+
+def _slower_by_slices(others: Sequence[float]) -> Comparison:
+    records = [record for number in range(4) for record in a_round(number, [2.0] * 8, [1.0] * 8, others=others)]
+    return compare(records, baseline=("style", "fast"))
 
 
 def test_a_reference_is_not_held_against_itself() -> None:
