@@ -41,7 +41,9 @@ from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import in_rounds
+from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS
 from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.slices import UNTIMED_SHARE
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.rounds import BLOCKS, slices_alone
@@ -54,7 +56,8 @@ ENVIRONMENTS: Mapping[str, Mapping[str, str]] = {
     "huge": {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
     "one-thread": {},
 }
-SLICE_SECONDS, UNTIMED_SECONDS = 0.5, 0.05
+STEPS = 8
+"""Of one call, in the slices of trainers that share a process."""
 
 
 @contextmanager
@@ -98,18 +101,18 @@ def of_trainers(chosen: ChosenSide) -> list[float]:
         trainer, steps, start = trainers[number], 0, time.perf_counter()
         while time.perf_counter() - start < least:
             trainer.begin_epoch(plan)
-            trainer.train(len(plan.sizes), lambda: None)
+            trainer.train(STEPS, lambda: None)
             trainer.synchronize()
-            steps += len(plan.sizes)
+            steps += STEPS
         return (time.perf_counter() - start) / steps
 
     for number in (0, 1):
-        slice_of(number, SLICE_SECONDS)
+        slice_of(number, SETTLE_SECONDS)
     ratios = []
     for block in range(BLOCKS):
         logarithms: list[list[float]] = [[], []]
         for number in (0, 1, 1, 0) if block % 2 == 0 else (1, 0, 0, 1):
-            slice_of(number, UNTIMED_SECONDS)
+            slice_of(number, UNTIMED_SHARE * SLICE_SECONDS)
             logarithms[number].append(math.log(slice_of(number, SLICE_SECONDS)))
         ratios.append(statistics.fmean(logarithms[0]) - statistics.fmean(logarithms[1]))
     return ratios
@@ -141,9 +144,8 @@ def main() -> None:
                     opened.write(json.dumps({"condition": condition, "ratios": ratios}) + "\n")
     for condition in conditions:
         rounds = [said["ratios"] for line in file.open() if (said := json.loads(line))["condition"] == condition]
-        between, within = deviations(rounds)
-        if between is not None and within is not None:
-            print(f"{condition}: {between:.1%} between {len(rounds)} rounds, {within:.1%} between the blocks of one")
+        if (found := deviations(rounds)) is not None:
+            print(f"{condition}: {found.between:.1%} between {len(rounds)} rounds, {found.within:.1%} between blocks")
 
 
 if __name__ == "__main__":

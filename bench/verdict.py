@@ -58,7 +58,7 @@ from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.machine import cpu_load, cpu_name
-from trainmark.record.record import Record
+from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.progress import Progress
@@ -80,7 +80,7 @@ HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", *NEIGHBOURS))
 UNEQUAL = ("threads", "jax", "long-threads", "long-jax")
 KINDS = ("equal", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
 LONG_SECONDS = 10.0
-LOST = ("slices", "others", "stolen")
+LOST = ("blocks", "others", "stolen")
 SCRIPT = """
 import sys, torch
 from trainmark import hook
@@ -205,11 +205,17 @@ def _label(record: Record) -> str | None:
 
 
 def _lost(side: Sequence[Record]) -> dict[str, int]:
-    """How many slices of a side others disturbed, and whether they were seen here or on the host."""
-    slices = [each for record in side for each in record.slices]
-    lost = [each for each in slices if each.disturbed]
-    stolen = sum((each.stolen_share or 0.0) > (each.others_share or 0.0) for each in lost)
-    return dict(zip(LOST, (len(slices), len(lost) - stolen, stolen), strict=True))
+    """Of how many blocks of a side its own slices were disturbed, and whether by what is seen here or on the host."""
+    blocks: dict[tuple[int, int], list[Slice]] = {}
+    for record in side:
+        for each in record.slices:
+            blocks.setdefault((record.round, each.block), []).append(each)
+    lost = [block for block in blocks.values() if are_disturbed(block)]
+    stolen = sum(
+        sum(each.stolen_share or 0.0 for each in block) > sum(each.others_share or 0.0 for each in block)
+        for block in lost
+    )
+    return dict(zip(LOST, (len(blocks), len(lost) - stolen, stolen), strict=True))
 
 
 def _timed_share(records: Sequence[Record]) -> float | None:
@@ -321,8 +327,8 @@ def summary(folder: Path) -> None:
         ratio = statistics.median(each["ratio"] for each in said)
         print(f"    ratio, median: {ratio:.3f}; --fail-below 0.95 fails {failed}")
         for side, label in enumerate(LABELS):
-            slices, others, stolen = (sum(each["lost"][side][name] for each in said) for name in LOST)
-            print(f"    {label} has {slices} slices; lost to others {others}, to the host {stolen}")
+            blocks, others, stolen = (sum(each["lost"][side][name] for each in said) for name in LOST)
+            print(f"    {label} has {blocks} blocks; lost to others {others}, to the host {stolen}")
 
 
 def simulate(folder: Path, draws: int, seed: int = 1) -> None:

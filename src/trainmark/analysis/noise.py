@@ -66,7 +66,7 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         return None
     speedup, _ = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
     first, every = one[0], len(sliced.rounds)
-    processes, blocks = deviations(sliced.ratios)
+    found = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
     return Noise(
         workload=first.workload.name,
@@ -79,8 +79,8 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         round_seconds=seconds / every,
         ratio=Estimate(speedup.ratio or math.nan, speedup.low, speedup.high),
         verdict=speedup.verdict,
-        between_processes=processes,
-        between_blocks=blocks,
+        between_processes=None if found is None else found.between,
+        between_blocks=None if found is None else found.within,
         smallest=tuple(
             Smallest(horizon, smallest_difference(spread, horizon * every / seconds)) for horizon in HORIZONS
         ),

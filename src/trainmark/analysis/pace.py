@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 SHUFFLES = 999
 LEAST_STEP = 0.03
@@ -39,9 +39,14 @@ def changes_pace(rounds: Sequence[Sequence[float]]) -> bool:
 
 def _largest_step(rounds: Sequence[Sequence[float]]) -> float:
     """Between the mean behind a place and that before it, over all rounds."""
-    places = range(1, min(map(len, rounds), default=1))
-    return max((abs(statistics.fmean(_step(ratios, place) for ratios in rounds)) for place in places), default=0.0)
+    steps = zip(*map(_steps, rounds), strict=False)  # at the places that all rounds have
+    return max((abs(statistics.fmean(at_one_place)) for at_one_place in steps), default=0.0)
 
 
-def _step(ratios: Sequence[float], place: int) -> float:
-    return statistics.fmean(ratios[place:]) - statistics.fmean(ratios[:place])
+def _steps(ratios: Sequence[float]) -> Iterator[float]:
+    """At each place, first to last."""
+    before, count = 0.0, len(ratios)
+    total = sum(ratios)
+    for place, ratio in enumerate(ratios[:-1], start=1):
+        before += ratio
+        yield (total - before) / (count - place) - before / place

@@ -6,6 +6,7 @@ estimate; the rounds give the interval. A block that others disturbed is left ou
 
 from __future__ import annotations
 
+import itertools
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,10 +19,13 @@ from trainmark.analysis.statistics import (
     paired_difference,
     trimmed_mean,
 )
-from trainmark.record.record import Record, Slice
+from trainmark.analysis.student import t_quantile
+from trainmark.record.record import Record, Slice, are_disturbed
 
 FEWEST_KEPT = 0.5
 """Of the blocks; with fewer there is no verdict."""
+FEWEST_BLOCKS, MOST_BLOCKS = 4, 64
+"""Of a round whose number of blocks is chosen."""
 
 
 @dataclass(frozen=True)
@@ -114,30 +118,43 @@ def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice
         if any(len(slices) != 2 for slices in pairs):
             continue  # a side ended within it, so it is not counterbalanced
         before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
-        yield Block(before - after, any(each.disturbed for side in pairs for each in side))
+        yield Block(before - after, are_disturbed(itertools.chain(*pairs)))
 
 
-def deviations(rounds: Iterable[Sequence[float]]) -> tuple[float | None, float | None]:
-    """Standard deviations of log ratios between processes, and between blocks of the same processes; a one-way layout.
+@dataclass(frozen=True)
+class Deviations:
+    """Standard deviations of log ratios: between processes, and between blocks of the same processes."""
 
-    None where fewer than two rounds have two blocks.
-    """
+    between: float
+    within: float
+
+
+def deviations(rounds: Iterable[Sequence[float]]) -> Deviations | None:
+    """By a one-way layout; None where fewer than two rounds have two blocks."""
     groups = [ratios for ratios in rounds if len(ratios) > 1]
     if len(groups) < 2:
-        return None, None
+        return None
     within = statistics.fmean(statistics.variance(ratios) for ratios in groups)
     size = statistics.harmonic_mean([len(ratios) for ratios in groups])
     between = statistics.variance(statistics.fmean(ratios) for ratios in groups) - within / size
-    return math.sqrt(max(between, 0.0)), math.sqrt(within)
+    return Deviations(math.sqrt(max(between, 0.0)), math.sqrt(within))
 
 
-def blocks_that_pay(between: float, within: float, start_seconds: float, block_seconds: float) -> float:
-    """How many blocks of a round give the narrowest interval in a given time (Kalibera and Jones 2013).
+def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: float, rounds: int, left: float) -> int:
+    """How many blocks of each further round give the narrowest interval.
 
-    More where blocks differ and processes take long to start, fewer where processes differ.
+    More where blocks differ and processes take long to start, fewer where processes differ (Kalibera and Jones 2013);
+    and fewer where there are few rounds, since each one makes Student's t smaller.
 
     Args:
-        between, within: the :func:`deviations`.
         start_seconds: of all processes of a round.
+        rounds: that there are.
+        left: seconds for further ones.
     """
-    return math.sqrt(start_seconds / block_seconds) * within / between if between else math.inf
+
+    def half_width(blocks: int) -> float:
+        number = rounds + max(int(left / (start_seconds + blocks * block_seconds)), 1)
+        error = math.sqrt((found.between**2 + found.within**2 / blocks) / number)
+        return t_quantile(SLICES_CONFIDENCE, max(number - 1, 1)) * error
+
+    return min(range(FEWEST_BLOCKS, MOST_BLOCKS + 1), key=half_width)

@@ -204,7 +204,8 @@ class Load:
     """Between two rows; None where it can't be read.
 
     Args:
-        others: of the time of all cores, what others took, 0 to 1.
+        others: of the time of all cores, what others took, 0 to 1; a little less than 0 where the system's ticks are
+            coarser than the time between the rows.
         stolen: likewise, what the host of this virtual machine gave to others.
         queued: seconds that threads of the watched process waited for a core, in a second.
         switches: how often they lost one to another thread, in a second.
@@ -241,7 +242,7 @@ def _others_share(earlier: Row, later: Row) -> float | None:
     if tree is None or not known:
         return None
     mine = 100 * (later.own_seconds - earlier.own_seconds) / (later.time - earlier.time)
-    return max((sum(known) - tree - mine) / len(cores) / 100, 0.0)
+    return (sum(known) - tree - mine) / len(cores) / 100
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:

@@ -13,6 +13,7 @@ durations are seconds, all sizes bytes; accuracies are fractions.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -215,7 +216,8 @@ class Slice(Struct, frozen=True):
         start_seconds: on the epochs' clock; ``steps`` were trained from there on.
         timed_steps: the last ones of them, which took ``seconds`` for ``examples``. Of a command they are batches or
             epochs, and the examples are epochs where it does not tell how many an epoch has.
-        others_share: of the time of all cores, what processes outside all sides took; null where it can't be read.
+        others_share: of the time of all cores, what processes outside all sides took; null where it can't be read, and
+            up to some percent wrong, even below 0, since the system counts in ticks.
         stolen_share: likewise, what the host of this virtual machine gave to others.
         queued: seconds that its threads waited for a core, in a second; several at once add up.
         switches: how often they lost one to another thread, in a second.
@@ -242,10 +244,14 @@ class Slice(Struct, frozen=True):
             return self.stolen_share
         return self.others_share + (self.stolen_share or 0.0)
 
-    @property
-    def disturbed(self) -> bool:
-        """Whether that is too much for its block to count."""
-        return self.external_share is not None and self.external_share > EXTERNAL_SHARE
+
+def are_disturbed(block: Iterable[Slice]) -> bool:
+    """Whether others took too much during these slices for their block to count.
+
+    All slices are looked at together, since the system counts in ticks of 10 ms, which is too coarse for one.
+    """
+    known = [(share, each.seconds) for each in block if (share := each.external_share) is not None]
+    return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(seconds for _, seconds in known)
 
 
 class LogLine(Struct, frozen=True):

@@ -12,7 +12,7 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,13 +26,13 @@ from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import BUSY_SHARE
-from trainmark.record.record import Record
+from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.units import many, percent, seconds
 
 LOOKS = (3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring."""
-BLOCKS, FEWEST_BLOCKS, MOST_BLOCKS = 4, 2, 16
-"""Of slices, in a round that does not train to the end: until it is known how many pay, and its bounds."""
+BLOCKS = 12
+"""Of slices, in a round that does not train to the end, until it is known how many pay."""
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,21 @@ def rounds_within(
         if looks and number == looks[0] and found is not None:
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
-        records += execute(list(_round(planned, number, _blocks(records))))
+        records += execute(list(_round(planned, number, _blocks(records, budget.seconds - passed))))
         number, round_seconds = number + 1, clock() - began
-    slices = [each for record in records for each in record.slices]
-    if disturbed := sum(each.disturbed for each in slices):
-        tell(f"others disturbed {disturbed} of {many(len(slices), 'slice')}: {_named(neighbours)}")
+    blocks = _slices_by_block(records)
+    if disturbed := sum(map(are_disturbed, blocks.values())):
+        tell(f"others disturbed {disturbed} of {many(len(blocks), 'block')}: {_named(neighbours)}")
     return records
+
+
+def _slices_by_block(records: Iterable[Record]) -> dict[tuple[int, int], list[Slice]]:
+    """Those of all sides, by round and block."""
+    found: dict[tuple[int, int], list[Slice]] = {}
+    for record in records:
+        for each in record.slices:
+            found.setdefault((record.round, each.block), []).append(each)
+    return found
 
 
 def _named(neighbours: Neighbours) -> str:
@@ -127,19 +136,26 @@ def _spread(records: Sequence[Record]) -> float | None:
     return max(map(statistics.stdev, known), default=None)
 
 
-def _blocks(records: Sequence[Record]) -> int:
-    """How many blocks of a round pay; as many as the side that needs most."""
+def _blocks(records: Sequence[Record], left: float) -> int:
+    """How many blocks of a round pay; as many as the side that needs most.
+
+    Args:
+        left: seconds of the budget.
+    """
     rounds = len({record.round for record in records})
     starts = sum(record.setup_seconds or 0.0 for record in records) / rounds
-    slices = [each for record in records for each in record.slices]
-    blocks = len({(record.round, each.block) for record in records for each in record.slices})
+    blocks = _slices_by_block(records)
     needed = [
-        blocks_that_pay(between, within, starts, sum(each.seconds for each in slices) / blocks)
+        blocks_that_pay(deviation, starts, _seconds(blocks.values()) / len(blocks), rounds, left)
         for sliced in _comparisons(records)
-        for between, within in [deviations(sliced.ratios)]
-        if between is not None and within is not None
+        if (deviation := deviations(sliced.ratios)) is not None
     ]
-    return min(max(math.ceil(min(max(needed), MOST_BLOCKS)), FEWEST_BLOCKS), MOST_BLOCKS) if needed else BLOCKS
+    return max(needed, default=BLOCKS)
+
+
+def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
+    """With the steps that were not timed."""
+    return sum(each.seconds * each.steps / each.timed_steps for slices in blocks for each in slices)
 
 
 def _decided(records: Sequence[Record], margin: float) -> bool:

@@ -95,7 +95,7 @@ def test_a_disturbed_block_is_left_out_and_said() -> None:
 def test_time_that_the_host_stole_disturbs_too() -> None:
     slow, fast = a_round(0, [1.0] * 4, [1.0] * 4)
     stolen = [
-        Slice(**{**{name: getattr(each, name) for name in each.__struct_fields__}, "stolen_share": 0.1})
+        Slice(**{**{name: getattr(each, name) for name in each.__struct_fields__}, "stolen_share": 0.2})
         for each in fast.slices
     ]
     sliced = compare_slices([slow], [a_record(style="fast", slices=stolen)])

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.execute.parent.turns import Turn, Turns
+from trainmark.execute.parent.turns import DOUBLES_AFTER, SLICE_SECONDS, Turn, Turns
 from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.record.record import Slice
+
+
+def a_slice(block: int, others: float) -> Slice:
+    return Slice(block, 0, 0.0, 11, 10, SLICE_SECONDS, 640, others, 0.0)
 
 
 def played(turns: Turns[str], players: str, most: int = 100, *, ends: dict[str, int] | None = None) -> list[Turn[str]]:
@@ -101,8 +106,8 @@ def test_a_disturbed_block_is_made_again() -> None:
     taken = []
     while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
         taken.append(turn)
-        if turn.block == 1:
-            turns.disturbed(turn.block)
+        if turn.block is not None:
+            turns.timed(a_slice(turn.block, others=0.5 if turn.block == 1 else 0.0))
         turns.waits(turn.player)
     assert blocks(taken) == ["ABBA", "BAAB", "ABBA"]
 
@@ -115,7 +120,7 @@ def test_on_a_machine_that_never_rests_blocks_come_to_an_end() -> None:
     while (turn := turns.next()) is not None and isinstance(turn.message, TakeTurn):
         if turn.block is not None:
             numbers.add(turn.block)
-            turns.disturbed(turn.block)
+            turns.timed(a_slice(turn.block, others=0.5))
         turns.waits(turn.player)
     assert numbers == {0, 1, 2, 3}
 
@@ -135,3 +140,17 @@ def test_who_has_trained_before_its_first_turn_need_not_settle() -> None:
 
 def test_a_side_whose_others_are_elsewhere_has_blocks_by_itself() -> None:
     assert blocks(played(Turns("A", blocks=2, alone=True), "A")) == ["AA", "AA"]
+
+
+def test_slices_of_a_long_training_become_longer() -> None:
+    lengths = {
+        turn.block: turn.message.seconds
+        for turn in played(Turns("AB"), "AB", most=2 + 4 * 2 * DOUBLES_AFTER)
+        if isinstance(turn.message, TakeTurn) and turn.block is not None
+    }
+    assert {lengths[block] for block in range(DOUBLES_AFTER)} == {SLICE_SECONDS}
+    assert {lengths[block] for block in range(DOUBLES_AFTER, 2 * DOUBLES_AFTER)} == {2 * SLICE_SECONDS}
+
+
+def test_the_first_slices_are_as_long_as_a_gpu_needs() -> None:
+    assert played(Turns("AB", blocks=1, slice_seconds=0.5), "AB")[2].message == TakeTurn(0.5)

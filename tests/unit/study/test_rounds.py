@@ -13,6 +13,7 @@ import pytest
 
 from tests.records import a_record
 from tests.unit.analysis.test_slices import a_round
+from trainmark.analysis.slices import FEWEST_BLOCKS
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
@@ -20,7 +21,7 @@ from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.neighbours import Neighbour, Neighbours
 from trainmark.record.record import Record
-from trainmark.study.rounds import FEWEST_BLOCKS, LOOKS, MOST_BLOCKS, Budget, rounds_within
+from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within
 from trainmark.workload import catalog
 
 
@@ -121,7 +122,8 @@ def test_after_a_failure_there_are_no_more() -> None:
 def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
     machine = Machine([0.96, 1.04, 1.0], wobble=0.2)
     machine.measure(seconds=100.0)
-    assert set(machine.blocks[6:]) == {MOST_BLOCKS}
+    found = [blocks for blocks in machine.blocks[6:] if blocks is not None]
+    assert min(found) > BLOCKS
 
 
 def test_who_disturbs_is_named_before_and_after() -> None:

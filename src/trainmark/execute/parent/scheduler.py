@@ -21,7 +21,7 @@ from trainmark.execute.parent.ranks_record import RanksRecordBuilder
 from trainmark.execute.parent.record_builder import RecordBuilder
 from trainmark.execute.parent.task import AnyRun, Task, parties
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
-from trainmark.execute.parent.turns import Turn, Turns
+from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS, Turn, Turns
 from trainmark.execute.parent.undisturbed import undisturbed
 from trainmark.execute.protocol.answers import (
     Answer,
@@ -117,12 +117,12 @@ def execute(
         if left[0].begins_alone or subject in apart:
             left = left[:: -1 if tasks_of_round[0].round % 2 else 1]
         if len(left) > 1 and subject not in apart:
-            _run_together(left, Turns(left, left[0].blocks))
+            _run_together(left, _turns(left))
             left = [conversation(each.task, machine) for each in left if each.crowded_out]
             apart += [subject] if left else []
         for each in left:
             each.is_apart = subject in apart
-            _run_together([each], Turns([each], each.blocks, alone=True) if each.is_apart else None)
+            _run_together([each], _turns([each], alone=True) if each.is_apart else None)
     return records
 
 
@@ -171,6 +171,12 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
             conversation.close()
 
 
+def _turns(players: list[_Conversation], *, alone: bool = False) -> Turns[_Conversation]:
+    """Longer ones where a GPU has to reach its clock."""
+    seconds = GPU_SLICE_SECONDS if any(each.on_accelerator for each in players) else SLICE_SECONDS
+    return Turns(players, players[0].blocks, alone=alone, slice_seconds=seconds)
+
+
 class _Conversation:
     """One task: its process, and the record builders of its runs.
 
@@ -210,6 +216,12 @@ class _Conversation:
         """After how many blocks of slices it stops; None is at the end of the training."""
         run: Run | CommandRun = self.task.first
         return run.blocks if isinstance(run, Run) else None
+
+    @property
+    def on_accelerator(self) -> bool:
+        """Whether it is known to train on one; of a command nobody knows."""
+        run: Run | CommandRun = self.task.first
+        return isinstance(run, Run) and run.side.device != "cpu"
 
     @property
     def _current(self) -> RecordBuilder:
@@ -317,8 +329,7 @@ class _Conversation:
         if turn is None or turn.block is None or before is None or self._turns is None:
             return
         load = load_between(before, self._sampler.look_now())
-        if self._current.add_slice(timed, turn.block, turn.order, load).disturbed:
-            self._turns.disturbed(turn.block)
+        self._turns.timed(self._current.add_slice(timed, turn.block, turn.order, load))
 
     def _write(self, outcome: Outcome) -> None:
         """Record the current run, unless its record exists, and continue with the next."""

@@ -3,6 +3,9 @@
 Each begins with a turn that is not timed: it compiles, and finds out how long a step takes. Then there are *blocks*:
 every side has a slice in some order, and another one in the opposite order (ABBA), so a steady drift of the machine
 cancels out. Every block begins with another side. One that others on the machine disturbed is repeated.
+
+Slices are short, since the pace of a machine wanders over seconds: short blocks differ no more than long ones, and five
+times as many fit into the same time. A GPU needs longer to reach its clock.
 """
 
 from __future__ import annotations
@@ -12,8 +15,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from trainmark.execute.protocol.requests import Stop, TakeTurn
+from trainmark.record.record import Slice, are_disturbed
 
-SLICE_SECONDS = 0.5
+SETTLE_SECONDS = 0.25
+SLICE_SECONDS, GPU_SLICE_SECONDS = 0.1, 0.5
+DOUBLES_AFTER = 50
+"""Blocks, after which slices are twice as long, so that a long training has no more than some hundred."""
 
 Player = TypeVar("Player", bound=Hashable)
 
@@ -41,18 +48,27 @@ class Turns(Generic[Player]):
         blocks: undisturbed ones, after which all stop; None lets them train to the end, in blocks for as long as there
             are several.
         alone: there are blocks even of one player.
+        slice_seconds: of the first blocks.
 
     Attributes:
         holder: whose turn it is; None between turns.
     """
 
-    def __init__(self, players: Iterable[Player], blocks: int | None = None, *, alone: bool = False) -> None:
+    def __init__(
+        self,
+        players: Iterable[Player],
+        blocks: int | None = None,
+        *,
+        alone: bool = False,
+        slice_seconds: float = SLICE_SECONDS,
+    ) -> None:
         self._active = list(players)
         self._waiting: set[Player] = set()
         self._settled: set[Player] = set()
-        self._disturbed: set[int] = set()
+        self._slices: dict[int, list[Slice]] = {}
         self.holder: Player | None = None
         self._blocks, self._fewest = blocks, 1 if alone else 2
+        self._slice_seconds = slice_seconds
         self._turns = self._plan()
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
@@ -62,9 +78,9 @@ class Turns(Generic[Player]):
         if settled:
             self._settled.add(player)
 
-    def disturbed(self, block: int) -> None:
-        """Others took too much of the machine during this block, so one more is needed."""
-        self._disturbed.add(block)
+    def timed(self, found: Slice) -> None:
+        """A slice is over; where others took too much of the machine during its block, one more is needed."""
+        self._slices.setdefault(found.block, []).append(found)
 
     def leaves(self, player: Player) -> None:
         """Its process has ended."""
@@ -96,13 +112,13 @@ class Turns(Generic[Player]):
     def _messages(self) -> Iterator[tuple[Player, TakeTurn | Stop, int | None]]:
         for player in self._rotated(0):
             if player in self._active and player not in self._settled:
-                yield player, TakeTurn(SLICE_SECONDS), None
+                yield player, TakeTurn(SETTLE_SECONDS), None
         block = 0
         while len(self._active) >= self._fewest and not self._has_enough(block):
             order = self._rotated(block)
             for player in (*order, *reversed(order)):
                 if player in self._active:
-                    yield player, TakeTurn(SLICE_SECONDS), block
+                    yield player, TakeTurn(self._slice_seconds * 2 ** (block // DOUBLES_AFTER)), block
             block += 1
         while True:
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None
@@ -111,7 +127,8 @@ class Turns(Generic[Player]):
         """Whether so many blocks are: that many undisturbed ones, or twice as many of any kind."""
         if self._blocks is None:
             return False
-        return block - len(self._disturbed) >= self._blocks or block >= 2 * self._blocks
+        disturbed = sum(map(are_disturbed, self._slices.values()))
+        return block - disturbed >= self._blocks or block >= 2 * self._blocks
 
     def _rotated(self, by: int) -> tuple[Player, ...]:
         by %= len(self._active)

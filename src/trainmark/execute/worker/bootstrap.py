@@ -4,6 +4,7 @@ Run as a file by any Python from 3.10, with trainmark installed or not. The pare
 along, or its NumPy would be measured instead of the child's own.
 """
 
+import os
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -30,4 +31,7 @@ if __name__ == "__main__":
 
     if sys.argv[1] == "--rank":
         sys.exit(worker.rank_main(sys.argv[2]))
-    sys.exit(worker.main(int(sys.argv[1]), int(sys.argv[2])))
+    code = worker.main(int(sys.argv[1]), int(sys.argv[2]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # all is said; to take an interpreter with a framework apart lasts up to a second
