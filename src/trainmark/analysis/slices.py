@@ -147,7 +147,7 @@ def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: floa
     and fewer where there are few rounds, since each one makes Student's t smaller.
 
     Args:
-        start_seconds: of all processes of a round.
+        start_seconds: of a round, until all its processes are ready.
         rounds: that there are.
         left: seconds for further ones.
     """

@@ -1,8 +1,9 @@
 """Rounds until the verdict is decided, or the budget is spent.
 
-The first rounds train to the end, since they judge learning too; further ones stop after their slices. Looking often
-and stopping at the first verdict would find a difference between equal sides sooner or later, so the verdict is looked
-at after a few planned numbers of rounds only, by wider intervals, and the last interval is wider for it, too
+The planned rounds train to the end, since they judge learning too; the others stop after their slices. Some of these
+come first, so that there is an interval soon, and more come afterwards. Looking often and stopping at the first verdict
+would find a difference between equal sides sooner or later, so the verdict is looked at after a few planned numbers of
+rounds only, by wider intervals, and the last interval is wider for it, too
 (:data:`~trainmark.analysis.statistics.LOOK_CONFIDENCE`).
 """
 
@@ -12,7 +13,7 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,10 +28,11 @@ from trainmark.execute.parent.task import AnyRun, Task
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Record, Slice, are_disturbed
-from trainmark.units import many, percent, seconds
+from trainmark.report.labels import labels
+from trainmark.units import many, percent, ratio, seconds, significant
 
 LOOKS = (3, 6, 12, 24)
-"""Numbers of rounds after which the verdict may end the measuring."""
+"""Numbers of rounds after which the verdict may end the measuring; the first look is after all that are planned."""
 BLOCKS = 12
 """Of slices, in a round that does not train to the end, until it is known how many pay."""
 
@@ -83,10 +85,12 @@ def rounds_within(
     if (load := neighbours.load()) > BUSY_SHARE:
         tell(f"note: others use {percent(load, 0)} of the CPU; fewer --threads would give a steadier verdict")
     start = clock()
-    records = execute(list(planned))
-    number = 1 + max(task.round for task in planned)
+    early: list[Task[AnyRun]] = _early(planned) if budget.seconds else []
+    records = _begin(planned, early, execute, lambda found: tell(_so_far(found, clock() - start)))
+    number = 1 + max(task.round for task in (*planned, *early))
+    looks = (max(number, looks[0]), *looks[1:]) if looks else ()
     round_seconds = (clock() - start) / number
-    while all(record.outcome.status == "ok" for record in records):
+    while _all_ok(records):
         passed = clock() - start
         after = f"after {many(number, 'round')} in {seconds(passed)}"
         if number in looks and _decided(records, budget.margin):
@@ -101,12 +105,55 @@ def rounds_within(
         if looks and number == looks[0] and found is not None:
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
-        records += execute(list(_round(planned, number, _blocks(records, budget.seconds - passed))))
+        records += execute(_round(planned, number, _blocks(records, budget.seconds - passed)))
         number, round_seconds = number + 1, clock() - began
     blocks = _slices_by_block(records)
     if disturbed := sum(map(are_disturbed, blocks.values())):
         tell(f"others disturbed {disturbed} of {many(len(blocks), 'block')}: {_named(neighbours)}")
     return records
+
+
+def _early(planned: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
+    """Rounds of slices alone that come before trainings to the end: with the first of these enough for an interval."""
+    run: object = planned[0].first
+    if not isinstance(run, Run) or run.blocks is not None:
+        return []
+    number = 1 + max(task.round for task in planned)
+    return [task for more in range(FEWEST_FOR_INTERVAL - 1) for task in _round(planned, number + more, BLOCKS)]
+
+
+def _begin(
+    planned: Sequence[Task[AnyRun]],
+    early: Sequence[Task[AnyRun]],
+    execute: Callable[[list[Task[AnyRun]]], list[Record]],
+    tell: Callable[[list[Record]], None],
+) -> list[Record]:
+    """Carry out the ``early`` rounds, and those that are planned whatever becomes of them."""
+    if not early:
+        return execute(list(planned))
+    records = execute(list(early))
+    records += execute([task for task in planned if task.round == planned[0].round])
+    if _all_ok(records):
+        tell(records)
+    return records + execute([task for task in planned if task.round != planned[0].round])
+
+
+def _so_far(records: Sequence[Record], passed: float) -> str:
+    """What the first interval says."""
+    comparison = compare(records)
+    names = labels([group.key for group in comparison.groups])
+    found = [
+        f"{name} {ratio(speedup.ratio)} [{significant(speedup.low)}, {significant(speedup.high)}]"
+        for position, (name, group) in enumerate(zip(names, comparison.groups, strict=True))
+        if not comparison.is_reference(position)
+        and (speedup := group.speedup).low is not None
+        and speedup.high is not None
+    ]
+    return f"after {seconds(passed)}: {', '.join(found)}" if found else f"after {seconds(passed)}: no interval yet"
+
+
+def _all_ok(records: Iterable[Record]) -> bool:
+    return all(record.outcome.status == "ok" for record in records)
 
 
 def _slices_by_block(records: Iterable[Record]) -> dict[tuple[int, int], list[Slice]]:
@@ -142,11 +189,11 @@ def _blocks(records: Sequence[Record], left: float) -> int:
     Args:
         left: seconds of the budget.
     """
-    rounds = len({record.round for record in records})
-    starts = sum(record.setup_seconds or 0.0 for record in records) / rounds
+    rounds = {record.round for record in records}
+    starts = statistics.fmean(max(each.setup_seconds or 0.0 for each in records if each.round == of) for of in rounds)
     blocks = _slices_by_block(records)
     needed = [
-        blocks_that_pay(deviation, starts, _seconds(blocks.values()) / len(blocks), rounds, left)
+        blocks_that_pay(deviation, starts, _seconds(blocks.values()) / len(blocks), len(rounds), left)
         for sliced in _comparisons(records)
         if (deviation := deviations(sliced.ratios)) is not None
     ]
@@ -168,14 +215,14 @@ def _decided(records: Sequence[Record], margin: float) -> bool:
     )
 
 
-def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int) -> Iterator[Task[AnyRun]]:
+def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int) -> list[Task[AnyRun]]:
     """One more round of every side; of a training, slices alone."""
-    last = max(task.round for task in planned)
+    last, more = max(task.round for task in planned), list[Task[Any]]()
     for task in planned:
         if task.round == last:
             again: Task[Any] = task.in_round(number)
-            following: Task[Any] = slices_alone(again, blocks) if isinstance(again.first, Run) else again
-            yield following
+            more.append(slices_alone(again, blocks) if isinstance(again.first, Run) else again)
+    return more
 
 
 def slices_alone(task: Task[Run], blocks: int = BLOCKS) -> Task[Run]:

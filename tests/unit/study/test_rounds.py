@@ -21,7 +21,7 @@ from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.neighbours import Neighbour, Neighbours
 from trainmark.record.record import Record
-from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within
+from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within, slices_alone
 from trainmark.workload import catalog
 
 
@@ -76,11 +76,10 @@ class Machine:
             records.append(a_record(round=self._fails_in, status="failed"))
         return records
 
-    def measure(self, rounds: int = 3, seconds: float = 1000.0) -> int:
+    def measure(self, rounds: int = 3, seconds: float = 1000.0, *, to_the_end: bool = False) -> int:
         """How many rounds it took."""
-        rounds_within(
-            Budget(seconds), planned(rounds), self, self.said.append, lambda: self.now, neighbours=self.neighbours
-        )
+        tasks = planned(rounds) if to_the_end else [slices_alone(task) for task in planned(rounds)]
+        rounds_within(Budget(seconds), tasks, self, self.said.append, lambda: self.now, neighbours=self.neighbours)
         return len(self.rounds)
 
 
@@ -93,10 +92,31 @@ def test_what_is_clear_after_the_planned_rounds_gets_no_more() -> None:
 def test_a_small_difference_takes_more_rounds_of_slices_alone_and_ends_at_a_look() -> None:
     machine = Machine([1.03, 1.05, 1.07, 1.04, 1.06])
     assert machine.measure() in LOOKS[1:]
-    assert machine.blocks[:6] == [None] * 6
+    assert set(machine.blocks[:6]) == {BLOCKS}
     assert set(machine.blocks[6:]) == {FEWEST_BLOCKS}, "rounds differ, and blocks don't"
     assert any("the verdict is open; the budget can show differences from about" in text for text in machine.said)
     assert machine.rounds == list(range(len(machine.rounds)))
+
+
+def test_two_short_rounds_before_the_first_training_give_an_interval_soon() -> None:
+    machine = Machine([2.0, 2.02, 1.98])
+    assert machine.measure(to_the_end=True) == 5, "the verdict is decided after what is planned"
+    assert machine.rounds == [3, 4, 0, 1, 2]
+    assert machine.blocks == [BLOCKS] * 4 + [None] * 6
+    assert machine.said[0] == "after 30.0 s: numpy idiomatic cpu 0.498× [0.489, 0.508]"
+    assert "after 5 rounds" in machine.said[-1]
+
+
+def test_without_a_budget_there_are_no_more_rounds_than_planned() -> None:
+    machine = Machine([2.0, 2.02, 1.98])
+    assert machine.measure(seconds=0.0, to_the_end=True) == 3
+    assert machine.blocks == [None] * 6
+
+
+def test_what_is_planned_is_trained_even_if_a_short_round_fails() -> None:
+    machine = Machine([2.0], fails_in=3)
+    assert machine.measure(to_the_end=True) == 5
+    assert machine.said == []
 
 
 def test_a_verdict_between_two_looks_does_not_end_it() -> None:
