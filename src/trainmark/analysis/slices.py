@@ -24,7 +24,7 @@ from trainmark.record.record import Record, Slice, are_disturbed
 
 FEWEST_KEPT = 0.5
 """Of the blocks; with fewer there is no verdict."""
-FEWEST_BLOCKS, MOST_BLOCKS = 4, 64
+FEWEST_BLOCKS, MOST_BLOCKS = 4, 24
 """Of a round whose number of blocks is chosen."""
 
 
@@ -157,4 +157,5 @@ def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: floa
         error = math.sqrt((found.between**2 + found.within**2 / blocks) / number)
         return t_quantile(SLICES_CONFIDENCE, max(number - 1, 1)) * error
 
-    return min(range(FEWEST_BLOCKS, MOST_BLOCKS + 1), key=half_width)
+    most = min(MOST_BLOCKS, int((left - start_seconds) / block_seconds))
+    return min(range(FEWEST_BLOCKS, max(most, FEWEST_BLOCKS) + 1), key=half_width)

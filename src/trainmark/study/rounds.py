@@ -106,7 +106,7 @@ def rounds_within(
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
         records += execute(_round(planned, number, _blocks(records, budget.seconds - passed)))
-        number, round_seconds = number + 1, clock() - began
+        number, round_seconds = number + 1, min(round_seconds, clock() - began)
     blocks = _slices_by_block(records)
     if disturbed := sum(map(are_disturbed, blocks.values())):
         tell(f"others disturbed {disturbed} of {many(len(blocks), 'block')}: {_named(neighbours)}")

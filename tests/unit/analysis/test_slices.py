@@ -10,9 +10,9 @@ import pytest
 from tests.records import a_record
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.results import GroupResult
-from trainmark.analysis.slices import compare_slices
+from trainmark.analysis.slices import FEWEST_BLOCKS, MOST_BLOCKS, Deviations, blocks_that_pay, compare_slices
 from trainmark.record.caveats import EXTERNAL_SHARE, Caveat
-from trainmark.record.record import Record, Slice
+from trainmark.record.record import Record, Slice, are_disturbed
 
 ABBA, BAAB = ((0, 3), (1, 2)), ((1, 2), (0, 3))
 
@@ -155,3 +155,21 @@ def test_rounds_that_stop_after_their_slices_judge_the_speed_and_not_the_learnin
     assert found.speedup.verdict == "faster"
     assert found.learning.low is None
     assert found.test_accuracy == 0.98
+
+
+def test_a_round_has_as_many_blocks_as_make_the_narrowest_interval_in_the_time_that_is_left() -> None:
+    alike, unlike = Deviations(between=0.0, within=0.1), Deviations(between=0.1, within=0.1)
+    assert blocks_that_pay(unlike, 3.0, 0.5, rounds=2, left=40.0) == FEWEST_BLOCKS
+    assert blocks_that_pay(alike, 3.0, 0.5, rounds=20, left=400.0) == MOST_BLOCKS
+    assert FEWEST_BLOCKS < blocks_that_pay(alike, 3.0, 0.5, rounds=2, left=40.0) < MOST_BLOCKS, "Student's t counts"
+    assert blocks_that_pay(alike, 3.0, 0.5, rounds=20, left=8.0) == 10, "more would not fit"
+    assert blocks_that_pay(alike, 3.0, 0.5, rounds=20, left=0.0) == FEWEST_BLOCKS
+
+
+def test_a_block_is_judged_by_all_its_slices() -> None:
+    def of(shares: Sequence[float | None]) -> list[Slice]:
+        return [Slice(0, order, 0.0, 11, 10, 0.1, 640, share, None) for order, share in enumerate(shares)]
+
+    assert not are_disturbed(of([0.15, -0.05, 0.0, 0.05])), "one tick too many here is one too few there"
+    assert are_disturbed(of([0.15, 0.05, 0.0, 0.05]))
+    assert not are_disturbed(of([None] * 4))
