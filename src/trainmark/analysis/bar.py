@@ -12,12 +12,13 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, that miss it, and that can't be judged, without an interval or too disturbed."""
+    """Groups that clear the bar, that miss it, and that can't be judged: without an interval, or too disturbed."""
 
     ratio: float
     cleared: tuple[GroupResult, ...]
     missed: tuple[GroupResult, ...]
     unjudged: tuple[GroupResult, ...]
+    disturbed: tuple[GroupResult, ...]
 
 
 def fail_below(comparison: Comparison, ratio: float) -> Bar:
@@ -32,17 +33,17 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
     """
     if not 0 < ratio < math.inf:
         raise UsageError("the bar of --fail-below is out of bounds", expected="a number above 0", found=f"{ratio:g}")
-    cleared: list[GroupResult] = []
-    missed: list[GroupResult] = []
-    unjudged: list[GroupResult] = []
+    found: dict[str, list[GroupResult]] = {name: [] for name in ("cleared", "missed", "unjudged", "disturbed")}
     for position, group in enumerate(comparison.groups):
-        if comparison.is_reference(position):
-            continue
-        high = group.speedup.high
-        if Caveat.NOT_LEARNING in group.caveats or not group.runs:
-            missed.append(group)
-            continue
-        if Caveat.TOO_DISTURBED in group.caveats:
-            high = None
-        (unjudged if high is None else missed if high < ratio else cleared).append(group)
-    return Bar(ratio, tuple(cleared), tuple(missed), tuple(unjudged))
+        if not comparison.is_reference(position):
+            found[_judged(group, ratio)].append(group)
+    return Bar(ratio, **{name: tuple(groups) for name, groups in found.items()})
+
+
+def _judged(group: GroupResult, ratio: float) -> str:
+    if Caveat.NOT_LEARNING in group.caveats or not group.runs:
+        return "missed"
+    if Caveat.TOO_DISTURBED in group.caveats:
+        return "disturbed"
+    high = group.speedup.high
+    return "unjudged" if high is None else "missed" if high < ratio else "cleared"

@@ -205,10 +205,10 @@ def _held_against(
     if side.group.key.train_examples == reference.group.key.train_examples and (
         side.examples == reference.examples or not (side.examples and reference.examples)
     ):
+        speedup, found = _by_runs(side, reference, margin)
         sliced = compare_slices(reference.group.records, side.group.records)
-        if sliced is None:
-            speedup, found = _by_runs(side, reference, margin)
-        else:
+        # A training of a few steps is over before it has a block in every round.
+        if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
         caveats |= found
     if Caveat.DIFFERENT_DATA not in caveats:

@@ -152,7 +152,7 @@ def _show(comparison: Comparison, form: Format) -> None:
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:
-    """The exit code of ``--fail-below``; groups below the bar, or without a verdict, are named on stderr.
+    """The exit code of ``--fail-below``; groups below the bar, or that can't be judged, are named on stderr.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
@@ -173,7 +173,9 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
         say(f"{_named(group)} misses the bar of {written(ratio)}: {why}")
     for group in bar.unjudged:
         say(f"{_named(group)} can't be judged by the bar of {written(ratio)}: it has no interval")
-    if not (bar.cleared or bar.missed):
+    for group in bar.disturbed:
+        say(f"{_named(group)} can't be judged by the bar of {written(ratio)}: others disturbed too many blocks")
+    if not (bar.cleared or bar.missed or bar.disturbed):
         too_few = any(group.speedup.ratio is not None for group in bar.unjudged)
         lacking = "interval" if too_few else "speed-up"
         fix = "Add rounds: --repeats 5." if too_few else "Give both folders, or another --by or --baseline."

@@ -35,7 +35,7 @@ def test_without_an_interval_nothing_fails_but_it_is_said() -> None:
 def test_a_group_that_others_disturbed_too_much_cannot_be_judged() -> None:
     missed, unjudged = (_slower_by_slices(others=[0.0] * 4), _slower_by_slices(others=[0.5, 0.5, 0.5, 0.0]))
     assert [group.key.style for group in fail_below(missed, 0.95).missed] == ["idiomatic"]
-    assert [group.key.style for group in fail_below(unjudged, 0.95).unjudged] == ["idiomatic"]
+    assert [group.key.style for group in fail_below(unjudged, 0.95).disturbed] == ["idiomatic"]
     assert fail_below(unjudged, 0.95).missed == ()
 
 

@@ -31,6 +31,10 @@ def planned(number: int) -> list[Task[Run]]:
     return in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
 
 
+PACE = 0.0002
+"""Seconds of an example."""
+
+
 class Quiet(Neighbours):
     """Nobody; or a busy one."""
 
@@ -70,8 +74,8 @@ class Machine:
             self.rounds.append(number)
             self.blocks += [task.first.blocks for task in tasks if task.round == number]
             ratio = self._ratios[number % len(self._ratios)]
-            slow = [ratio * (1 + self._wobble * (-1) ** (place // 2)) for place in range(8)]
-            records += a_round(number, slow, [1.0] * 8, [self._others] * 4)
+            slow = [PACE * ratio * (1 + self._wobble * (-1) ** (place // 2)) for place in range(8)]
+            records += a_round(number, slow, [PACE] * 8, [self._others] * 4)
         if self._fails_in in self.rounds:
             records.append(a_record(round=self._fails_in, status="failed"))
         return records
@@ -141,7 +145,7 @@ def test_after_a_failure_there_are_no_more() -> None:
 
 def test_where_blocks_differ_and_processes_do_not_a_round_gets_more_blocks() -> None:
     machine = Machine([0.96, 1.04, 1.0], wobble=0.2)
-    machine.measure(seconds=1e6)
+    machine.measure(seconds=100.0)
     found = [blocks for blocks in machine.blocks[6:] if blocks is not None]
     assert max(found) > BLOCKS
 
