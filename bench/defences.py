@@ -218,7 +218,7 @@ DEFENCES = (
         "clock that jumps",
         f"{END}/test_shortages.py::test_a_clock_that_jumps_changes_no_measurement",
         "execute/worker/main.py",
-        (("train(request, say, tick, time.perf_counter, pacing)", "train(request, say, tick, time.time, pacing)"),),
+        (("train(request, say, tick, time.perf_counter, turns)", "train(request, say, tick, time.time, turns)"),),
     ),
     Defence(
         "two runs in one folder",

@@ -29,7 +29,7 @@ def computing(record: Record) -> list[tuple[float, float]]:
 def pauses(record: Record) -> int:
     """How often it waited for another for a while."""
     windows = computing(record)
-    return sum(start - end > 0.3 for (_, end), (start, _) in itertools.pairwise(windows))
+    return sum(start - end > 0.05 for (_, end), (start, _) in itertools.pairwise(windows))
 
 
 def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
@@ -44,7 +44,7 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
         windows = computing(record)
         assert pauses(record)
         trained = sum(end - start for start, end in windows)
-        assert trained == pytest.approx(record.final.training_seconds)
+        assert trained == pytest.approx(record.final.training_seconds, rel=0.01), "but for what goes on at edges"
         for each in record.slices:
             assert 0 < each.timed_steps < each.steps
             assert each.seconds >= 0.5 or each is record.slices[-1]

@@ -45,7 +45,18 @@ def test_a_run_from_the_command_line(python: Path, tmp_path: Path, cache_home: P
     """This interpreter doesn't know the backend, and trainmark is not installed where it trains."""
     out = tmp_path / "records"
     answer = trainmark(
-        *("run", "mnist-mlp128", "--backend", "mxnet@old", "--python", f"old={python}", "--repeats", "1"),
+        *(
+            "run",
+            "mnist-mlp128",
+            "--backend",
+            "mxnet@old",
+            "--python",
+            f"old={python}",
+            "--repeats",
+            "1",
+            "--budget",
+            "0",
+        ),
         *(*DIGITS, "--steps", "30", "--log-every", "10", "--out", str(out)),
         XDG_CACHE_HOME=str(cache_home),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.comparison import by_slices
@@ -33,6 +33,7 @@ class Noise:
     Args:
         rounds: with at least one undisturbed block.
         disturbed: blocks that are left out.
+        others, stolen: of the cores' time, what processes outside and the host of this virtual machine took; a mean.
         round_seconds: of measuring, with the start of the processes.
         ratio: of the two sides, which is 1 in truth.
         between_processes: standard deviation of the ratio, as a fraction, that comes from which processes they are.
@@ -47,6 +48,8 @@ class Noise:
     rounds: int
     blocks: int
     disturbed: int
+    others: float | None
+    stolen: float | None
     round_seconds: float
     ratio: Estimate
     verdict: SpeedVerdict
@@ -66,16 +69,19 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         return None
     speedup, _ = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
     first, every = one[0], len(sliced.rounds)
+    slices = [each for record in (*one, *other) for each in record.slices]
     found = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
     return Noise(
         workload=first.workload.name,
-        side=" ".join(filter(None, (first.backend.name, first.backend.style, first.device.id))),
+        side=" ".join(filter(None, (first.backend.name, first.backend.version, first.backend.style, first.device.id))),
         threads=first.threads,
         machine=first.machine.cpu or first.machine.name,
         rounds=len(sliced.kept),
         blocks=sliced.blocks,
         disturbed=sliced.disturbed,
+        others=_mean(each.others_share for each in slices),
+        stolen=_mean(each.stolen_share for each in slices),
         round_seconds=seconds / every,
         ratio=Estimate(speedup.ratio or math.nan, speedup.low, speedup.high),
         verdict=speedup.verdict,
@@ -85,6 +91,11 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
             Smallest(horizon, smallest_difference(spread, horizon * every / seconds)) for horizon in HORIZONS
         ),
     )
+
+
+def _mean(shares: Iterable[float | None]) -> float | None:
+    known = [share for share in shares if share is not None]
+    return max(statistics.fmean(known), 0.0) if known else None  # ticks can be some percent wrong
 
 
 def smallest_difference(spread: float | None, rounds: float) -> float | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trainmark.analysis.results import Speedup
 from trainmark.analysis.statistics import Estimate
 from trainmark.record.caveats import Caveat
 
@@ -26,10 +27,12 @@ class LayoutResult:
 
     Args:
         ranks: devices in all.
-        runs: that came to their end; ``failed`` did not, those without the sum of gradients among them.
+        runs: timed ones that came to their end; ``failed`` did not, those without the sum of gradients and those that
+            losses are taken of among them.
         batch: examples of a step, of all copies together.
         samples_per_second, step_seconds: median over the runs, with its interval.
-        efficiency: samples per second and device, as a share of one device's.
+        speedup: over one device, by slices.
+        efficiency: the same of each device, as a share of one device's.
         communication: share of a step that goes when the copies don't average their gradients; negative is noise.
         agreement: None for one device itself, and for a batch that grew.
         reason: why there is nothing, or less than was asked for.
@@ -44,6 +47,7 @@ class LayoutResult:
     batch: int
     samples_per_second: Estimate | None
     step_seconds: Estimate | None
+    speedup: Speedup | None
     efficiency: Estimate | None
     communication: Estimate | None
     agreement: Agreement | None

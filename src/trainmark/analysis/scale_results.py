@@ -1,17 +1,20 @@
 """What more devices gave: throughput, efficiency, the share of communication, and whether the losses are those of one.
 
-All from records of a ``scale`` plan: layouts were run in rounds, so ratios are paired within a round.
+All from records of a ``scale`` plan: round 0 trained every layout to the end, for its losses; in the others the layouts
+took turns, so they are compared by slices.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Callable, Iterable, Sequence
 
+from trainmark.analysis.comparison import MARGIN, by_slices
 from trainmark.analysis.parity import Pair, Rounding, curve_of, judge
+from trainmark.analysis.results import Speedup
 from trainmark.analysis.scale import Agreement, LayoutResult
-from trainmark.analysis.statistics import Estimate, median, median_interval, paired_difference
-from trainmark.analysis.summary import summarize
+from trainmark.analysis.slices import compare_slices
+from trainmark.analysis.statistics import SLICES_CONFIDENCE, Estimate, median, median_interval
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
 
@@ -50,36 +53,34 @@ def _result(
 ) -> LayoutResult:
     data, pipeline = key
     ranks = data * pipeline
-    ended = _ended(runs)
-    seconds = {number: _step_seconds(record) for number, record in ended.items()}
-    rates = {number: _batch(record) / seconds[number] for number, record in ended.items()}
-    base = {number: _batch(record) / _step_seconds(record) for number, record in _ended(alone).items()}
-    apart_seconds = {number: _step_seconds(record) for number, record in _ended(apart).items()}
-    broken = next((record for record in (*runs, *apart) if record.outcome.status != "ok"), None)
+    speedup, found = _against(alone, runs)
+    together, _ = _against(apart, runs)
+    seconds = [_step_seconds(record) for record in _timed(runs)]
+    broken = [record for record in (*runs, *apart) if record.outcome.status != "ok"]
     return LayoutResult(
         data=data,
         pipeline=pipeline,
         ranks=ranks,
-        runs=len(ended),
-        failed=sum(record.outcome.status != "ok" for record in (*runs, *apart)),
+        runs=len(seconds),
+        failed=len(broken),
         batch=_batch(runs[0]),
-        samples_per_second=_median(rates.values()),
-        step_seconds=_median(seconds.values()),
-        efficiency=_ratio(rates, base, ranks),
-        communication=_share(apart_seconds, seconds),
+        samples_per_second=_median(_batch(runs[0]) / each for each in seconds),
+        step_seconds=_median(seconds),
+        speedup=speedup,
+        efficiency=_of(speedup, lambda ratio: ratio / ranks),
+        communication=_of(together, lambda ratio: 1 - ratio),
         agreement=_agreement(runs, alone, nudged, rounding) if ranks > 1 and rounding else None,
-        reason=f"{broken.outcome.status}: {broken.outcome.reason}" if broken else None,
-        caveats=tuple(caveat for caveat in Caveat if any(caveat in record.caveats for record in runs)),
+        reason=f"{broken[0].outcome.status}: {broken[0].outcome.reason}" if broken else None,
+        caveats=tuple(
+            caveat for caveat in Caveat if caveat in found or any(caveat in record.caveats for record in runs)
+        ),
     )
 
 
 def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], rounding: Rounding) -> Agreement | None:
-    """The earliest round that both made."""
-    by_round = {record.round: record for record in alone}
-    pairs = [(record, by_round[record.round]) for record in runs if record.round in by_round]
-    if not pairs:
+    run, reference = (next((record for record in records if not record.round), None) for records in (runs, alone))
+    if run is None or reference is None:
         return None
-    run, reference = min(pairs, key=lambda pair: pair[0].round)
     same_seed = [record for record in nudged if record.seed == reference.seed]
     several = curve_of("several", run, steps=AGREEMENT_STEPS)
     return _agreed(judge(several, curve_of("one", reference, *same_seed, steps=AGREEMENT_STEPS), rounding))
@@ -104,15 +105,17 @@ def _spread(record: Record) -> Spread:
     return record.group.spread
 
 
-def _ended(records: Iterable[Record]) -> dict[int, Record]:
-    """By round, those that have a step's time."""
-    return {record.round: record for record in records if record.outcome.status == "ok" and record.epochs}
+def _timed(records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.outcome.status == "ok" and record.slices]
+
+
+def _against(reference: Iterable[Record], these: Iterable[Record]) -> tuple[Speedup | None, set[Caveat]]:
+    sliced = compare_slices(_timed(reference), _timed(these))
+    return (None, set()) if sliced is None else by_slices(sliced, MARGIN, SLICES_CONFIDENCE, learns=True)
 
 
 def _step_seconds(record: Record) -> float:
-    """Median of the steady stretches."""
-    seconds, steps = summarize(record).epoch_seconds, record.epochs[0].steps
-    return seconds / steps if seconds and steps else math.nan
+    return statistics.median(each.seconds / each.timed_steps for each in record.slices)
 
 
 def _batch(record: Record) -> int:
@@ -132,23 +135,10 @@ def _median(values: Iterable[float]) -> Estimate | None:
     return Estimate(middle, *bounds) if bounds else Estimate(middle, None, None)
 
 
-def _ratio(these: Mapping[int, float], those: Mapping[int, float], ranks: int) -> Estimate | None:
-    logs = _logarithms({number: rate / ranks for number, rate in these.items()}, those)
-    return paired_difference(logs).exponential() if logs else None
-
-
-def _share(without: Mapping[int, float], whole: Mapping[int, float]) -> Estimate | None:
-    """What is missing of the whole, as a share of it."""
-    logs = _logarithms(without, whole)
-    if not logs:
+def _of(speedup: Speedup | None, figure: Callable[[float], float]) -> Estimate | None:
+    """A figure that follows from a ratio, with its interval."""
+    if speedup is None or speedup.ratio is None:
         return None
-    left = paired_difference(logs).exponential()
-    if left.low is None or left.high is None:
-        return Estimate(1 - left.value, None, None)
-    return Estimate(1 - left.value, 1 - left.high, 1 - left.low)
-
-
-def _logarithms(these: Mapping[int, float], those: Mapping[int, float]) -> list[float]:
-    """Of the ratios of what both have, as far as there is something of both."""
-    both = [(these[number], those[number]) for number in these if number in those]
-    return [math.log(this / that) for this, that in both if this > 0 and that > 0]
+    if speedup.low is None or speedup.high is None:
+        return Estimate(figure(speedup.ratio), None, None)
+    return Estimate(figure(speedup.ratio), *sorted((figure(speedup.low), figure(speedup.high))))

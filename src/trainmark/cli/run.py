@@ -92,8 +92,8 @@ def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in the styles idiomatic and fast, on every device. The sides take turns, half a second each,
-    and rounds go on until the verdict is decided or the --budget is spent.
+    best installed backend, in the styles idiomatic and fast, on every device. The sides take turns of a tenth of a
+    second, and rounds go on until the verdict is decided or the --budget is spent.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store

@@ -32,7 +32,8 @@ Examples:
                                                                the same on each of two machines
 
 \b
-Every layout is trained in rounds interleaved with one device, and again without averaging gradients.
+Every layout is trained once to compare its losses. Then all take turns with one device, with and without averaging
+gradients, in rounds that show the speed.
 
 \b
 Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;
@@ -76,7 +77,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
 @shared.names_option("--device", "cpu, or cuda:0 (rank k uses cuda:k).  [default: GPU if available]", "NAME")
 @shared.repeats_option()
-@shared.count_option("--steps", "Steps per run.", default=120, least=2)
+@shared.count_option("--steps", "Steps whose losses are compared.", default=120, least=2)
 @shared.seed_option("Seed of the first round.")
 @shared.conditions_options
 @shared.label_option

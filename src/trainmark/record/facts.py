@@ -138,6 +138,7 @@ FACTS: dict[str, Fact] = {
     "round": Fact(lambda record: record.round),
     "nudge": Fact(lambda record: record.group.trial if record.group.kind != "sweep" else None),
     "logged": Fact(lambda record: Caveat.LOGGED_STEPS in record.caveats),
+    "slices_alone": Fact(lambda record: bool(record.slices) and not record.epochs),
     "parameters": Fact(lambda record: record.model and record.model.parameters),
 }
 
@@ -236,6 +237,7 @@ class RunKey:
     Args:
         repeat: of a command its round.
         logged: whether it printed steps (``--log-every``), which costs time.
+        slices_alone: whether it stopped after its slices, and trained nothing to the end.
         spread: copies, stages, microbatches, averaging, weak, machines.
         command: words, directory, and digest of the program. For a command, only this and the first three are set.
     """
@@ -256,6 +258,7 @@ class RunKey:
     threads: int | None = None
     memory_fraction: float | None = None
     logged: bool = False
+    slices_alone: bool = False
     weights_from: str | None = None
     nudge: int | None = None
     spread: tuple[int | bool, ...] | None = None

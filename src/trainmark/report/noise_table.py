@@ -46,7 +46,10 @@ def _notes(found: Noise) -> Iterator[str]:
             f"Standard deviation between pairs of processes: {_percent(found.between_processes)}; between blocks of "
             f"the same processes: {_percent(found.between_blocks)}."
         )
-    yield f"Left out: blocks in which others took more than {_percent(EXTERNAL_SHARE)} of the cores' time."
+    yield (
+        f"Others took {_percent(found.others)} of the cores' time, the host of this virtual machine "
+        f"{_percent(found.stolen)}. Left out: blocks in which both together took more than {_percent(EXTERNAL_SHARE)}."
+    )
 
 
 def _percent(share: float | None) -> str:

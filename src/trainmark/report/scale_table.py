@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.analysis.comparison import MARGIN
 from trainmark.analysis.scale import LayoutResult, Scaling
-from trainmark.analysis.statistics import Estimate, SpeedVerdict, speed_verdict
+from trainmark.analysis.statistics import Estimate, SpeedVerdict
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.table import Cell, Field, Table, table_of
 
@@ -34,7 +33,7 @@ def scale_tables(scaling: Scaling) -> list[Table]:
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
             f"{machines}",
             f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
-            f"{units.many(scaling.repeats, 'round')} of {units.many(scaling.steps, 'step')}",
+            f"{units.many(scaling.repeats, 'round')} in turns; losses of {units.many(scaling.steps, 'step')}",
         ),
         notes=tuple(_notes(scaling)),
     )
@@ -70,7 +69,7 @@ def _notes(scaling: Scaling) -> Iterator[str]:
     yield from (f"{notice}." for notice in scaling.notices)
     yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
     yield (
-        "efficiency: examples/s per device as a share of one device's, paired by round (not the ratio of the medians). "
+        "efficiency: examples/s per device as a share of one device's, by slices that took turns. "
         "communication: the share of a step that is saved without averaging gradients, including synchronisation wait; "
         "negative values are noise."
     )
@@ -83,16 +82,14 @@ def _notes(scaling: Scaling) -> Iterator[str]:
 
 def _answer(scaling: Scaling) -> Iterator[str]:
     """Does it pay? Of the fastest layout with several devices."""
-    paces = [(each.efficiency, each) for each in scaling.layouts if each.ranks > 1 and each.efficiency]
+    paces = [(each.speedup, each) for each in scaling.layouts if each.ranks > 1 and each.speedup]
     if not paces:
         return
-    share, fastest = max(paces, key=lambda pace: pace[0].value * pace[1].ranks)
-    low, high = (None if bound is None else bound * fastest.ranks for bound in (share.low, share.high))
-    ratio = Estimate(share.value * fastest.ranks, low, high)
+    speedup, fastest = max(paces, key=lambda pace: pace[0].ratio or 0.0)
+    low, high = speedup.low, speedup.high
     interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
-    pace = f"{units.ratio(ratio.value)}{interval} of its examples/s"
-    answer = _ANSWERS[speed_verdict(ratio, MARGIN)]
-    yield f"{answer}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
+    pace = f"{units.ratio(speedup.ratio)}{interval} of its examples/s"
+    yield f"{_ANSWERS[speedup.verdict]}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
 
 
 def _steps(scaling: Scaling) -> str:
@@ -110,7 +107,7 @@ def _percent(share: Estimate | None) -> str:
 _LAYOUT: tuple[Field[LayoutResult], ...] = (
     Field("copies", lambda each: Cell(str(each.data), tone="strong")),
     Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
-    Field("runs", _runs, "right"),
+    Field("rounds", _runs, "right"),
     Field("a step", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
     Field("examples/s", _pace, "right"),
     Field("efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right"),

@@ -33,8 +33,8 @@ from trainmark.units import many, percent, ratio, seconds, significant
 
 LOOKS = (3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring; the first look is after all that are planned."""
-BLOCKS = 12
-"""Of slices, in a round that does not train to the end, until it is known how many pay."""
+BLOCKS, GPU_BLOCKS = 12, 4
+"""Of slices, which are longer on a GPU, in a round that does not train to the end, until it is known how many pay."""
 
 
 @dataclass(frozen=True)
@@ -105,11 +105,12 @@ def rounds_within(
         if looks and number == looks[0] and found is not None:
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
-        records += execute(_round(planned, number, _blocks(records, budget.seconds - passed)))
+        blocks = _blocks(records, budget.seconds - passed) or _first_blocks(planned)
+        records += execute(_round(planned, number, blocks))
         number, round_seconds = number + 1, min(round_seconds, clock() - began)
-    blocks = _slices_by_block(records)
-    if disturbed := sum(map(are_disturbed, blocks.values())):
-        tell(f"others disturbed {disturbed} of {many(len(blocks), 'block')}: {_named(neighbours)}")
+    slices = _slices_by_block(records)
+    if disturbed := sum(map(are_disturbed, slices.values())):
+        tell(f"others disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
     return records
 
 
@@ -119,7 +120,8 @@ def _early(planned: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
     if not isinstance(run, Run) or run.blocks is not None:
         return []
     number = 1 + max(task.round for task in planned)
-    return [task for more in range(FEWEST_FOR_INTERVAL - 1) for task in _round(planned, number + more, BLOCKS)]
+    blocks = _first_blocks(planned)
+    return [task for more in range(FEWEST_FOR_INTERVAL - 1) for task in _round(planned, number + more, blocks)]
 
 
 def _begin(
@@ -183,8 +185,8 @@ def _spread(records: Sequence[Record]) -> float | None:
     return max(map(statistics.stdev, known), default=None)
 
 
-def _blocks(records: Sequence[Record], left: float) -> int:
-    """How many blocks of a round pay; as many as the side that needs most.
+def _blocks(records: Sequence[Record], left: float) -> int | None:
+    """How many blocks of a round pay; as many as the side that needs most. None where there are too few to tell.
 
     Args:
         left: seconds of the budget.
@@ -197,7 +199,7 @@ def _blocks(records: Sequence[Record], left: float) -> int:
         for sliced in _comparisons(records)
         if (deviation := deviations(sliced.ratios)) is not None
     ]
-    return max(needed, default=BLOCKS)
+    return max(needed, default=None)
 
 
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
@@ -225,6 +227,12 @@ def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int) -> list[Ta
     return more
 
 
-def slices_alone(task: Task[Run], blocks: int = BLOCKS) -> Task[Run]:
+def slices_alone(task: Task[Run], blocks: int | None = None) -> Task[Run]:
     """The same without a training to the end."""
-    return Task(tuple(dataclasses.replace(run, blocks=blocks) for run in task.runs))
+    return Task(tuple(dataclasses.replace(run, blocks=blocks or _first_blocks([task])) for run in task.runs))
+
+
+def _first_blocks(tasks: Iterable[Task[Any]]) -> int:
+    """Commands train to the end whatever it is."""
+    runs = (task.first for task in tasks)
+    return GPU_BLOCKS if any(isinstance(run, Run) and run.side.device != "cpu" for run in runs) else BLOCKS

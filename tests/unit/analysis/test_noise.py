@@ -44,6 +44,7 @@ def test_what_lies_between_processes_is_told_from_what_lies_within() -> None:
     found = noise(drawn(400, processes=0.05, blocks=0.02))
     assert found.between_processes == pytest.approx(0.05, rel=0.15)
     assert found.between_blocks == pytest.approx(0.02, rel=0.15)
+    assert noise(drawn(2, 0.0, 0.0), others=0.02).others == pytest.approx(0.02)
     within = noise(drawn(400, processes=0.0, blocks=0.04))
     assert within.between_processes is not None
     assert within.between_processes < 0.01

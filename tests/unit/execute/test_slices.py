@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -130,6 +131,25 @@ def test_a_training_that_ends_in_the_middle_of_a_slice_tells_half_of_it_and_no_l
         an_epoch(training, pacing, steps)
         pacing.finish()
         assert len(parent.slices) == told
+
+
+def test_processes_that_train_together_take_the_steps_of_the_first() -> None:
+    def train(start: float, agree: Callable[[Any], Any]) -> tuple[Training, TimedEpoch]:
+        training = Training(start)  # so its clock differs
+
+        def agreed(own: Any) -> Any:
+            training.now += 1.0
+            return agree(own)
+
+        parent = Parent(training, [0.5, 0.5, 0.5, None])
+        return training, an_epoch(training, Slices(parent.turns, parent.hear, 0.0, agreed), 100)
+
+    said: list[Any] = []
+    first, epoch = train(0.0, lambda own: said.append(own) or own)  # type: ignore[func-returns-value]
+    heard = iter(said)
+    second, _ = train(3.0, lambda _: next(heard))
+    assert first.trained == second.trained
+    assert epoch.seconds == pytest.approx(100 * STEP), "to agree is not training"
 
 
 def test_it_stops_where_the_parent_has_enough() -> None:

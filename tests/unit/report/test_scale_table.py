@@ -7,14 +7,19 @@ import json
 
 import pytest
 
+from trainmark.analysis.comparison import MARGIN
+from trainmark.analysis.results import Speedup
 from trainmark.analysis.scale import Agreement, LayoutResult, Scaling
-from trainmark.analysis.statistics import Estimate
+from trainmark.analysis.statistics import Estimate, speed_verdict
 from trainmark.record.caveats import Caveat
 from trainmark.report.scale_table import scale_tables
 from trainmark.report.table import Table
 
+SHARE = Estimate(0.45, 0.43, 0.47)
 
-def layout(data: int, **changes: object) -> LayoutResult:
+
+def layout(data: int, share: Estimate = SHARE, **changes: object) -> LayoutResult:
+    ratio = Estimate(*(bound and bound * data for bound in dataclasses.astuple(share)))
     found = LayoutResult(
         data=data,
         pipeline=1,
@@ -24,7 +29,8 @@ def layout(data: int, **changes: object) -> LayoutResult:
         batch=128,
         samples_per_second=Estimate(25_000.0, 24_000.0, 26_000.0),
         step_seconds=Estimate(5e-3, 4.9e-3, 5.1e-3),
-        efficiency=Estimate(0.45, 0.43, 0.47),
+        speedup=Speedup(*dataclasses.astuple(ratio), speed_verdict(ratio, MARGIN), "slice"),
+        efficiency=share,
         communication=Estimate(0.51, 0.48, 0.55),
         agreement=Agreement(100, 3e-7, 9e-7, None, True, None) if data > 1 else None,
         reason=None,
@@ -82,8 +88,8 @@ def test_a_layout_is_shown_with_its_shares_and_its_losses() -> None:
     ],
 )
 def test_whether_it_pays_is_the_first_thing_said(share: Estimate, said: str) -> None:
-    slower = layout(4, efficiency=Estimate(0.1, 0.09, 0.11))
-    (table,) = scale_tables(answer(layout(1), layout(2, efficiency=share), slower))
+    slower = layout(4, Estimate(0.1, 0.09, 0.11))
+    (table,) = scale_tables(answer(layout(1), layout(2, share), slower))
     assert table.notes[0].startswith(said)
 
 

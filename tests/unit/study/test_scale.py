@@ -107,13 +107,14 @@ def test_rounds_take_every_layout_with_and_without_its_sum() -> None:
     titles = [(run.round, run.spread.title, run.nudge) for run in found if run.spread]
     layouts = ["1×1", "1×2", "2×1", "2×1, without averaging", "2×2", "2×2, without averaging"]
     nudges = [(0, "1×1", number) for number in range(1, 1 + NUDGES)]
-    expected = [(0, "1×1", None), *nudges, *((0, layout, None) for layout in layouts[1:])]
-    assert titles == expected + [(1, layout, None) for layout in layouts]
+    expected = [(0, "1×1", None), *nudges, *((0, layout, None) for layout in ("1×2", "2×1", "2×2"))]
+    assert titles == expected + [(round_, layout, None) for round_ in (1, 2) for layout in layouts]
+    assert [run.blocks is None for run in found] == [run.round == 0 for run in found]
 
 
 def test_a_round_is_one_seed_for_all_layouts() -> None:
     runs = [task.first for task in planned(Question(data=(1, 2), repeats=3))]
-    assert {(run.round, run.seed) for run in runs} == {(0, 1), (1, 2), (2, 3)}
+    assert {(run.round, run.seed) for run in runs} == {(0, 1), (1, 2), (2, 3), (3, 4)}
 
 
 def test_every_run_meets_under_a_name_of_its_own() -> None:
@@ -149,9 +150,9 @@ def test_weak_grows_the_batch_and_strong_does_not() -> None:
     assert strong[1].workload.step_fingerprint == strong[4].workload.step_fingerprint
 
 
-def test_a_step_of_the_whole_dataset_makes_stretches_all_the_same() -> None:
+def test_steps_of_the_whole_dataset_are_one_epoch_all_the_same() -> None:
     schedule = courses(Question(data=(1,), steps=60), FULL, DATA)[1].workload.schedule
-    assert (schedule.steps, schedule.steps_per_epoch, schedule.dataset_repeats) == (60, 10, 10)
+    assert (schedule.steps, schedule.steps_per_epoch, schedule.dataset_repeats) == (60, 60, 60)
 
 
 def test_a_whole_dataset_is_shared_equally_or_not_at_all() -> None:

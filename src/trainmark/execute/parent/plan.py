@@ -244,6 +244,7 @@ class Run:
             seed=self.seed,
             **limits_of(settings),
             logged=settings.log_every is not None,
+            slices_alone=self.blocks is not None,
             weights_from=settings.weights_from[1] if settings.weights_from else None,
             nudge=self.nudge,
             spread=(

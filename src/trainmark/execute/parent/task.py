@@ -80,16 +80,22 @@ def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[A
 
 def _party(position: int, task: Task[Any]) -> tuple[object, int]:
     run: Run | CommandRun = task.first
-    if run.settings.kind != "rounds":
-        return None, position
-    return (run.of if isinstance(run, CommandRun) else run.course), run.round
+    if isinstance(run, CommandRun):
+        return run.of, run.round
+    match run.settings.kind:
+        case "rounds":
+            return run.course, run.round
+        case "scale" if run.blocks is not None:  # layouts of one study, each with a course of its own
+            return run.group_id, run.round
+        case _:
+            return None, position
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
     """The tasks with runs that have neither ended well nor diverged, in the group that they complete."""
     tasks, records = list(tasks), list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
-    recorded = {RunKey.of(record): record.outcome.status for record in records if record.epochs or not record.slices}
+    recorded = {RunKey.of(record): record.outcome.status for record in records}
     left = []
     for task in tasks:
         ends = [recorded.get(run.key) for run in task.runs]

@@ -102,17 +102,14 @@ def _carry_out(
             replay(request, say, tick)
         case requests.StartRanks():
             assert position_descriptor is not None, "a rank launches no ranks"
-            ranks.launch(request, say, position_descriptor)
+            ranks.launch(request, say, position_descriptor, turns)
         case requests.Train():
-            pacing = Slices(turns, say, request.origin) if request.turns else Alone()
-            train(request, say, tick, time.perf_counter, pacing)
+            train(request, say, tick, time.perf_counter, turns)
         case _:
             assert_never(request)
 
 
-def train(
-    request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, pacing: Pacing | None = None
-) -> None:
+def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, turns: Turns) -> None:
     """Train as ``request`` says."""
     workload, options = request.workload, request.options
     model = lay_out(workload)
@@ -124,7 +121,7 @@ def train(
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    pacing = pacing or Alone()
+    pacing = _pacing(request, say, trainer, turns)
     state = TrainingState(request, trainer, len(data.train), pacing)
     first = next(state.plans(), None)
     if first is None:
@@ -156,6 +153,14 @@ def train(
             _train_repeat(state, repeat, say, tick, clock)
     except Enough:
         say(_finished(trainer, None))
+
+
+def _pacing(request: requests.Train, say: Say, trainer: Trainer, turns: Turns) -> Pacing:
+    if request.turns is None:
+        return Alone()
+    if isinstance(trainer, RankTrainer):
+        return Slices(turns, say, request.origin, agree=lambda own: trainer.gather(own)[0])
+    return Slices(turns, say, request.origin)
 
 
 @dataclass(frozen=True)

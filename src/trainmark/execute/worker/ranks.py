@@ -23,6 +23,7 @@ from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
 from trainmark.execute.protocol.requests import StartRanks
 from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, signal_name
+from trainmark.execute.worker.slices import Turns
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
 RANK_FLAG = "--rank"
@@ -34,8 +35,8 @@ _OVERDUE_SECONDS = 5.0
 """How long an engine may take to notice that a rank has fallen; one that waits for a lost machine never does."""
 
 
-def launch(request: StartRanks, say: Say, position_descriptor: int) -> None:
-    """Start the ranks as ``request`` says, and tell how it ended."""
+def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns) -> None:
+    """Start the ranks as ``request`` says, pass on their ``turns``, and tell how it ended."""
     backend, rendezvous = registry.load(request.backend), request.rendezvous
     if not isinstance(backend, Launching):
         raise Unsupported(f"{request.backend} does not train on several processes", expected="the backend torch")
@@ -45,6 +46,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int) -> None:
             os.environ.setdefault(variable, rendezvous.interface)
     with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
         relay = _Relay(Path(folder) / "line", request.request, say, position_descriptor)
+        threading.Thread(target=relay.pass_down, args=(turns,), daemon=True).start()
         logs = Path(folder) / "logs"
         logs.mkdir()
         with relay.listening():
@@ -91,6 +93,7 @@ class _Relay:
         self._request, self._say, self._position = request, say, position_descriptor
         self._speaking = threading.Lock()
         self._held: list[Message] = []
+        self._lines: list[Channel] = []
         self._readers: list[threading.Thread] = []
 
     @contextlib.contextmanager
@@ -108,6 +111,14 @@ class _Relay:
                         self._overdue.cancel()
         for reader in self._readers:
             reader.join(_FAREWELL_SECONDS)
+
+    def pass_down(self, turns: Turns) -> None:
+        """Send every rank what the parent sends; a turn comes only after all have come to life."""
+        while True:
+            message = turns.get()
+            for line in self._lines:
+                with contextlib.suppress(OSError):  # its reader sees that it has gone
+                    line.send(message)
 
     def let_go(self) -> None:
         """Send the messages that were held back: all ranks have ended."""
@@ -163,6 +174,7 @@ class _Relay:
                 position = own.fileno()
             socket.send_fds(line, [b"\n"], [position])
         channel.send(self._request)
+        self._lines.append(channel)
 
     def _pass_on(self, place: Message, message: Message) -> None:
         with self._speaking:

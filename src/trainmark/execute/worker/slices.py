@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import queue
-from typing import Protocol, TypeAlias
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias
 
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
 from trainmark.execute.protocol.requests import Stop, TakeTurn
@@ -68,10 +69,11 @@ class Slices:
     Args:
         turns: what the parent sends.
         origin: reading of the clock that starts count from.
+        agree: of several processes that train together, what the first one has; each has its own turns and clock.
     """
 
-    def __init__(self, turns: Turns, say: Say, origin: float) -> None:
-        self._turns, self._say, self._origin = turns, say, origin
+    def __init__(self, turns: Turns, say: Say, origin: float, agree: Callable[[Any], Any] = lambda own: own) -> None:
+        self._turns, self._say, self._origin, self._agree = turns, say, origin, agree
         self._over, self._to_the_end = True, False
         self._target = 0.0
         self._step_seconds: float | None = None
@@ -84,7 +86,7 @@ class Slices:
         if not self._over:
             return False
         self._say(Waiting())
-        turn = self._turns.get()
+        turn = self._agree(self._turns.get())
         if turn["event"] == Stop.__name__:
             raise Enough
         assert turn["event"] == TakeTurn.__name__, turn
@@ -108,6 +110,7 @@ class Slices:
         """Count them, and tell of a slice that is whole."""
         if self._to_the_end:
             return
+        seconds = self._agree(seconds)
         if self._step_seconds is None:
             self._tried += steps
             self._seconds += seconds

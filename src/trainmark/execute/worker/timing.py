@@ -75,12 +75,14 @@ def timed_epoch(
         steps, seconds = edge - epoch.done, now - before
         epoch.edges.append((edge, epoch.seconds + seconds))
         pacing.trained(steps, sum(plan.sizes[edge - steps : edge]), seconds, now)
-        before = now
         if edge == total:
             epoch.windows.append((opened, now - opened))
-        elif pacing.wait_for_turn():
+            return
+        paused = pacing.wait_for_turn()
+        before = clock()
+        if paused:
             epoch.windows.append((opened, now - opened))
-            opened = before = clock()
+            opened = before
 
     if getattr(trainer, "ticks_between_steps", False):
         ticked, edge = 0, next_edge()

@@ -95,11 +95,13 @@ def measure(
     """
     left = remaining(plan.tasks, earlier)
     known = _newest(earlier, {task.first.key for task in plan.tasks})
-    together = [[task] for task in left] if plan.question.rendezvous.nodes > 1 else [left]
+    several = plan.question.rendezvous.nodes > 1
+    together = [[task] for task in left] if several else [left]
+    apart: list[object] = [task.first.group_id for task in left] if several else []  # each has its own parent
     seen = {(plan.side.backend, plan.side.interpreter.label): plan.seen}
     found: list[Record] = []
     for some in together:
-        found += execute(some, seen, store, observer, partial(look_around, labels))
+        found += execute(some, seen, store, observer, partial(look_around, labels), apart=apart)
         if any(record.outcome.status != "ok" for record in found):
             break
     return known + found

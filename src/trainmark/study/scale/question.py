@@ -14,12 +14,10 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.task import Task
 from trainmark.study.layouts import layout_of, require_divisible, require_shareable
+from trainmark.study.rounds import slices_alone
 from trainmark.units import many
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
-
-STRETCHES = 6
-"""Timed stretches of a run; the first holds what is left of the warm-up."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,8 @@ class Question:
         microbatches: of a pipeline; None chooses.
         oversubscribe: more ranks than cores are fine.
         rendezvous: of the machines that take part.
-        steps: of a run.
+        repeats: timed rounds.
+        steps: whose losses are compared.
     """
 
     data: tuple[int, ...] = (1, 2)
@@ -117,19 +116,27 @@ def courses(question: Question, workload: Workload, dataset: Located) -> dict[in
 def tasks(
     question: Question, workload: Workload, dataset: Located, side: Side, settings: Settings, *, processes: bool
 ) -> list[Task[Run]]:
-    """Rounds of all layouts, each with and without its sum of gradients; and one device with nudged weights."""
+    """First every layout for its losses, and one device with nudged weights; then timed rounds of slices, of every
+    layout with and without its sum of gradients."""
     group_id = session = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
     nudges: Iterable[int | None] = () if question.weak else range(1, 1 + NUDGES)
     found: list[Task[Run]] = []
-    for round_ in range(question.repeats):
-        for data, layout in _layouts(question, workload):
-            trials = (None, *nudges) if layout.ranks == 1 and round_ == 0 else (None,)
-            for nudge in trials:
-                place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
-                spread = Spreading(layout, question.weak, place, processes)
-                run = Run(by_data[data], side, settings, round_, round_, group_id, session, nudge, spread)
-                found.append(Task((run,)))
+
+    def add(round_: int, data: int, layout: Layout, nudge: int | None = None) -> None:
+        place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
+        spread = Spreading(layout, question.weak, place, processes)
+        task = Task((Run(by_data[data], side, settings, round_, round_, group_id, session, nudge, spread),))
+        found.append(slices_alone(task) if round_ else task)
+
+    layouts = list(_layouts(question, workload))
+    for data, layout in layouts:
+        if layout.reduces:
+            for nudge in (None, *nudges) if layout.ranks == 1 else (None,):
+                add(0, data, layout, nudge)
+    for round_ in range(1, 1 + question.repeats):
+        for data, layout in layouts:
+            add(round_, data, layout)
     return found
 
 
@@ -143,13 +150,12 @@ def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layo
 
 
 def _scheduled(workload: Workload, data: int, question: Question, dataset: Located) -> Workload:
-    """A few stretches of equal length, evaluated at the end, with the batch of ``data`` copies."""
+    """One epoch, evaluated at the end, with the batch of ``data`` copies."""
     size = workload.batches.size
     if size != "full":
         workload = with_batch(workload, size * data if question.weak else size)
     for copies, _ in question.layouts:
         require_shareable(workload, copies, dataset)
-    stretch = -(-question.steps // STRETCHES)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:
         raise UsageError(
@@ -159,8 +165,8 @@ def _scheduled(workload: Workload, data: int, question: Question, dataset: Locat
         )
     return workload.with_schedule(
         steps=question.steps,
-        steps_per_epoch=stretch,
-        dataset_repeats=-(-stretch // one_pass),
+        steps_per_epoch=question.steps,
+        dataset_repeats=-(-question.steps // one_pass),
         evaluate="end",
         protocol="fresh",
         until=None,
