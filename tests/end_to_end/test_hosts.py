@@ -13,7 +13,9 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, command_of, measured, wait_until
 from tests.end_to_end.hosts import Host, NoHosts, two_hosts
+from trainmark.record.caveats import Caveat
 from trainmark.record.store import load, safe_name
+from trainmark.study.rounds import BLOCKS
 
 PORT = 29_417
 
@@ -70,8 +72,12 @@ def test_two_machines_compute_what_one_does(scale: Scale) -> None:
     assert two["ranks"] == 2 and two["agreement"]["passed"]
     assert two["agreement"]["largest_difference"] < 1e-9
     ranks = [[record.group.rank for record in scale.records(number) if record.group.world == 2] for number in (0, 1)]
-    assert sorted(ranks[0], key=str) == [0, 0, None, None]  # with and without its sum; the whole is told here alone
-    assert ranks[1] == [1, 1]
+    # Once for the losses, then timed, with and without its sum. The whole is told here alone.
+    assert sorted(ranks[0], key=str) == [0, 0, 0, None, None, None]
+    assert ranks[1] == [1, 1, 1]
+    whole = [record for record in scale.records(0) if record.group.rank is None and record.round]
+    assert len(whole) == 3 and all(len(record.slices) >= 2 * BLOCKS for record in whole)
+    assert all(Caveat.ONE_AFTER_THE_OTHER in record.caveats for record in whole)
     (spread,) = {record.group.spread.host for record in scale.records(1) if record.group.rank == 1}
     assert spread.endswith(scale.hosts[1].address)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine, measured, wait_until
+from tests.slow import slow
 from trainmark.analysis.slices import FEWEST_BLOCKS, MOST_BLOCKS
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Window
@@ -80,7 +81,7 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
     assert len(complete) == 4, "rounds of slices alone stand for no planned run"
 
 
-@pytest.mark.parametrize("fail", ["kill", "hang", "nan"])
+@pytest.mark.parametrize("fail", ["kill", "hang", "nan", "memory"])
 def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command: CommandLine, fail: str) -> None:
     fake = {**LONG, "fail": fail, "at_step": 900, "only_on": "cuda:0"}
     code, _, err = command.train("--repeats", "1", *TWO, "--steps", "1200", "--timeout", "15", fake=fake)
@@ -88,7 +89,7 @@ def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command
     by_device = {record.device.id: record for record in command.records()}
     assert by_device["cpu"].outcome.status == "ok"
     assert sum(epoch.steps or 0 for epoch in by_device["cpu"].epochs) == 1200
-    assert by_device["cuda:0"].outcome.status == {"kill": "failed", "hang": "timeout", "nan": "diverged"}[fail]
+    assert by_device["cuda:0"].outcome.status == {"hang": "timeout", "nan": "diverged"}.get(fail, "failed")
     if fail != "nan":
         assert by_device["cuda:0"].slices, "what it had measured is kept"
 
@@ -125,22 +126,28 @@ def test_pauses_do_not_count_for_the_timeout(command: CommandLine) -> None:
     assert time.monotonic() - started > 8, "all four together took longer than one of them may"
 
 
-def test_losses_are_those_of_a_training_that_never_pauses(command: CommandLine, tmp_path: Path) -> None:
-    del tmp_path
-    options = ("mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "3000", "--repeats", "1", "--budget", "0")
-    sides = ("--backend", "numpy,torch", "--style", "idiomatic", "--device", "cpu", "--threads", "1")
-    alone = ("--backend", "numpy", "--style", "idiomatic", "--device", "cpu", "--threads", "1")
-    for number, words in enumerate((sides, alone)):
-        code, _, err = command.run("run", *options, *words, "--out", str(command.out / str(number)))
+@pytest.mark.parametrize(
+    ("sides", "backend", "style"),
+    [
+        (("numpy,torch", "idiomatic"), "numpy", "idiomatic"),
+        slow(("torch", "idiomatic,fast"), "torch", "fast"),
+        slow(("jax", "idiomatic,fast"), "jax", "fast"),
+    ],
+)
+def test_losses_are_those_of_a_training_that_never_pauses(
+    command: CommandLine, sides: tuple[str, str], backend: str, style: str
+) -> None:
+    options = ("--dataset", "synthetic-digits", "--steps", "3000", "--repeats", "1", "--budget", "0")
+    options += ("--device", "cpu", "--threads", "1")
+    found = []
+    for number, (backends, styles) in enumerate((sides, (backend, style))):
+        out = command.out / str(number)
+        words = ("--backend", backends, "--style", styles, "--out", str(out))
+        code, _, err = command.run("run", "mnist-mlp128", *options, *words)
         assert code == 0, err
-    together, lonely = (
-        next(
-            record
-            for record in CommandLine(command.data, command.cache_home, command.out / folder).records()
-            if record.backend.name == "numpy"
-        )
-        for folder in ("0", "1")
-    )
+        records = CommandLine(command.data, command.cache_home, out).records()
+        found += [each for each in records if (each.backend.name, each.backend.style) == (backend, style)]
+    together, lonely = found
     assert pauses(together)
     assert not pauses(lonely)
     assert together.step_losses == lonely.step_losses

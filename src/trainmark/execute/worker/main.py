@@ -35,7 +35,7 @@ from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.predict import predict
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
-from trainmark.execute.worker.slices import Alone, Enough, Pacing, Slices, Turns
+from trainmark.execute.worker.slices import Enough, Slices, Turns
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
@@ -121,7 +121,8 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
-    pacing = _pacing(request, say, trainer, turns)
+    agree = (lambda own: trainer.gather(own)[0]) if isinstance(trainer, RankTrainer) else (lambda own: own)
+    pacing = Slices(turns if request.turns else None, say, request.origin, agree)
     state = TrainingState(request, trainer, len(data.train), pacing)
     first = next(state.plans(), None)
     if first is None:
@@ -155,14 +156,6 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
         say(_finished(trainer, None))
 
 
-def _pacing(request: requests.Train, say: Say, trainer: Trainer, turns: Turns) -> Pacing:
-    if request.turns is None:
-        return Alone()
-    if isinstance(trainer, RankTrainer):
-        return Slices(turns, say, request.origin, agree=lambda own: trainer.gather(own)[0])
-    return Slices(turns, say, request.origin)
-
-
 @dataclass(frozen=True)
 class TrainingState:
     """What stays the same over the repeats of one process."""
@@ -170,7 +163,7 @@ class TrainingState:
     request: requests.Train
     trainer: Trainer
     examples: int
-    pacing: Pacing
+    pacing: Slices
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:

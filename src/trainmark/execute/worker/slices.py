@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import queue
 from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from trainmark.execute.protocol.answers import SliceTimed, Waiting
 from trainmark.execute.protocol.requests import Stop, TakeTurn
@@ -28,53 +28,26 @@ class Enough(Exception):
     """The parent needs no more slices of this training."""
 
 
-class Pacing(Protocol):
-    """Says when a training pauses."""
-
-    def wait_for_turn(self) -> bool:
-        """Pause where a turn is over; whether it paused."""
-
-    def most_steps(self) -> int | None:
-        """How many steps may be queued now; None is no limit."""
-
-    def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
-        """So many steps have been trained, up to the reading ``now`` of the clock."""
-
-    def finish(self) -> None:
-        """The training is over, wherever its slice was."""
-
-
-class Alone:
-    """The pacing of a training that never pauses."""
-
-    def wait_for_turn(self) -> bool:
-        """Go on."""
-        return False
-
-    def most_steps(self) -> None:
-        """As many as there are."""
-
-    def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
-        """Nothing depends on it."""
-
-    def finish(self) -> None:
-        """Nothing depends on it."""
-
-
 class Slices:
-    """The pacing of a training that takes turns.
+    """Says when a training pauses, and how many steps may be queued until then.
 
     The first turn is not timed: it finds out how long a step takes, by stretches that double.
 
     Args:
-        turns: what the parent sends.
+        turns: what the parent sends; None lets it train to the end.
         origin: reading of the clock that starts count from.
         agree: of several processes that train together, what the first one has; each has its own turns and clock.
     """
 
-    def __init__(self, turns: Turns, say: Say, origin: float, agree: Callable[[Any], Any] = lambda own: own) -> None:
+    def __init__(
+        self,
+        turns: Turns | None = None,
+        say: Say = lambda _: None,
+        origin: float = 0.0,
+        agree: Callable[[Any], Any] = lambda own: own,
+    ) -> None:
         self._turns, self._say, self._origin, self._agree = turns, say, origin, agree
-        self._over, self._to_the_end = True, False
+        self._over, self._to_the_end = turns is not None, turns is None
         self._target = 0.0
         self._step_seconds: float | None = None
         self._tried = 0
@@ -82,8 +55,8 @@ class Slices:
         self._untimed_steps = self._timed_steps = self._examples = 0
 
     def wait_for_turn(self) -> bool:
-        """Raises :class:`Enough` where the parent wants no more."""
-        if not self._over:
+        """Pause where a turn is over; whether it paused. Raises :class:`Enough` where the parent wants no more."""
+        if not self._over or self._turns is None:
             return False
         self._say(Waiting())
         turn = self._agree(self._turns.get())
@@ -96,7 +69,7 @@ class Slices:
         return True
 
     def most_steps(self) -> int | None:
-        """Up to the next edge of the slice."""
+        """Up to the next edge of the slice; None is no limit."""
         if self._to_the_end:
             return None
         if self._step_seconds is None:
@@ -107,7 +80,7 @@ class Slices:
         return max(left, FEWEST_STEPS - self._timed_steps, 1)
 
     def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
-        """Count them, and tell of a slice that is whole."""
+        """So many steps have been trained, up to the reading ``now`` of the clock; tells of a slice that is whole."""
         if self._to_the_end:
             return
         seconds = self._agree(seconds)

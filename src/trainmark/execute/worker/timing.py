@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainmark.backends.base import EpochPlan, Trainer
-from trainmark.execute.worker.slices import Alone, Pacing
+from trainmark.execute.worker.slices import Slices
 
 Clock = Callable[[], float]
 
@@ -50,14 +50,14 @@ def timed_epoch(
     *,
     log_every: int | None = None,
     first_step: int = 0,
-    pacing: Pacing | None = None,
+    pacing: Slices | None = None,
 ) -> TimedEpoch:
     """Train one epoch between synchronised readings of the clock.
 
     With ``log_every`` there is an edge behind every step whose number, from ``first_step`` on, it divides; and there is
     one wherever ``pacing`` wants it, at which the training may pause.
     """
-    pacing, total, epoch = pacing or Alone(), len(plan.sizes), TimedEpoch()
+    pacing, total, epoch = pacing or Slices(), len(plan.sizes), TimedEpoch()
     pacing.wait_for_turn()
     trainer.synchronize()
     opened = before = clock()
