@@ -24,11 +24,10 @@ from trainmark.backends import registry
 from trainmark.execute.parent.process import Ears, Worker
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.task import in_rounds
-from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS
+from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
 from trainmark.execute.protocol.answers import Answer, Waiting
 from trainmark.execute.protocol.requests import TakeTurn
 from trainmark.execute.worker.order import epoch_plans
-from trainmark.execute.worker.slices import UNTIMED_SHARE
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.workload.model import initial_weights, lay_out
 
@@ -94,7 +93,8 @@ def chunks(side: ChosenSide, minutes: float) -> None:
 
     step = min(epoch(total) for _ in range(3)) / total
     slice_steps = max(1, round(SLICE_SECONDS * (1 - UNTIMED_SHARE) / step))
-    differences, end = [], time.monotonic() + 60 * minutes
+    differences: list[float] = []
+    end = time.monotonic() + 60 * minutes
     while time.monotonic() < end:
         first, second = (total, slice_steps) if len(differences) % 2 else (slice_steps, total)
         seconds: dict[int, list[float]] = {total: [], slice_steps: []}
@@ -106,7 +106,7 @@ def chunks(side: ChosenSide, minutes: float) -> None:
         f"{side.side.title}: an epoch of {total} steps in calls of {slice_steps} takes {found.value:.4f} "
         f"[{found.low:.4f}, {found.high:.4f}] of its time in one call, {len(differences)} blocks"
     )
-    print(f"    compiled programs: {len(trainer._compiled)}")
+    print(f"    compiled programs: {len(vars(trainer)['_compiled'])}")
 
 
 def main() -> None:

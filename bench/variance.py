@@ -41,9 +41,8 @@ from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import in_rounds
-from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS
+from trainmark.execute.parent.turns import SETTLE_SECONDS, SLICE_SECONDS, UNTIMED_SHARE
 from trainmark.execute.worker.order import epoch_plans
-from trainmark.execute.worker.slices import UNTIMED_SHARE
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.rounds import BLOCKS, slices_alone

@@ -14,8 +14,8 @@ with rounds of slices alone. KIND is one of
     nice            equal, while two others compute at low priority
     hooked-*        a script with the hook under `trainmark measure` instead: hooked-equal, hooked-busy, ...
     more-10, more-5 the second side takes one step in ten, or in twenty, twice
-    threads, jax    1 thread against 2; PyTorch against JAX
-    long-threads, long-jax  the same by contiguous epochs of 10 s, one process after the other
+    threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
+    long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the other
 
 `try` ends after --minutes, so it can be called again, on other days and machines. Needs TRAINMARK_DATA.
 """
@@ -77,7 +77,7 @@ NEIGHBOURS = {
     "nice": "import os\nos.nice(19)\nwhile True: pass",
 }
 HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", *NEIGHBOURS))
-UNEQUAL = ("threads", "jax", "long-threads", "long-jax")
+UNEQUAL = ("threads", "jax", "gpu", "long-threads", "long-jax", "long-gpu")
 KINDS = ("equal", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
 LONG_SECONDS = 10.0
 LOST = ("blocks", "others", "stolen")
@@ -125,7 +125,7 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
     match kind:
         case _ if kind in HOOKED:
             records = _hooked(store, seconds)
-        case "old" | "long-threads" | "long-jax":
+        case "old" | "long-threads" | "long-jax" | "long-gpu":
             records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
         case _:
             planned = [slices_alone(task) for task in _tasks(kind, chosen)]
@@ -137,10 +137,12 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
 def _tasks(kind: str, chosen: Mapping[str, ChosenSide]) -> list[Task[Run]]:
     """One round; the sides are told apart by the label of their interpreter."""
     first, what = chosen["torch"], kind.removeprefix("long-")
-    backends = ("torch", {"jax": "jax"}.get(what, "more" if kind in MORE_STEPS else "torch"))
+    second = chosen.get(what, first).side
+    if kind in MORE_STEPS:
+        second = dataclasses.replace(second, backend="more")
     sides = [
-        dataclasses.replace(chosen.get(backend, first).side, backend=backend, interpreter=Interpreter(label, THIS.path))
-        for backend, label in zip(backends, LABELS, strict=True)
+        dataclasses.replace(side, interpreter=Interpreter(label, THIS.path))
+        for side, label in zip((first.side, second), LABELS, strict=True)
     ]
     planned = in_rounds([(first.course, sides)], first.settings)
     if what != "threads":
@@ -268,15 +270,15 @@ def tries(kinds: Sequence[str], folder: Path, most: int, seconds: float, minutes
     end = time.monotonic() + 60 * minutes - seconds
     environment = Path(os.environ["TRAINMARK_DATA"])
     chosen = {
-        backend: choose(
+        what: choose(
             Request(
-                workloads=(WORKLOAD,), backends=(backend,), styles=("fast",), devices=("cpu",),
+                workloads=(WORKLOAD,), backends=(backend,), styles=("fast",), devices=(device,),
                 environment=environment, settings=Settings(),
             ),
             None,
         )
-        for backend in ("torch", "jax")
-        if backend == "torch" or any("jax" in kind for kind in kinds)
+        for what, backend, device in (("torch", "torch", "cpu"), ("jax", "jax", "cpu"), ("gpu", "torch", "cuda:0"))
+        if what == "torch" or any(what in kind for kind in kinds)
     }  # fmt: skip
     while wanted := [kind for kind in kinds if len(_read(folder / f"{kind}.jsonl")) < most]:
         for kind in wanted:

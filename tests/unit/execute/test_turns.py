@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainmark.execute.parent.turns import DOUBLES_AFTER, SLICE_SECONDS, Turn, Turns
+from trainmark.execute.parent.turns import DOUBLES_AFTER, RAMP_SECONDS, SLICE_SECONDS, Turn, Turns
 from trainmark.execute.protocol.requests import Stop, TakeTurn
 from trainmark.record.record import Slice
 
@@ -153,4 +153,5 @@ def test_slices_of_a_long_training_become_longer() -> None:
 
 
 def test_the_first_slices_are_as_long_as_a_gpu_needs() -> None:
-    assert played(Turns("AB", blocks=1, slice_seconds=0.5), "AB")[2].message == TakeTurn(0.5)
+    turns = played(Turns("AB", blocks=1, slice_seconds=0.5, ramp="B"), "AB")
+    assert [turn.message for turn in turns[2:4]] == [TakeTurn(0.5, 0.05), TakeTurn(0.5, RAMP_SECONDS)]

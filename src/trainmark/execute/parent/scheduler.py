@@ -172,9 +172,11 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
 
 
 def _turns(players: list[_Conversation], *, alone: bool = False) -> Turns[_Conversation]:
-    """Longer ones where a GPU has to reach its clock."""
-    seconds = GPU_SLICE_SECONDS if any(each.on_accelerator for each in players) else SLICE_SECONDS
-    return Turns(players, players[0].blocks, alone=alone, slice_seconds=seconds)
+    """Longer ones where a GPU has to reach its clock, which falls while a CPU computes."""
+    on_gpus = [each for each in players if each.on_accelerator]
+    seconds = GPU_SLICE_SECONDS if on_gpus else SLICE_SECONDS
+    ramp = on_gpus if len(on_gpus) < len(players) else []
+    return Turns(players, players[0].blocks, alone=alone, slice_seconds=seconds, ramp=ramp)
 
 
 class _Conversation:

@@ -10,7 +10,7 @@ times as many fit into the same time. A GPU needs longer to reach its clock.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -19,6 +19,10 @@ from trainmark.record.record import Slice, are_disturbed
 
 SETTLE_SECONDS = 0.25
 SLICE_SECONDS, GPU_SLICE_SECONDS = 0.1, 0.5
+UNTIMED_SHARE = 0.1
+"""Of a slice, before it."""
+RAMP_SECONDS = 0.25
+"""Before a slice on a GPU whose clock fell while the CPU computed."""
 DOUBLES_AFTER = 50
 """Blocks, after which slices are twice as long, so that a long training has no more than some hundred."""
 
@@ -49,6 +53,7 @@ class Turns(Generic[Player]):
             are several.
         alone: there are blocks even of one player.
         slice_seconds: of the first blocks.
+        ramp: those that need a while before each slice.
 
     Attributes:
         holder: whose turn it is; None between turns.
@@ -61,6 +66,7 @@ class Turns(Generic[Player]):
         *,
         alone: bool = False,
         slice_seconds: float = SLICE_SECONDS,
+        ramp: Collection[Player] = (),
     ) -> None:
         self._active = list(players)
         self._waiting: set[Player] = set()
@@ -68,7 +74,7 @@ class Turns(Generic[Player]):
         self._slices: dict[int, list[Slice]] = {}
         self.holder: Player | None = None
         self._blocks, self._fewest = blocks, 1 if alone else 2
-        self._slice_seconds = slice_seconds
+        self._slice_seconds, self._ramp = slice_seconds, ramp
         self._turns = self._plan()
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
@@ -115,10 +121,11 @@ class Turns(Generic[Player]):
                 yield player, TakeTurn(SETTLE_SECONDS), None
         block = 0
         while len(self._active) >= self._fewest and not self._has_enough(block):
-            order = self._rotated(block)
+            order, seconds = self._rotated(block), self._slice_seconds * 2 ** (block // DOUBLES_AFTER)
             for player in (*order, *reversed(order)):
                 if player in self._active:
-                    yield player, TakeTurn(self._slice_seconds * 2 ** (block // DOUBLES_AFTER)), block
+                    untimed = RAMP_SECONDS if player in self._ramp else UNTIMED_SHARE * seconds
+                    yield player, TakeTurn(seconds, untimed), block
             block += 1
         while True:
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None

@@ -102,9 +102,14 @@ class Train:
 
 @dataclass(frozen=True)
 class TakeTurn:
-    """Compute until so many seconds of steps are timed; None is to the end. Sent while a training runs."""
+    """Compute until so many seconds of steps are timed; None is to the end. Sent while a training runs.
+
+    Args:
+        untimed: seconds of steps that come first.
+    """
 
     seconds: float | None
+    untimed: float = 0.0
 
 
 @dataclass(frozen=True)

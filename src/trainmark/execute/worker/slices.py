@@ -18,8 +18,6 @@ from trainmark.execute.protocol.wire import Message, Say
 
 Turns: TypeAlias = "queue.SimpleQueue[Message]"
 """What the parent sends while a training runs."""
-UNTIMED_SHARE = 0.1
-"""Of a slice, at its start."""
 FEWEST_STEPS = 2
 """Timed steps of a slice."""
 
@@ -48,7 +46,7 @@ class Slices:
     ) -> None:
         self._turns, self._say, self._origin, self._agree = turns, say, origin, agree
         self._over, self._to_the_end = turns is not None, turns is None
-        self._target = 0.0
+        self._target = self._untimed = 0.0
         self._step_seconds: float | None = None
         self._tried = 0
         self._start = self._seconds = 0.0
@@ -64,6 +62,7 @@ class Slices:
             raise Enough
         assert turn["event"] == TakeTurn.__name__, turn
         self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
+        self._untimed = turn["untimed"]
         self._over, self._start, self._seconds = False, 0.0, 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
         return True
@@ -75,7 +74,7 @@ class Slices:
         if self._step_seconds is None:
             return max(1, self._tried)
         if not self._untimed_steps:
-            return max(1, round(UNTIMED_SHARE * self._target / self._step_seconds))
+            return max(1, round(self._untimed / self._step_seconds))
         left = math.ceil((self._target - self._seconds) / self._step_seconds)
         return max(left, FEWEST_STEPS - self._timed_steps, 1)
 
