@@ -69,7 +69,7 @@ def idle_share(side: ChosenSide) -> float:
 def _cpu_seconds(pid: int) -> float:
     process = psutil.Process(pid)
     times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
-    return sum(each.user + each.system for each in times)
+    return float(sum(each.user + each.system for each in times))
 
 
 def chunks(side: ChosenSide, minutes: float) -> None:
