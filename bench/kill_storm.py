@@ -83,8 +83,8 @@ class Matrix:
         self._rounds, (self._sides, options) = rounds, SIDES[backend]
         self._command = [
             sys.executable, "-m", "trainmark", "run", "mnist-mlp128", "--backend", backend, *options,
-            "--dataset", "synthetic-digits", "--steps", "20", "--repeats", str(rounds), "--save-weights",
-            "--out", str(self._out), "--resume",
+            "--dataset", "synthetic-digits", "--steps", "120", "--repeats", str(rounds), "--budget", "0",
+            "--save-weights", "--out", str(self._out), "--resume",
         ]  # fmt: skip
 
     def storm(self, kills: int) -> None:
