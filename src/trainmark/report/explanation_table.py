@@ -70,9 +70,8 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if best.cause != largest.cause:
         said[0] += f" You can't reduce it. Next: {best.cause}."
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
-    if best.measured:
-        return [*said, best.do, f"Measured here, that makes an epoch {best.promise:.2f}×{interval} as fast."]
-    return [*said, best.do, f"At most, that makes an epoch {best.promise:.2f}×{interval} as fast."]
+    how = "Measured here" if best.measured else "At most"
+    return [*said, best.do, f"{how}, that makes an epoch {best.promise:.2f}×{interval} as fast."]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
@@ -95,9 +94,7 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     """A note on the causes whose interval holds 0."""
     lost = [each.cause for each in attribution.shares if each.low is not None and each.low < 0]
-    if not lost:
-        return ()
-    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",)
+    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",) if lost else ()
 
 
 def _row(share: Share, step: float) -> TableRow:

@@ -42,18 +42,7 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     return flat
 
 
-def flat_value(result: PublishedResult, value: ValueResult) -> dict[str, Scalar]:
+def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:
     """One published figure beside the measured one."""
-    return {**_published(result), **dataclasses.asdict(value)}
-
-
-def flat_timing(result: PublishedResult, timing: TimingResult) -> dict[str, Scalar]:
-    """One published duration or rate beside the measured one."""
-    return {**_published(result), **dataclasses.asdict(timing)}
-
-
-def _published(result: PublishedResult) -> dict[str, Scalar]:
-    flat: dict[str, Scalar] = {"workload": result.workload, "run": result.run}
-    for column, name in _WHO.items():
-        flat[column] = getattr(result.key, name) if result.key else None
-    return flat
+    who = {column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()}
+    return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}

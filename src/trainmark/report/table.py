@@ -56,9 +56,9 @@ class Table:
     """A title, the conditions that hold for every row, the rows, and what must be said below them."""
 
     title: str
-    conditions: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[TableRow, ...]
+    conditions: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    rows: tuple[TableRow, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -94,14 +94,21 @@ def table_of(
     conditions: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
     data: Callable[[Item], Mapping[str, Scalar]] = lambda _: {},
+    starts_section: Callable[[Item], bool] = lambda _: False,
 ) -> Table:
     """A row for each item.
 
     Args:
         data: of an item, for machines.
+        starts_section: whether to draw a line above an item.
     """
-    rows = tuple(TableRow(tuple(field.cell(item) for field in fields), data(item)) for item in items)
-    return Table(title, conditions, tuple(field.column for field in fields), rows, notes)
+    rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
+    return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes)
+
+
+def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
+    """A number in words, to be sorted by the number."""
+    return Cell(written(value), value=value)
 
 
 def span(low: str, high: str) -> str:

@@ -10,10 +10,9 @@ from trainmark.analysis.answer import learns
 from trainmark.analysis.results import GroupResult, Learning, Speedup
 from trainmark.record.caveats import Caveat
 from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
+from trainmark.report.comparison_table import SPEED_TONES
 from trainmark.report.labels import apart
 from trainmark.report.table import Tone
-
-_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         return Verdict(text, "bad", caveats)
     whole = " from start to end" if these.speedup.of == "process" else ""
     speed = _speed(here, there, f"{workload}{how}{whole}", these.speedup)
-    return Verdict(f"{speed}{_learning(these.learning)}.", _TONES[these.speedup.verdict], caveats)
+    return Verdict(f"{speed}{_learning(these.learning)}.", SPEED_TONES[these.speedup.verdict], caveats)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
