@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
@@ -24,7 +25,6 @@ from trainmark.analysis.statistics import (
     Estimate,
     learning_verdict,
     median,
-    median_interval,
     speed_verdict,
 )
 from trainmark.analysis.summary import RunSummary, summarize
@@ -46,6 +46,10 @@ Just above what another seed alone changes in the catalogue's workloads, 0.3 to 
 WIDE = 1.2
 """Slowest over fastest round of a group, from which on a reader is told that they differ."""
 
+_FIGURES = ("training_seconds", "compile_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss")
+_epoch_seconds: Reading = attrgetter("epoch_seconds")
+_process_seconds: Reading = attrgetter("process_seconds")
+_READINGS: dict[str, Reading] = {name: attrgetter(name) for name in ("test_accuracy", "train_accuracy")}
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
 _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
 
@@ -80,6 +84,9 @@ class _Side:
 
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]
+
+    def median(self, figure: str) -> float | None:
+        return median(self.known(attrgetter(figure)))
 
 
 def compare(
@@ -135,9 +142,10 @@ def compare_groups(
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
         alone = _alone(side, reference, limits or {})
         if reference == position:
-            quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
+            quantity = "test_accuracy" if side.known(_READINGS["test_accuracy"]) else "train_accuracy"
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
-            alone = dataclasses.replace(alone, speedup=_as_reference(side), learning=learning)
+            itself = Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
+            alone = dataclasses.replace(alone, speedup=itself, learning=learning)
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin, confidence)
         results.append(alone)
@@ -146,10 +154,6 @@ def compare_groups(
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """A group's own figures, not yet compared."""
-
-    def middle(of: Reading) -> float | None:
-        return median(side.known(of))
-
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
@@ -160,7 +164,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
-    records, pace = side.group.records, middle(lambda run: run.samples_per_second)
+    records, pace = side.group.records, side.median("samples_per_second")
     return GroupResult(
         key=side.group.key,
         runs=len(side.runs),
@@ -169,15 +173,10 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         epochs=max((len(record.epochs) for record in side.group.records), default=0),
         steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in side.group.records), default=0),
         by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
-        epoch_seconds=_spread(side.known(_epoch_seconds)),
-        process_seconds=_spread(side.known(_process_seconds)),
+        epoch_seconds=MedianInterval.of(side.known(_epoch_seconds)),
+        process_seconds=MedianInterval.of(side.known(_process_seconds)),
         samples_per_second=pace,
-        training_seconds=middle(lambda run: run.training_seconds),
-        compile_seconds=middle(lambda run: run.compile_seconds),
-        train_accuracy=middle(_train_accuracy),
-        test_accuracy=middle(_test_accuracy),
-        train_loss=middle(lambda run: run.train_loss),
-        test_loss=middle(lambda run: run.test_loss),
+        **{name: side.median(name) for name in _FIGURES},
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=_ordered(caveats),
@@ -248,17 +247,9 @@ def by_slices(
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
 
 
-def _as_reference(side: _Side) -> Speedup:
-    return Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
-
-
 def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Speedup:
     verdict = speed_verdict(ratio, margin) if learns else "unclear"
     return Speedup(ratio.value, ratio.low, ratio.high, verdict, of)
-
-
-def _spread(seconds: list[float]) -> MedianInterval:
-    return MedianInterval(median(seconds), *(median_interval(seconds) or (None, None)))
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
@@ -312,26 +303,7 @@ def _ordered(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
     return tuple(caveat for caveat in Caveat if caveat in wanted)
 
 
-def _epoch_seconds(run: RunSummary) -> float | None:
-    return run.epoch_seconds
-
-
-def _process_seconds(run: RunSummary) -> float | None:
-    return run.process_seconds
-
-
 def _logarithm(of_epochs: bool) -> Reading:
     """Of the seconds that are compared."""
     of = _epoch_seconds if of_epochs else _process_seconds
     return lambda run: math.log(seconds) if (seconds := of(run)) else None
-
-
-def _test_accuracy(run: RunSummary) -> float | None:
-    return run.test_accuracy
-
-
-def _train_accuracy(run: RunSummary) -> float | None:
-    return run.train_accuracy
-
-
-_READINGS: dict[str, Reading] = {"test_accuracy": _test_accuracy, "train_accuracy": _train_accuracy}

@@ -83,8 +83,8 @@ def _window(samples: Samples, first: int, last: int) -> Window:
         start=max(start, 0.0),
         end=samples.t[last - 1],
         cores=_means(samples.cpu_percent, first, last),
-        tree_cpu=_mean((samples.tree_cpu_percent or ())[first:last]),
-        resident_bytes=_mean((samples.tree_resident_bytes or ())[first:last]),
+        tree_cpu=mean((samples.tree_cpu_percent or ())[first:last]),
+        resident_bytes=mean((samples.tree_resident_bytes or ())[first:last]),
         gpus=_means(samples.gpu_percent, first, last),
         gpu_memory_bytes=_means(samples.gpu_memory_bytes, first, last),
         gpu_watts=_means(samples.gpu_watts, first, last),
@@ -95,9 +95,10 @@ def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[floa
     """Column by column; a line that is shorter than the others says nothing of the rest."""
     lines = (table or ())[first:last]
     width = max((len(line) for line in lines), default=0)
-    return tuple(_mean([line[column] for line in lines if column < len(line)]) for column in range(width))
+    return tuple(mean([line[column] for line in lines if column < len(line)]) for column in range(width))
 
 
-def _mean(values: _Column) -> float | None:
-    known = [value for value in values if value is not None]
+def mean(values: _Column | None) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [value for value in values or () if value is not None]
     return statistics.fmean(known) if known else None

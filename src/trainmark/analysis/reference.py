@@ -7,7 +7,7 @@ from typing import Any
 
 from trainmark.analysis.groups import Repeats
 from trainmark.errors import UnknownName, UsageError
-from trainmark.record.facts import DIMENSIONS, Dimension, Key
+from trainmark.record.facts import DIMENSIONS, Dimension
 
 BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
 
@@ -41,7 +41,8 @@ def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[
         _check(groups, by, *baseline)
     families: dict[Any, list[int]] = {}
     for position, group in enumerate(groups):
-        families.setdefault(_family(group.key, by), []).append(position)
+        family = group.key.same_work if by is None else group.key.without(by)
+        families.setdefault(family, []).append(position)
     chosen: list[int | None] = [None] * len(groups)
     for members in families.values():
         able = (position for position in members if groups[position].records)
@@ -51,10 +52,6 @@ def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[
         for position in members:
             chosen[position] = reference
     return chosen
-
-
-def _family(key: Key, by: Dimension | None) -> object:
-    return key.same_work if by is None else key.without(by)
 
 
 def _require_dimension(by: str) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainmark.analysis.differences import UNKNOWN
+from trainmark.analysis.load import mean
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Epoch, Record
 
@@ -66,7 +66,7 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
     """Seconds of both, of the same thing: an example, else an epoch, else the whole process; empty where neither is."""
-    for of in (_of_examples, _of_epochs, _of_process):
+    for of in (_of_examples, lambda record: [epoch.seconds for epoch in _steady(record)], _of_process):
         first, second = of(a), of(b)
         if first and second:
             return first, second
@@ -80,10 +80,6 @@ def _steady(record: Record) -> list[Epoch]:
 def _of_examples(record: Record) -> list[float]:
     steady = [(epoch.seconds, epoch.examples) for epoch in _steady(record)]
     return [seconds / examples for seconds, examples in steady if examples and examples > 0]
-
-
-def _of_epochs(record: Record) -> list[float]:
-    return [epoch.seconds for epoch in _steady(record)]
 
 
 def _of_process(record: Record) -> list[float]:
@@ -112,25 +108,16 @@ def _clocks(a: Record, b: Record) -> list[Contrast]:
     for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
         first, second = of(a), of(b)
         if first and second and abs(first / second - 1) > CLOCKS_APART:
-            found.append(Contrast(what, _megahertz(first), _megahertz(second)))
+            found.append(Contrast(what, *(f"{hertz / 1e6:,.0f} MHz" for hertz in (first, second))))
     return found
 
 
 def _cpu_hertz(record: Record) -> float | None:
-    return _mean(record.samples.cpu_hertz if record.samples else None)
+    return mean(record.samples.cpu_hertz if record.samples else None)
 
 
 def _gpu_hertz(record: Record) -> float | None:
     gpu, samples = record.device.gpu, record.samples
     if gpu is None or samples is None or samples.gpu_sm_hertz is None:
         return None
-    return _mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])
-
-
-def _mean(values: Sequence[float | None] | None) -> float | None:
-    known = [value for value in values or () if value is not None]
-    return statistics.fmean(known) if known else None
-
-
-def _megahertz(hertz: float) -> str:
-    return f"{hertz / 1e6:,.0f} MHz"
+    return mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])

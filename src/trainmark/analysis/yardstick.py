@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -100,7 +99,8 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
 def _published(position: int, group: GroupResult) -> Iterator[Beside]:
     """What was published of the same steps, with its hardware named; epochs are of the whole dataset."""
     key = group.key
-    workload = next((found for found in map(catalog.find, _plain_names()) if _fits(found, group)), None)
+    listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
+    workload = next((each for each in listed if each.step_fingerprint == key.step_fingerprint), None)
     if workload is None or workload.published is None or not key.train_examples:
         return
     for run in workload.published.runs:
@@ -111,11 +111,3 @@ def _published(position: int, group: GroupResult) -> Iterator[Beside]:
             how = f"published, {timing.includes}"
             source = workload.published.source
             yield Beside(position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace)
-
-
-def _fits(workload: Any, group: GroupResult) -> bool:
-    return bool(workload.step_fingerprint == group.key.step_fingerprint)
-
-
-def _plain_names() -> list[str]:
-    return [name for name in catalog.names() if ":" not in name]
