@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
+from trainmark import units
+
 Tone = Literal["plain", "strong", "dim", "good", "bad", "doubtful"]
 Scalar = str | float | int | bool | None
 Item = TypeVar("Item")
@@ -109,6 +111,11 @@ def table_of(
 def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
     """A number in words, to be sorted by the number."""
     return Cell(written(value), value=value)
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`` [1.21, 1.34]``, to follow an estimate; empty where a bound is not known."""
+    return "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
 
 
 def span(low: str, high: str) -> str:
