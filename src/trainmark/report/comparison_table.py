@@ -35,7 +35,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     by_machine = comparison.by == "machine"
     conditions, facts = split(groups, HARDWARE if by_machine else ())
     met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
-    marks = {caveat: str(number) for number, caveat in enumerate(met, 1)}
+    marks = {caveat: str(place) for place, caveat in enumerate(met, 1)}
     return table_of(
         rows,
         _fields(rows, who_by_machine(groups, facts) if by_machine else who(facts), marks, whole=by_machine),
@@ -155,11 +155,10 @@ def _points(difference: float) -> str:
 def _explanations(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
     """What the columns mean, and what could not be compared."""
     groups = [row.group for row in rows]
-    which = which_epoch(groups)
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
     told = "median over runs, with the range below it (95 % interval from 6 runs)."
     if any(group.epoch_seconds.median is not None for group in groups):
-        lines.append(f"epoch: {which}, {told}")
+        lines.append(f"epoch: {which_epoch(groups)}, {told}")
     if any(group.process_seconds.median is not None for group in groups):
         lines.append(f"process: the whole command, {told}")
     if any(row.group.reference is not None and not row.is_reference for row in rows):

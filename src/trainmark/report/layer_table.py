@@ -68,10 +68,7 @@ def _layer_data(plan: LayerPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "kind": plan.layer.kind,
-        "input_shape": plan.input_shape,
-        "output_shape": plan.output_shape,
-        "kernel_shape": plan.kernel_shape,
-        "parameters": plan.parameters,
+        **{name: getattr(plan, name) for name in ("input_shape", "output_shape", "kernel_shape", "parameters")},
         "forward_flops_per_example": 2 * plan.forward_macs,
         "training_flops_per_example": 2 * plan.training_macs,
     }

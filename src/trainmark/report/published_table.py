@@ -10,7 +10,7 @@ from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.record.facts import Key
 from trainmark.report.flat import flat_published
-from trainmark.report.table import Cell, Field, Table, Tone, span, table_of
+from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
 
 _TONES: dict[str, Tone] = {"agrees": "good", "differs": "bad", "not judged": "doubtful"}
 _NAMES = {
@@ -61,8 +61,7 @@ def _tolerance(value: ValueResult) -> str:
 
 
 def _measured(value: ValueResult) -> Cell:
-    accuracy = value.quantity.endswith("accuracy")
-    return Cell(units.percent(value.measured) if accuracy else units.loss(value.measured), value=value.measured)
+    return number(value.measured, units.percent if value.quantity.endswith("accuracy") else units.loss)
 
 
 def _as_printed(value: float | None) -> str:
@@ -111,7 +110,7 @@ _VALUE: tuple[Field[ValueResult], ...] = (
     Field("at", lambda value: value.where),
     Field("of", lambda value: value.statistic),
     Field("on", lambda value: value.device or "any"),
-    Field("published", lambda value: Cell(_printed(value)(value.published), value=value.published), "right"),
+    Field("published", lambda value: number(value.published, _printed(value)), "right"),
     Field("tolerance", _tolerance, "right"),
     Field("measured", _measured, "right"),
     Field("verdict", lambda value: Cell(value.verdict, value.reason, _TONES[value.verdict])),
@@ -121,6 +120,6 @@ _TIMING: tuple[Field[TimingResult], ...] = (
     Field("on", lambda timing: timing.device),
     Field("published", lambda timing: _time(timing, timing.published), "right"),
     Field("measured", lambda timing: _time(timing, timing.measured), "right"),
-    Field("as fast", lambda timing: Cell(units.ratio(timing.ratio), value=timing.ratio), "right"),
+    Field("as fast", lambda timing: number(timing.ratio, units.ratio), "right"),
     Field("published hardware; what its times include", lambda timing: Cell(timing.hardware, timing.includes)),
 )

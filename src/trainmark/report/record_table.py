@@ -59,6 +59,7 @@ def _figure(figure: str) -> Field[tuple[int, Epoch]]:
 def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
+    figures = [(each.replace("_", " "), _shown(each, getattr(final, each)), _how(record, each)) for each in _FIGURES]
     pairs = [
         *_process(record.process),
         ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
@@ -66,10 +67,7 @@ def _final_table(record: Record) -> Table:
         ("throughput", units.rate(run.samples_per_second, "samples/s"), "in it" if single else "in a steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
-        *(
-            (figure.replace("_", " "), _shown(figure, getattr(final, figure)), _how(record, figure))
-            for figure in _FIGURES
-        ),
+        *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "highest"),
         ("device memory", units.bytes_(record.memory.device_peak_bytes), "highest"),

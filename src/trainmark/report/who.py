@@ -49,12 +49,8 @@ def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition
 
 def same_side(groups: Sequence[GroupResult]) -> str:
     """What of backend, style and device is the same for all, which :func:`who_by_machine` has no columns for."""
-    told: list[str] = []
-    for of in SIDE.values():
-        values = {of(group.key) for group in groups}
-        if len(values) == 1:
-            told += filter(None, values)
-    return " ".join(told)
+    values = ({of(group.key) for group in groups} for of in SIDE.values())
+    return " ".join(filter(None, (each.pop() for each in values if len(each) == 1)))
 
 
 def _hardware(key: Key) -> Cell:
