@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
@@ -154,24 +155,24 @@ def compare_groups(
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """A group's own figures, not yet compared."""
+    records, pace = side.group.records, side.median("samples_per_second")
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
     if len(side.trainmarks) > 1:
         caveats.add(Caveat.DIFFERENT_TRAINMARKS)
     seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
-    if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in side.group.records):
+    if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in records):
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
-    records, pace = side.group.records, side.median("samples_per_second")
     return GroupResult(
         key=side.group.key,
         runs=len(side.runs),
         failed=side.group.failed,
         reference=reference,
-        epochs=max((len(record.epochs) for record in side.group.records), default=0),
-        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in side.group.records), default=0),
+        epochs=max((len(record.epochs) for record in records), default=0),
+        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0),
         by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
         epoch_seconds=MedianInterval.of(side.known(_epoch_seconds)),
         process_seconds=MedianInterval.of(side.known(_process_seconds)),
@@ -201,9 +202,8 @@ def _held_against(
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
     # A command tells how many examples an epoch had, or it doesn't; an epoch of fewer is no faster one.
-    if side.group.key.train_examples == reference.group.key.train_examples and (
-        side.examples == reference.examples or not (side.examples and reference.examples)
-    ):
+    same_length = side.group.key.train_examples == reference.group.key.train_examples
+    if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
         sliced = compare_slices(reference.group.records, side.group.records)
         # A training of a few steps is over before it has a block in every round.
@@ -274,19 +274,21 @@ def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
     """What is not equal on the two sides although nobody asked for it."""
     these, those = side.group.key, reference.group.key
-    found = set()
-    known = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
-    if known or (side.examples and reference.examples and side.examples != reference.examples):
-        found.add(Caveat.DIFFERENT_DATA)
-    if by != "machine" and (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores):
-        found.add(Caveat.DIFFERENT_MACHINES)
-    if by == "machine" and these.version != those.version:
-        found.add(Caveat.DIFFERENT_VERSIONS)
-    if side.trainmarks and reference.trainmarks and side.trainmarks != reference.trainmarks:
-        found.add(Caveat.DIFFERENT_TRAINMARKS)
-    if _weights_differ(side.runs, reference.runs):
-        found.add(Caveat.DIFFERENT_WEIGHTS)
-    return found
+    data = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
+    machines = (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores)
+    differs = {
+        Caveat.DIFFERENT_DATA: data or _known_to_differ(side.examples, reference.examples),
+        Caveat.DIFFERENT_MACHINES: machines and by != "machine",
+        Caveat.DIFFERENT_VERSIONS: these.version != those.version and by == "machine",
+        Caveat.DIFFERENT_TRAINMARKS: _known_to_differ(side.trainmarks, reference.trainmarks),
+        Caveat.DIFFERENT_WEIGHTS: _weights_differ(side.runs, reference.runs),
+    }
+    return {caveat for caveat in differs if differs[caveat]}
+
+
+def _known_to_differ(these: frozenset[Any], those: frozenset[Any]) -> bool:
+    """Whether both are told, and not the same."""
+    return bool(these and those) and these != those
 
 
 def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:

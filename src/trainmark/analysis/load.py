@@ -68,13 +68,10 @@ def load_of(records: Sequence[Record]) -> Load | None:
     assert record.samples is not None
     cores = max((len(line) for line in record.samples.cpu_percent or ()), default=1)
     most = max(FEWEST_WINDOWS, min(MOST_WINDOWS, MOST_CELLS // max(cores, 1)))
-    return Load(record, _windows(record.samples, most), len(record.samples.t))
-
-
-def _windows(samples: Samples, most: int) -> tuple[Window, ...]:
-    count = len(samples.t)
-    each = -(-count // most)
-    return tuple(_window(samples, first, min(first + each, count)) for first in range(0, count, each))
+    rows = len(record.samples.t)
+    each = -(-rows // most)
+    windows = (_window(record.samples, first, min(first + each, rows)) for first in range(0, rows, each))
+    return Load(record, tuple(windows), rows)
 
 
 def _window(samples: Samples, first: int, last: int) -> Window:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,22 +95,17 @@ def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool) -> list[Contrast]:
-    def written(values: dict[str, Any], name: str) -> str:
-        return str(values[name]) if name in values else UNKNOWN
-
-    known = a.keys() & b.keys() if only_shared else a.keys() | b.keys()
-    names = sorted(name for name in known if written(a, name) != written(b, name))
-    return [Contrast(f"{what} {name}", written(a, name), written(b, name)) for name in names]
+    names = sorted(a.keys() & b.keys() if only_shared else a.keys() | b.keys())
+    every = (Contrast(f"{what} {name}", str(a.get(name, UNKNOWN)), str(b.get(name, UNKNOWN))) for name in names)
+    return [each for each in every if each.a != each.b]
 
 
-def _clocks(a: Record, b: Record) -> list[Contrast]:
+def _clocks(a: Record, b: Record) -> Iterator[Contrast]:
     """Mean clocks of the CPU and of the GPU that trained, where both were read and differ."""
-    found = []
     for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
         first, second = of(a), of(b)
         if first and second and abs(first / second - 1) > CLOCKS_APART:
-            found.append(Contrast(what, *(f"{hertz / 1e6:,.0f} MHz" for hertz in (first, second))))
-    return found
+            yield Contrast(what, f"{first / 1e6:,.0f} MHz", f"{second / 1e6:,.0f} MHz")
 
 
 def _cpu_hertz(record: Record) -> float | None:

@@ -74,12 +74,9 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
     key = group.key
     pace = group.samples_per_second or 0.0
     kind = "accelerator" if key.device_name is not None else "cpu"
+    same_work = (key.step_fingerprint, key.precision)
     for yardstick in known:
-        rates = [
-            rate
-            for rate in yardstick.rates
-            if (rate.step_fingerprint, rate.precision) == (key.step_fingerprint, key.precision)
-        ]
+        rates = [rate for rate in yardstick.rates if (rate.step_fingerprint, rate.precision) == same_work]
         same_model = yardstick.is_model_of(key.device_name or key.cpu, kind, key.cores)
         if same_model:  # like with like
             rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
