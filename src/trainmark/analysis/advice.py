@@ -95,9 +95,8 @@ def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tup
 
 def largest_cause(attribution: Attribution) -> Share | None:
     """The largest share of a step that is more than noise, and than what is unexplained; None where no cause is."""
-    share = max(
-        (share for share in attribution.shares if _is_certain(share)), key=lambda share: share.share, default=None
-    )
+    certain = filter(_is_certain, attribution.shares)
+    share = max(certain, key=lambda share: share.share, default=None)
     return None if share is None or share.share <= abs(attribution.unexplained.value) else share
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.analysis.groups import Repeats, group_records
-from trainmark.analysis.reading import Missing, chains_of, read_value
+from trainmark.analysis.reading import chains_of, read_value
 from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import summarize
 from trainmark.errors import RecordError
@@ -102,10 +102,8 @@ def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
             continue
         for run in workload.published.runs:
             scheduled = workload.scheduled_as(run)
-            followers = [group for group in groups if _follows(group, scheduled, run)]
-            beside: list[Repeats | None] = [*followers] or [None]
-            for group in beside:
-                results.append(_beside(workload, workload.published.source, run, group))
+            followers: list[Repeats | None] = [group for group in groups if _follows(group, scheduled, run)]
+            results += [_beside(workload, workload.published.source, run, group) for group in followers or [None]]
     return tuple(results)
 
 
@@ -160,13 +158,11 @@ def _beside(workload: Workload, source: str, run: PublishedRun, group: Repeats |
 
 
 def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats | None) -> ValueResult:
-    chains = chains_of(group.records, run) if group else []
-    measured = read_value(chains, value, run) if group else Missing("nothing measured")
-    reason = measured.reason if isinstance(measured, Missing) else ""
-    if group is not None and not reason:
+    measured, reason = read_value(chains_of(group.records, run), value, run) if group else (None, "nothing measured")
+    if group and not reason:
         reason = _unfit(value, workload, group)
     verdict: Agreement = "not judged"
-    if not reason and not isinstance(measured, Missing):
+    if measured is not None and not reason:
         low = -math.inf if value.low is None else value.low
         high = math.inf if value.high is None else value.high
         verdict = "agrees" if low <= measured <= high else "differs"
@@ -178,7 +174,7 @@ def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: 
         published=math.nan if value.value == "nan" else value.value,
         low=value.low,
         high=value.high,
-        measured=None if isinstance(measured, Missing) else measured,
+        measured=measured,
         verdict=verdict,
         reason=reason,
     )
@@ -217,13 +213,12 @@ def _displaced(value: PublishedValue, run: PublishedRun, kind: DeviceKind) -> bo
     """Whether ``value`` is the other kind's twin of a figure that was printed, with bounds, for this kind."""
     if value.device in (None, kind):
         return False
-    place = (value.quantity, value.epochs, value.steps, value.repeat)
-    twins = [
-        twin
-        for twin in run.values
-        if twin.device == kind and (twin.quantity, twin.epochs, twin.steps, twin.repeat) == place
-    ]
+    twins = [twin for twin in run.values if twin.device == kind and _place(twin) == _place(value)]
     return any(_bounded(twin) or not _bounded(value) for twin in twins)
+
+
+def _place(value: PublishedValue) -> tuple[object, ...]:
+    return value.quantity, value.epochs, value.steps, value.repeat
 
 
 def _bounded(value: PublishedValue) -> bool:
@@ -231,9 +226,8 @@ def _bounded(value: PublishedValue) -> bool:
 
 
 def _concerns(timing: PublishedTiming, run: PublishedRun, kind: DeviceKind) -> bool:
-    if timing.device == kind:
-        return True
-    return all(twin.device != kind for twin in run.timings if twin.quantity == timing.quantity)
+    kinds = {each.device for each in run.timings if each.quantity == timing.quantity}
+    return timing.device == kind or kind not in kinds
 
 
 def _time(timing: PublishedTiming, group: Repeats | None) -> TimingResult:

@@ -137,13 +137,17 @@ class Attribution:
         step_seconds: of a steady step.
         shares: those that could be measured, the largest first, then what comes on top.
         unexplained: of the step.
-        unknown: causes that could not be measured here.
     """
 
     step_seconds: Estimate
     shares: tuple[Share, ...]
     unexplained: Estimate
-    unknown: tuple[Cause, ...]
+
+    @property
+    def unknown(self) -> tuple[Cause, ...]:
+        """Causes that could not be measured here."""
+        known = {"threads", *(share.cause for share in self.shares)}
+        return tuple(cause for cause in CAUSES if cause not in known)
 
 
 def attribute(found: Dissection) -> Attribution:
@@ -163,13 +167,7 @@ def attribute(found: Dissection) -> Attribution:
     if found.threads_ratio is None:  # else what comes on top was measured with other cores than the step
         shares += _on_top(found, step.value)
     unexplained = _estimate([1 - sum(split.causes.values()) / split.step for split in splits], few)
-    known = {"threads", *(share.cause for share in shares)}
-    return Attribution(
-        step_seconds=_scaled(step, 1 / scale),
-        shares=tuple(shares),
-        unexplained=_scaled(unexplained, scale),
-        unknown=tuple(cause for cause in CAUSES if cause not in known),
-    )
+    return Attribution(_scaled(step, 1 / scale), tuple(shares), _scaled(unexplained, scale))
 
 
 def from_record(record: Record) -> Attribution | None:
@@ -189,20 +187,12 @@ def from_record(record: Record) -> Attribution | None:
         flops = record.model.training_flops_per_example * examples / steady[0][1]
         shares.append(Share("compute", flops / peak / step, None, None))
     evaluated = [epoch.evaluation_seconds for epoch in record.epochs if epoch.evaluation_seconds is not None]
-    beside: dict[Cause, float | None] = {
-        "evaluation": sum(evaluated) if evaluated else None,
-        "compile": record.compile_seconds,
-    }
-    for cause, seconds in beside.items():
-        if seconds is not None:
-            shares.append(Share(cause, seconds / steps / step, None, None, on_top=True))
-    known = {"threads", *(share.cause for share in shares)}
-    return Attribution(
-        step_seconds=Estimate(step, None, None),
-        shares=tuple(shares),
-        unexplained=Estimate(1 - sum(share.share for share in shares if not share.on_top), None, None),
-        unknown=tuple(cause for cause in CAUSES if cause not in known),
-    )
+    unexplained = 1 - sum(share.share for share in shares)
+    if evaluated:
+        shares.append(Share("evaluation", sum(evaluated) / steps / step, None, None, on_top=True))
+    if record.compile_seconds is not None:
+        shares.append(Share("compile", record.compile_seconds / steps / step, None, None, on_top=True))
+    return Attribution(Estimate(step, None, None), tuple(shares), Estimate(unexplained, None, None))
 
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:

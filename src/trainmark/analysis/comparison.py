@@ -6,6 +6,8 @@ import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
@@ -24,7 +26,6 @@ from trainmark.analysis.statistics import (
     Estimate,
     learning_verdict,
     median,
-    median_interval,
     speed_verdict,
 )
 from trainmark.analysis.summary import RunSummary, summarize
@@ -46,6 +47,10 @@ Just above what another seed alone changes in the catalogue's workloads, 0.3 to 
 WIDE = 1.2
 """Slowest over fastest round of a group, from which on a reader is told that they differ."""
 
+_FIGURES = ("training_seconds", "compile_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss")
+_epoch_seconds: Reading = attrgetter("epoch_seconds")
+_process_seconds: Reading = attrgetter("process_seconds")
+_READINGS: dict[str, Reading] = {name: attrgetter(name) for name in ("test_accuracy", "train_accuracy")}
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
 _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
 
@@ -80,6 +85,9 @@ class _Side:
 
     def known(self, of: Reading) -> list[float]:
         return [value for run in self.runs if (value := of(run)) is not None]
+
+    def median(self, figure: str) -> float | None:
+        return median(self.known(attrgetter(figure)))
 
 
 def compare(
@@ -135,9 +143,10 @@ def compare_groups(
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
         alone = _alone(side, reference, limits or {})
         if reference == position:
-            quantity = "test_accuracy" if side.known(_test_accuracy) else "train_accuracy"
+            quantity = "test_accuracy" if side.known(_READINGS["test_accuracy"]) else "train_accuracy"
             learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
-            alone = dataclasses.replace(alone, speedup=_as_reference(side), learning=learning)
+            itself = Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
+            alone = dataclasses.replace(alone, speedup=itself, learning=learning)
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin, confidence)
         results.append(alone)
@@ -146,38 +155,29 @@ def compare_groups(
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """A group's own figures, not yet compared."""
-
-    def middle(of: Reading) -> float | None:
-        return median(side.known(of))
-
+    records, pace = side.group.records, side.median("samples_per_second")
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
     if len(side.trainmarks) > 1:
         caveats.add(Caveat.DIFFERENT_TRAINMARKS)
     seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
-    if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in side.group.records):
+    if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in records):
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
         caveats.add(Caveat.WIDE_SPREAD)
-    records, pace = side.group.records, middle(lambda run: run.samples_per_second)
     return GroupResult(
         key=side.group.key,
         runs=len(side.runs),
         failed=side.group.failed,
         reference=reference,
-        epochs=max((len(record.epochs) for record in side.group.records), default=0),
-        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in side.group.records), default=0),
+        epochs=max((len(record.epochs) for record in records), default=0),
+        steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0),
         by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
-        epoch_seconds=_spread(side.known(_epoch_seconds)),
-        process_seconds=_spread(side.known(_process_seconds)),
+        epoch_seconds=MedianInterval.of(side.known(_epoch_seconds)),
+        process_seconds=MedianInterval.of(side.known(_process_seconds)),
         samples_per_second=pace,
-        training_seconds=middle(lambda run: run.training_seconds),
-        compile_seconds=middle(lambda run: run.compile_seconds),
-        train_accuracy=middle(_train_accuracy),
-        test_accuracy=middle(_test_accuracy),
-        train_loss=middle(lambda run: run.train_loss),
-        test_loss=middle(lambda run: run.test_loss),
+        **{name: side.median(name) for name in _FIGURES},
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=_ordered(caveats),
@@ -202,9 +202,8 @@ def _held_against(
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
     # A command tells how many examples an epoch had, or it doesn't; an epoch of fewer is no faster one.
-    if side.group.key.train_examples == reference.group.key.train_examples and (
-        side.examples == reference.examples or not (side.examples and reference.examples)
-    ):
+    same_length = side.group.key.train_examples == reference.group.key.train_examples
+    if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
         sliced = compare_slices(reference.group.records, side.group.records)
         # A training of a few steps is over before it has a block in every round.
@@ -248,17 +247,9 @@ def by_slices(
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
 
 
-def _as_reference(side: _Side) -> Speedup:
-    return Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
-
-
 def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Speedup:
     verdict = speed_verdict(ratio, margin) if learns else "unclear"
     return Speedup(ratio.value, ratio.low, ratio.high, verdict, of)
-
-
-def _spread(seconds: list[float]) -> MedianInterval:
-    return MedianInterval(median(seconds), *(median_interval(seconds) or (None, None)))
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
@@ -283,19 +274,21 @@ def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
     """What is not equal on the two sides although nobody asked for it."""
     these, those = side.group.key, reference.group.key
-    found = set()
-    known = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
-    if known or (side.examples and reference.examples and side.examples != reference.examples):
-        found.add(Caveat.DIFFERENT_DATA)
-    if by != "machine" and (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores):
-        found.add(Caveat.DIFFERENT_MACHINES)
-    if by == "machine" and these.version != those.version:
-        found.add(Caveat.DIFFERENT_VERSIONS)
-    if side.trainmarks and reference.trainmarks and side.trainmarks != reference.trainmarks:
-        found.add(Caveat.DIFFERENT_TRAINMARKS)
-    if _weights_differ(side.runs, reference.runs):
-        found.add(Caveat.DIFFERENT_WEIGHTS)
-    return found
+    data = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
+    machines = (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores)
+    differs = {
+        Caveat.DIFFERENT_DATA: data or _known_to_differ(side.examples, reference.examples),
+        Caveat.DIFFERENT_MACHINES: machines and by != "machine",
+        Caveat.DIFFERENT_VERSIONS: these.version != those.version and by == "machine",
+        Caveat.DIFFERENT_TRAINMARKS: _known_to_differ(side.trainmarks, reference.trainmarks),
+        Caveat.DIFFERENT_WEIGHTS: _weights_differ(side.runs, reference.runs),
+    }
+    return {caveat for caveat in differs if differs[caveat]}
+
+
+def _known_to_differ(these: frozenset[Any], those: frozenset[Any]) -> bool:
+    """Whether both are told, and not the same."""
+    return bool(these and those) and these != those
 
 
 def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:
@@ -312,26 +305,7 @@ def _ordered(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
     return tuple(caveat for caveat in Caveat if caveat in wanted)
 
 
-def _epoch_seconds(run: RunSummary) -> float | None:
-    return run.epoch_seconds
-
-
-def _process_seconds(run: RunSummary) -> float | None:
-    return run.process_seconds
-
-
 def _logarithm(of_epochs: bool) -> Reading:
     """Of the seconds that are compared."""
     of = _epoch_seconds if of_epochs else _process_seconds
     return lambda run: math.log(seconds) if (seconds := of(run)) else None
-
-
-def _test_accuracy(run: RunSummary) -> float | None:
-    return run.test_accuracy
-
-
-def _train_accuracy(run: RunSummary) -> float | None:
-    return run.train_accuracy
-
-
-_READINGS: dict[str, Reading] = {"test_accuracy": _test_accuracy, "train_accuracy": _train_accuracy}

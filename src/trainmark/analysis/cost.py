@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
@@ -35,22 +36,18 @@ class Cost:
 def cost(records: tuple[Record, ...]) -> Cost:
     """Of runs that are repeats of each other."""
     records = tuple(record for record in records if record.outcome.status == "ok")  # others did a part of the work
-    joules = [_joules(record) for record in records]
+    joules = [record.energy.joules if record.energy else None for record in records]
     money = [_money(record) for record in records]
     sources = {record.energy.source for record in records if record.energy is not None}
     prices = {record.price_per_hour for record in records}
     return Cost(
         joules=_median(joules),
         source=sources.pop() if len(sources) == 1 else None,
-        joules_per_million_samples=_median([_per_million(*pair) for pair in zip(joules, records, strict=True)]),
+        joules_per_million_samples=_median(map(_per_million, joules, records)),
         money=_median(money),
-        money_per_million_samples=_median([_per_million(*pair) for pair in zip(money, records, strict=True)]),
+        money_per_million_samples=_median(map(_per_million, money, records)),
         price_per_hour=prices.pop() if len(prices) == 1 else None,
     )
-
-
-def _joules(record: Record) -> float | None:
-    return None if record.energy is None else record.energy.joules
 
 
 def _money(record: Record) -> float | None:
@@ -67,5 +64,5 @@ def _per_million(amount: float | None, record: Record) -> float | None:
     return None if amount is None or not examples else amount / examples * _MILLION
 
 
-def _median(values: list[float | None]) -> float | None:
+def _median(values: Iterable[float | None]) -> float | None:
     return median([value for value in values if value is not None])

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark.analysis.results import MedianInterval
-from trainmark.analysis.statistics import median, median_interval
+from trainmark.analysis.statistics import median
 from trainmark.record.record import Epoch, Record
+
+_FIGURES = ("evaluation_seconds", "train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,12 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
     stations = []
     for index in range(longest):
         there = [record.epochs[index] for record in records if index < len(record.epochs)]
-        seconds = [epoch.seconds for epoch in there]
-        low, high = median_interval(seconds) or (None, None)
         stations.append(
             Station(
                 epoch=index + 1,
-                seconds=MedianInterval(median(seconds), low, high),
+                seconds=MedianInterval.of([epoch.seconds for epoch in there]),
                 elapsed_seconds=median([each[index] for each in elapsed if index < len(each)]) or 0.0,
-                evaluation_seconds=_middle(there, "evaluation_seconds"),
-                train_loss=_middle(there, "train_loss"),
-                train_accuracy=_middle(there, "train_accuracy"),
-                test_loss=_middle(there, "test_loss"),
-                test_accuracy=_middle(there, "test_accuracy"),
+                **{name: _middle(there, name) for name in _FIGURES},
             )
         )
     return tuple(stations)

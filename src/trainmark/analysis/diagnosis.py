@@ -92,8 +92,7 @@ DO: dict[Failure, str] = {
 def diagnose(replay: Replay) -> Diagnosis:
     """The first cause of the list that the facts bear out, in the order in which one hides the next."""
     for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
-        found = look(replay)
-        if found is not None:
+        if (found := look(replay)) is not None:
             return found
     said = (f"the process ended: {replay.stopped}",) if replay.stopped else ("nothing unusual showed in the replay",)
     return Diagnosis("not-found", replay.failed_at, None, said, DO["not-found"])
@@ -168,12 +167,10 @@ def _underflow(replay: Replay) -> Diagnosis | None:
 
 
 def _frozen(replay: Replay) -> Diagnosis | None:
-    first = replay.opened[0] if replay.opened else None
-    if first is None or not first.unchanged:
+    if not replay.opened:
         return None
-    kernels = [name for name in first.unchanged if name.endswith(".kernel")]
-    later = replay.opened[-1].unchanged
-    kernels = [name for name in kernels if name in later]
+    first, last = replay.opened[0], replay.opened[-1]
+    kernels = [name for name in first.unchanged if name.endswith(".kernel") and name in last.unchanged]
     if not kernels:
         return None
     gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
@@ -186,8 +183,7 @@ def _frozen(replay: Replay) -> Diagnosis | None:
             f"{', '.join(asleep)} did not change by a bit, though the gradient of {asleep[0]} reaches "
             f"{gradients[asleep[0]]:.3g} in the reference",
         )
-    dead = _dead(replay)
-    return dead or _diagnosis(
+    return _dead(replay) or _diagnosis(
         "nothing-is-training", first.step, f"gradient {kernels[0]}", f"the gradient of {', '.join(kernels)} is zero"
     )
 

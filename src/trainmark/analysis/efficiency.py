@@ -67,27 +67,18 @@ class Efficiency:
 
 def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     """The highest limits of every place that any of the records knows."""
-    best: dict[Place, Limit] = {}
+    found: dict[Place, list[Limit]] = {}
     for record in records:
         peaks = record.peaks
-        flops = _real(peaks.matmul_flops_per_second) if peaks else None
-        if peaks is None or flops is None:
-            continue
-        place = place_of(record)
-        limit = Limit(
-            flops,
-            _real(peaks.copy_bytes_per_second),
-            record.backend.name,
-            peaks.created,
-            peaks.others_share,
-        )
-        other = best.get(place)
-        if other is None:
-            best[place] = limit
-            continue
-        faster = max(limit, other, key=lambda each: each.flops_per_second)
-        copies = [each.bytes_per_second for each in (limit, other) if each.bytes_per_second is not None]
-        best[place] = dataclasses.replace(faster, bytes_per_second=max(copies, default=None))
+        if peaks and (flops := _real(peaks.matmul_flops_per_second)):
+            copied = _real(peaks.copy_bytes_per_second)
+            limit = Limit(flops, copied, record.backend.name, peaks.created, peaks.others_share)
+            found.setdefault(place_of(record), []).insert(0, limit)  # of equal ones the newest counts
+    best = {}
+    for place, limits in found.items():
+        fastest = max(limits, key=lambda limit: limit.flops_per_second)
+        copies = [limit.bytes_per_second for limit in limits if limit.bytes_per_second is not None]
+        best[place] = dataclasses.replace(fastest, bytes_per_second=max(copies, default=None))
     return best
 
 

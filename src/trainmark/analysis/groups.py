@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -41,21 +42,18 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
     for record in ordered:
         if record.outcome.status in MEASURED:
             measured.setdefault(key_of(record, machine_of(record)), []).append(record)
-    started: dict[Key, int] = {}
-    failed: dict[Key, int] = {}
+    met: dict[Key, None] = {}  # each once, in the order of their first runs
+    failed: Counter[Key] = Counter()
     redone = {_run_of(record) for records in measured.values() for record in records}
-    for position, record in enumerate(ordered):
+    for record in ordered:
         key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
             if _run_of(record) in redone:
                 continue  # a later command with --resume did it
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
-            failed[key] = failed.get(key, 0) + 1
-        started.setdefault(key, position)
-    return [
-        Repeats(key, tuple(measured.get(key, ())), failed.get(key, 0))
-        for key in sorted(started, key=started.__getitem__)
-    ]
+            failed[key] += 1
+        met[key] = None
+    return [Repeats(key, tuple(measured.get(key, ())), failed[key]) for key in met]
 
 
 def _counts(record: Record) -> bool:

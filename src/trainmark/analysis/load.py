@@ -68,13 +68,10 @@ def load_of(records: Sequence[Record]) -> Load | None:
     assert record.samples is not None
     cores = max((len(line) for line in record.samples.cpu_percent or ()), default=1)
     most = max(FEWEST_WINDOWS, min(MOST_WINDOWS, MOST_CELLS // max(cores, 1)))
-    return Load(record, _windows(record.samples, most), len(record.samples.t))
-
-
-def _windows(samples: Samples, most: int) -> tuple[Window, ...]:
-    count = len(samples.t)
-    each = -(-count // most)
-    return tuple(_window(samples, first, min(first + each, count)) for first in range(0, count, each))
+    rows = len(record.samples.t)
+    each = -(-rows // most)
+    windows = (_window(record.samples, first, min(first + each, rows)) for first in range(0, rows, each))
+    return Load(record, tuple(windows), rows)
 
 
 def _window(samples: Samples, first: int, last: int) -> Window:
@@ -83,8 +80,8 @@ def _window(samples: Samples, first: int, last: int) -> Window:
         start=max(start, 0.0),
         end=samples.t[last - 1],
         cores=_means(samples.cpu_percent, first, last),
-        tree_cpu=_mean((samples.tree_cpu_percent or ())[first:last]),
-        resident_bytes=_mean((samples.tree_resident_bytes or ())[first:last]),
+        tree_cpu=mean((samples.tree_cpu_percent or ())[first:last]),
+        resident_bytes=mean((samples.tree_resident_bytes or ())[first:last]),
         gpus=_means(samples.gpu_percent, first, last),
         gpu_memory_bytes=_means(samples.gpu_memory_bytes, first, last),
         gpu_watts=_means(samples.gpu_watts, first, last),
@@ -95,9 +92,10 @@ def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[floa
     """Column by column; a line that is shorter than the others says nothing of the rest."""
     lines = (table or ())[first:last]
     width = max((len(line) for line in lines), default=0)
-    return tuple(_mean([line[column] for line in lines if column < len(line)]) for column in range(width))
+    return tuple(mean([line[column] for line in lines if column < len(line)]) for column in range(width))
 
 
-def _mean(values: _Column) -> float | None:
-    known = [value for value in values if value is not None]
+def mean(values: _Column | None) -> float | None:
+    """Of those that are known; None where none is."""
+    known = [value for value in values or () if value is not None]
     return statistics.fmean(known) if known else None

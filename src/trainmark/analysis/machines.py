@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from trainmark.record.record import Machine, Record
@@ -29,6 +30,7 @@ class Told:
 
 MachineOf: TypeAlias = Callable[[Record], Told]
 """What to call the machine of a record among others."""
+Splitter: TypeAlias = Callable[[Sequence[Machine]], list[list[Machine]]]
 
 
 def tell_apart(records: Iterable[Record]) -> MachineOf:
@@ -38,60 +40,46 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
     belongs to the others of its name where all of those agree, and stands alone where they don't.
     """
     ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
-    every = {_Seen.of(record.machine): record.machine for record in ordered}  # each once, in that order
+    every = {_seen(record.machine): record.machine for record in ordered}  # each once, in that order
     apart = [list(every.values())] if every else []
-    labels = [_by_label(key) for key in sorted({key for machine in every.values() for key in machine.tags})]
-    for split in (_by_hardware, _by_memory, _by_identity, *labels):
+    labels = sorted({key for machine in every.values() for key in machine.tags})
+    by_identity: Splitter = partial(_split, of=lambda machine: machine.identity)
+    splitters: list[Splitter] = [partial(_split, of=_hardware), _by_memory, by_identity, *map(_by_label, labels)]
+    for split in splitters:
         apart = [part for machines in apart for part in split(machines)]
     first = {seen: number for number, seen in enumerate(every)}
-    apart.sort(key=lambda machines: first[_Seen.of(machines[0])])
-    told: dict[_Seen, Told] = {}
+    apart.sort(key=lambda machines: first[_seen(machines[0])])
+    told: dict[Hashable, Told] = {}
     names = [machines[0].name for machines in apart]
     for number, machines in enumerate(apart):
         name = names[number]
         title = name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
         best = max(machines, key=lambda machine: len(machine.tags))
-        told.update((_Seen.of(machine), Told(title, best.labelled)) for machine in machines)
-    return lambda record: told[_Seen.of(record.machine)]
+        told.update((_seen(machine), Told(title, best.labelled)) for machine in machines)
+    return lambda record: told[_seen(record.machine)]
 
 
-@dataclass(frozen=True)
-class _Seen:
+def _seen(machine: Machine) -> Hashable:
     """All of a machine that tells it from others; what changes between two runs is left out."""
-
-    hardware: Hashable
-    memory_bytes: int | None
-    identity: str | None
-    tags: frozenset[tuple[str, str]]
-
-    @staticmethod
-    def of(machine: Machine) -> _Seen:
-        return _Seen(_hardware(machine), machine.memory_bytes, machine.identity, frozenset(machine.tags.items()))
+    return _hardware(machine), machine.memory_bytes, machine.identity, frozenset(machine.tags.items())
 
 
 def _hardware(machine: Machine) -> Hashable:
     return (machine.name, machine.cpu, machine.architecture, machine.usable_cores, machine.cpu_quota)
 
 
-def _by_hardware(machines: Sequence[Machine]) -> list[list[Machine]]:
-    return _split(machines, _hardware)
-
-
 def _by_memory(machines: Sequence[Machine]) -> list[list[Machine]]:
     sizes = sorted({machine.memory_bytes for machine in machines if machine.memory_bytes})
     steps = [above for below, above in itertools.pairwise(sizes) if above > MEMORY_STEP * below]
-    return _split(
-        machines,
-        lambda machine: sum(machine.memory_bytes >= step for step in steps) if machine.memory_bytes else None,
-    )
+
+    def size(machine: Machine) -> int | None:
+        return sum(machine.memory_bytes >= step for step in steps) if machine.memory_bytes else None
+
+    return _split(machines, size)
 
 
-def _by_identity(machines: Sequence[Machine]) -> list[list[Machine]]:
-    return _split(machines, lambda machine: machine.identity)
-
-
-def _by_label(key: str) -> Callable[[Sequence[Machine]], list[list[Machine]]]:
-    return lambda machines: _split(machines, lambda machine: machine.tags.get(key))
+def _by_label(key: str) -> Splitter:
+    return partial(_split, of=lambda machine: machine.tags.get(key))
 
 
 def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> list[list[Machine]]:

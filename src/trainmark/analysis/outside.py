@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
+from trainmark.analysis.load import mean
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
@@ -73,10 +74,10 @@ def _busy(record: Record) -> Iterator[Observation]:
     if samples is None or samples.tree_cpu_percent is None or not machine.usable_cores:
         return
     cores = min(machine.usable_cores, machine.cpu_quota or math.inf)
-    known = [value for row in rows if (value := samples.tree_cpu_percent[row]) is not None]
-    if not known:
+    percent = mean([samples.tree_cpu_percent[row] for row in rows])
+    if percent is None:
         return
-    used = statistics.fmean(known) / 100
+    used = percent / 100
     share = used / cores
     if Caveat.BUSY_MACHINE in record.caveats:
         words = f"{used:.1f} of {cores:g} cores busy, while others used the machine: what it waits for can't be told."
@@ -98,10 +99,10 @@ def _gpu(record: Record) -> Iterator[Observation]:
     if samples is None or gpu is None or samples.gpu_percent is None:
         return
     table = samples.gpu_percent
-    known = [value for row in _while_it_ran(record) if gpu < len(table[row]) and (value := table[row][gpu]) is not None]
-    if not known:
+    busy = mean([table[row][gpu] for row in _while_it_ran(record) if gpu < len(table[row])])
+    if busy is None:
         return
-    gap = 1 - statistics.fmean(known) / 100
+    gap = 1 - busy / 100
     words = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
     yield Observation("GPU gaps", gap, "share", f"of the time no kernel ran: {words}.")
 

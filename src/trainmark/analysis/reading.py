@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
 from trainmark.record.record import Record
 from trainmark.workload.published import PublishedRun, PublishedValue
 
 Chain = tuple[Record, ...]
-
-
-@dataclass(frozen=True)
-class Missing:
-    """Why there is no value to hold against the published one."""
-
-    reason: str
 
 
 def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
@@ -37,21 +29,21 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
     return [chain for chain in cut if _whole(chain, run.repeats) or chain[-1].outcome.status == "diverged"]
 
 
-def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> float | Missing:
+def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> tuple[float | None, str]:
     """The measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
 
     NaN where the network diverged before it came to that place: the published scripts died there, and lost what they
-    had.
+    had. None, with the reason, where there is no value to hold against the published one.
     """
     if not chains:
-        return Missing(f"needs {run.repeats} repeats that follow from one another")
+        return None, f"needs {run.repeats} repeats that follow from one another"
     needed = value.repeat or run.repeats
     if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
-        return math.nan
+        return math.nan, ""
     span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
     read = [_read(record, value) for chain in chains for record in chain[span]]
     found = median([number for number in read if number is not None])
-    return Missing("not measured") if found is None else found
+    return found, "not measured" if found is None else ""
 
 
 def _whole(chain: Chain, repeats: int) -> bool:
@@ -80,12 +72,9 @@ def _read_steps(record: Record, value: PublishedValue) -> float | None:
 def _read_epochs(record: Record, value: PublishedValue) -> float | None:
     """Mean over epochs, or the value at the end of the run."""
     if value.epochs is None:
-        return _float(getattr(record.final, value.quantity))
+        final: float | None = getattr(record.final, value.quantity)
+        return final
     first, last = value.epochs
-    read = [_float(getattr(epoch, value.quantity)) for epoch in record.epochs[first - 1 : last]]
+    read = [getattr(epoch, value.quantity) for epoch in record.epochs[first - 1 : last]]
     known = [number for number in read if number is not None]
     return statistics.fmean(known) if len(known) == last - first + 1 else None
-
-
-def _float(number: float | None) -> float | None:
-    return None if number is None else float(number)

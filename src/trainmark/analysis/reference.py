@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from trainmark.analysis.groups import Repeats
 from trainmark.errors import UnknownName, UsageError
-from trainmark.record.facts import DIMENSIONS, Dimension, Key
+from trainmark.record.facts import DIMENSIONS, Dimension
 
 BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
 
@@ -39,22 +38,12 @@ def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[
         _require_dimension(by)
     if baseline is not None:
         _check(groups, by, *baseline)
-    families: dict[Any, list[int]] = {}
-    for position, group in enumerate(groups):
-        families.setdefault(_family(group.key, by), []).append(position)
-    chosen: list[int | None] = [None] * len(groups)
-    for members in families.values():
-        able = (position for position in members if groups[position].records)
-        if baseline is not None:
-            able = (position for position in able if groups[position].key.words(baseline[0]) == baseline[1])
-        reference = next(able, None)
-        for position in members:
-            chosen[position] = reference
-    return chosen
-
-
-def _family(key: Key, by: Dimension | None) -> object:
-    return key.same_work if by is None else key.without(by)
+    families = [group.key.same_work if by is None else group.key.without(by) for group in groups]
+    first: dict[object, int] = {}
+    for position, (family, group) in enumerate(zip(families, groups, strict=True)):
+        if group.records and (baseline is None or group.key.words(baseline[0]) == baseline[1]):
+            first.setdefault(family, position)
+    return [first.get(family) for family in families]
 
 
 def _require_dimension(by: str) -> None:

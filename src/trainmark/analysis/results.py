@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +11,7 @@ from trainmark.analysis.cost import Cost
 from trainmark.analysis.differences import Difference
 from trainmark.analysis.efficiency import Efficiency
 from trainmark.analysis.groups import Repeats
-from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict
+from trainmark.analysis.statistics import LearningVerdict, SpeedVerdict, median, median_interval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Dimension, Key
 
@@ -22,6 +23,11 @@ class MedianInterval:
     median: float | None
     low: float | None
     high: float | None
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> MedianInterval:
+        """The median of these runs."""
+        return cls(median(values), *(median_interval(values) or (None, None)))
 
 
 SpeedOf = Literal["slice", "epoch", "process"]

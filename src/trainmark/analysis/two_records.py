@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from trainmark.analysis.differences import UNKNOWN
+from trainmark.analysis.load import mean
 from trainmark.record.facts import FACTS
 from trainmark.record.record import Epoch, Record
 
@@ -66,7 +67,7 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
     """Seconds of both, of the same thing: an example, else an epoch, else the whole process; empty where neither is."""
-    for of in (_of_examples, _of_epochs, _of_process):
+    for of in (_of_examples, lambda record: [epoch.seconds for epoch in _steady(record)], _of_process):
         first, second = of(a), of(b)
         if first and second:
             return first, second
@@ -82,10 +83,6 @@ def _of_examples(record: Record) -> list[float]:
     return [seconds / examples for seconds, examples in steady if examples and examples > 0]
 
 
-def _of_epochs(record: Record) -> list[float]:
-    return [epoch.seconds for epoch in _steady(record)]
-
-
 def _of_process(record: Record) -> list[float]:
     seconds = record.process.seconds if record.process else None
     return [seconds] if seconds is not None and seconds > 0 else []
@@ -98,39 +95,25 @@ def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_shared: bool) -> list[Contrast]:
-    def written(values: dict[str, Any], name: str) -> str:
-        return str(values[name]) if name in values else UNKNOWN
-
-    known = a.keys() & b.keys() if only_shared else a.keys() | b.keys()
-    names = sorted(name for name in known if written(a, name) != written(b, name))
-    return [Contrast(f"{what} {name}", written(a, name), written(b, name)) for name in names]
+    names = sorted(a.keys() & b.keys() if only_shared else a.keys() | b.keys())
+    every = (Contrast(f"{what} {name}", str(a.get(name, UNKNOWN)), str(b.get(name, UNKNOWN))) for name in names)
+    return [each for each in every if each.a != each.b]
 
 
-def _clocks(a: Record, b: Record) -> list[Contrast]:
+def _clocks(a: Record, b: Record) -> Iterator[Contrast]:
     """Mean clocks of the CPU and of the GPU that trained, where both were read and differ."""
-    found = []
     for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
         first, second = of(a), of(b)
         if first and second and abs(first / second - 1) > CLOCKS_APART:
-            found.append(Contrast(what, _megahertz(first), _megahertz(second)))
-    return found
+            yield Contrast(what, f"{first / 1e6:,.0f} MHz", f"{second / 1e6:,.0f} MHz")
 
 
 def _cpu_hertz(record: Record) -> float | None:
-    return _mean(record.samples.cpu_hertz if record.samples else None)
+    return mean(record.samples.cpu_hertz if record.samples else None)
 
 
 def _gpu_hertz(record: Record) -> float | None:
     gpu, samples = record.device.gpu, record.samples
     if gpu is None or samples is None or samples.gpu_sm_hertz is None:
         return None
-    return _mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])
-
-
-def _mean(values: Sequence[float | None] | None) -> float | None:
-    known = [value for value in values or () if value is not None]
-    return statistics.fmean(known) if known else None
-
-
-def _megahertz(hertz: float) -> str:
-    return f"{hertz / 1e6:,.0f} MHz"
+    return mean([row[gpu] for row in samples.gpu_sm_hertz if gpu < len(row)])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -75,12 +74,9 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
     key = group.key
     pace = group.samples_per_second or 0.0
     kind = "accelerator" if key.device_name is not None else "cpu"
+    same_work = (key.step_fingerprint, key.precision)
     for yardstick in known:
-        rates = [
-            rate
-            for rate in yardstick.rates
-            if (rate.step_fingerprint, rate.precision) == (key.step_fingerprint, key.precision)
-        ]
+        rates = [rate for rate in yardstick.rates if (rate.step_fingerprint, rate.precision) == same_work]
         same_model = yardstick.is_model_of(key.device_name or key.cpu, kind, key.cores)
         if same_model:  # like with like
             rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
@@ -100,7 +96,8 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
 def _published(position: int, group: GroupResult) -> Iterator[Beside]:
     """What was published of the same steps, with its hardware named; epochs are of the whole dataset."""
     key = group.key
-    workload = next((found for found in map(catalog.find, _plain_names()) if _fits(found, group)), None)
+    listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
+    workload = next((each for each in listed if each.step_fingerprint == key.step_fingerprint), None)
     if workload is None or workload.published is None or not key.train_examples:
         return
     for run in workload.published.runs:
@@ -111,11 +108,3 @@ def _published(position: int, group: GroupResult) -> Iterator[Beside]:
             how = f"published, {timing.includes}"
             source = workload.published.source
             yield Beside(position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace)
-
-
-def _fits(workload: Any, group: GroupResult) -> bool:
-    return bool(workload.step_fingerprint == group.key.step_fingerprint)
-
-
-def _plain_names() -> list[str]:
-    return [name for name in catalog.names() if ":" not in name]

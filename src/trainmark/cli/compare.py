@@ -11,7 +11,7 @@ from trainmark.cli import complete
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import baseline_option, split_names
 from trainmark.cli.output import comparable, json_option, print_file, print_json, say, write_file
-from trainmark.report.terminal import console
+from trainmark.report.terminal import console, draw_all
 
 if TYPE_CHECKING:
     from trainmark.analysis.bar import Bar
@@ -141,14 +141,17 @@ def _show(comparison: Comparison, form: Format) -> None:
     if form == "json":
         print_json(comparison.data)
         return
-    from trainmark.report import tables
+    from trainmark.report.csv_text import to_csv
+    from trainmark.report.markdown import to_markdown
+    from trainmark.report.tables import tables_of
 
+    tables = tables_of(comparison)
     if form == "markdown":
-        print_file(tables.comparison_markdown(comparison))
+        print_file(to_markdown(tables))
     elif form == "csv":
-        print_file(tables.comparison_csv(comparison))
+        print_file(to_csv(tables))
     else:
-        tables.print_comparison(console(), comparison)
+        draw_all(console(), tables)
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:

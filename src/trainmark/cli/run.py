@@ -12,7 +12,7 @@ from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, print_json
-from trainmark.report.terminal import console
+from trainmark.report.terminal import console, draw_all
 
 if TYPE_CHECKING:
     from trainmark.record.record import Record
@@ -111,14 +111,14 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, *, 
         print_json(records)
         return code
     from trainmark.analysis.comparison import compare
-    from trainmark.report.tables import print_comparison
+    from trainmark.report.tables import tables_of
     from trainmark.units import many
 
     screen = console()
     groups = {record.group.id for record in records}
     shown = [record for record in earlier if record.group.id in groups] + records
     if any(record.outcome.status == "ok" for record in shown):
-        print_comparison(screen, compare(shown, margin=margin))
+        draw_all(screen, tables_of(compare(shown, margin=margin)))
     total = len(list(store.folder.glob("*.json")))
     news = (
         f"{many(len(records), 'new record')}, {total:,} in all"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from trainmark import units
@@ -11,10 +12,10 @@ from trainmark.record.facts import Key
 from trainmark.report.conditions import split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
-from trainmark.report.table import Cell, Column, Table, TableRow, Tone, span
-from trainmark.report.who import HARDWARE, Shown, same_side, who, who_by_machine
+from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
+from trainmark.report.who import HARDWARE, GroupRow, same_side, who, who_by_machine
 
-_SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
+SPEED_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
 _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear": "doubtful"}
 
 
@@ -27,26 +28,22 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     families: dict[int | None, list[int]] = {}
     for position in positions:
         families.setdefault(comparison.groups[position].reference, []).append(position)
+    starts = {members[0] for members in families.values()}
     ordered = [position for members in families.values() for position in members]
-    groups = [comparison.groups[position] for position in ordered]
+    rows = [GroupRow(comparison.groups[each], each, comparison.is_reference(each)) for each in ordered]
+    groups = [row.group for row in rows]
     by_machine = comparison.by == "machine"
     conditions, facts = split(groups, HARDWARE if by_machine else ())
-    marks = _marks(groups)
-    shown = _columns(groups, who_by_machine(groups, facts) if by_machine else who(facts), marks, whole=by_machine)
-    starts = {members[0] for members in families.values()}
-    return Table(
+    met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
+    marks = {caveat: str(place) for place, caveat in enumerate(met, 1)}
+    return table_of(
+        rows,
+        _fields(rows, who_by_machine(groups, facts) if by_machine else who(facts), marks, whole=by_machine),
         title=title_of(groups),
         conditions=(*filter(None, [same_side(groups)] if by_machine else []), *conditions),
-        columns=tuple(one.column for one in shown),
-        rows=tuple(
-            TableRow(
-                cells=tuple(one.cell(group, comparison.is_reference(position)) for one in shown),
-                data=flat_group(group, position),
-                starts_section=position in starts,
-            )
-            for position, group in zip(ordered, groups, strict=True)
-        ),
-        notes=(*_explanations(comparison, ordered), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
+        notes=(*_explanations(comparison, rows), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
+        data=lambda row: flat_group(row.group, row.position),
+        starts_section=lambda row: row.position in starts,
     )
 
 
@@ -58,48 +55,36 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     return f"{longest.key.workload} · {words or none}"
 
 
-def _marks(groups: Sequence[GroupResult]) -> dict[Caveat, str]:
-    """A number for each caveat of the table, in the order they are met."""
-    met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
-    return {caveat: str(number) for number, caveat in enumerate(met, 1)}
-
-
-def _columns(
-    groups: Sequence[GroupResult], who: Sequence[Shown], marks: dict[Caveat, str], *, whole: bool
-) -> list[Shown]:
+def _fields(
+    rows: Sequence[GroupRow], who: Sequence[Field[GroupRow]], marks: dict[Caveat, str], *, whole: bool
+) -> list[Field[GroupRow]]:
     """The columns worth showing, the most important first; the optional ones give way on a narrow terminal.
 
     Args:
         whole: pace and accuracy don't give way.
     """
-    tested = any(group.test_accuracy is not None for group in groups)
-    shown = [
+    tested = any(row.group.test_accuracy is not None for row in rows)
+    fields: list[Field[GroupRow]] = [
         *who,
-        Shown(Column("runs", "right"), lambda group, _: Cell(_runs(group), value=group.runs)),
-        Shown(Column("epoch", "right"), lambda group, _: _timed(group.epoch_seconds)),
-        Shown(Column("process", "right"), lambda group, _: _timed(group.process_seconds)),
-        Shown(Column("samples\nper s", "right", optional=not whole), lambda group, _: _rate(group.samples_per_second)),
-        Shown(Column("speed-up", "right"), _speedup),
-        Shown(Column("to\ntarget", "right"), lambda group, _: _to_target(group)),
-        Shown(Column("of\npeak", "right", optional=True), lambda group, _: _of_peak(group)),
-        Shown(Column("energy", "right", optional=True), lambda group, _: _number(group.cost.joules, units.joules)),
-        Shown(Column("cost", "right"), lambda group, _: _number(group.cost.money, units.money)),
-        Shown(
-            Column("test\nacc.", "right", optional=not whole),
-            lambda group, _: _number(group.test_accuracy, units.percent),
-        ),
-        Shown(Column("train\nacc.", "right", optional=tested), lambda g, _: _number(g.train_accuracy, units.percent)),
-        Shown(Column("learns", "right"), _learning),
-        Shown(Column("notes"), lambda group, _: Cell(" ".join(marks[c] for c in group.caveats), tone="doubtful")),
-        Shown(
-            Column("training", "right", optional=True), lambda group, _: _number(group.training_seconds, units.seconds)
-        ),
-        Shown(
-            Column("compile", "right", optional=True), lambda group, _: _number(group.compile_seconds, units.seconds)
-        ),
-        Shown(Column("train\nloss", "right", optional=True), lambda group, _: _number(group.train_loss, units.loss)),
+        Field("runs", lambda row: Cell(_runs(row.group), value=row.group.runs), "right"),
+        Field("epoch", lambda row: _timed(row.group.epoch_seconds), "right"),
+        Field("process", lambda row: _timed(row.group.process_seconds), "right"),
+        Field("samples\nper s", lambda row: _rate(row.group.samples_per_second), "right", not whole),
+        Field("speed-up", _speedup, "right"),
+        Field("to\ntarget", lambda row: _to_target(row.group), "right"),
+        Field("of\npeak", lambda row: _of_peak(row.group), "right", optional=True),
+        Field("energy", lambda row: number(row.group.cost.joules, units.joules), "right", optional=True),
+        Field("cost", lambda row: number(row.group.cost.money, units.money), "right"),
+        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", not whole),
+        Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
+        Field("learns", _learning, "right"),
+        Field("notes", lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful")),
+        Field("training", lambda row: number(row.group.training_seconds, units.seconds), "right", optional=True),
+        Field("compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", optional=True),
+        Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", optional=True),
     ]
-    return [one for one in shown if any(one.cell(group, False).text not in ("", units.MISSING) for group in groups)]
+    told = [dataclasses.replace(row, is_reference=False) for row in rows]  # that it is one alone needs no column
+    return [each for each in fields if any(each.cell(row).text not in ("", units.MISSING) for row in told)]
 
 
 def _runs(group: GroupResult) -> str:
@@ -113,7 +98,7 @@ def _rate(samples_per_second: float | None) -> Cell:
 
 def _timed(spread: MedianInterval) -> Cell:
     if spread.low is None or spread.high is None:
-        return _number(spread.median, units.seconds)
+        return number(spread.median, units.seconds)
     bounds = span(units.seconds(spread.low), units.seconds(spread.high))
     return Cell(units.seconds(spread.median), bounds, value=spread.median)
 
@@ -131,37 +116,30 @@ def _of_peak(group: GroupResult) -> Cell:
     return Cell(units.MISSING) if known is None else Cell(units.percent(known.mfu, 1), value=known.mfu)
 
 
-def _number(value: float | None, written: Callable[[float | None], str]) -> Cell:
-    return Cell(written(value), value=value)
-
-
-def _speedup(group: GroupResult, is_reference: bool) -> Cell:
-    if is_reference:
+def _speedup(row: GroupRow) -> Cell:
+    speedup = row.group.speedup
+    if row.is_reference:
         return Cell("reference", tone="dim", value=1.0)
-    speedup = group.speedup
     if speedup.ratio is None:
         return Cell(units.MISSING)
+    ratio, tone = units.ratio(speedup.ratio), SPEED_TONES[speedup.verdict]
     if speedup.low is None or speedup.high is None:
-        return Cell(
-            f"{units.ratio(speedup.ratio)} {_verdict(group)}", tone=_SPEED_TONES[speedup.verdict], value=speedup.ratio
-        )
-    text = f"{units.ratio(speedup.ratio)} {speedup.verdict}"
+        return Cell(f"{ratio} {_verdict(row.group)}", tone=tone, value=speedup.ratio)
     bounds = f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
-    return Cell(text, bounds, _SPEED_TONES[speedup.verdict], speedup.ratio)
+    return Cell(f"{ratio} {speedup.verdict}", bounds, tone, speedup.ratio)
 
 
-def _learning(group: GroupResult, is_reference: bool) -> Cell:
-    if is_reference:
-        return Cell("reference", tone="dim", value=0.0) if group.learning.quantity else Cell(units.MISSING)
-    learning = group.learning
-    if learning.difference is None:
+def _learning(row: GroupRow) -> Cell:
+    learning = row.group.learning
+    if row.is_reference and learning.quantity:
+        return Cell("reference", tone="dim", value=0.0)
+    if row.is_reference or learning.difference is None:
         return Cell(units.MISSING)
-    if learning.low is None:
-        points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
-        return Cell(_verdict(group), points, tone, learning.difference)
+    points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
+    if learning.low is None or learning.high is None:
+        return Cell(_verdict(row.group), points, tone, learning.difference)
     bounds = f"{_points(learning.low)}…{_points(learning.high)}"
-    text = f"{_points(learning.difference)} {learning.verdict}"
-    return Cell(text, bounds, _LEARNING_TONES[learning.verdict], learning.difference)
+    return Cell(f"{points} {learning.verdict}", bounds, tone, learning.difference)
 
 
 def _verdict(group: GroupResult) -> str:
@@ -169,24 +147,21 @@ def _verdict(group: GroupResult) -> str:
     return "too few" if Caveat.FEW_ROUNDS in group.caveats else "unclear"
 
 
-def _points(difference: float | None) -> str:
+def _points(difference: float) -> str:
     """A difference of accuracies in percentage points, with its sign."""
-    if difference is None:
-        return units.MISSING
     return f"{100 * difference:+.2f}".replace("-", "−")
 
 
-def _explanations(comparison: Comparison, positions: Sequence[int]) -> tuple[str, ...]:
+def _explanations(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
     """What the columns mean, and what could not be compared."""
-    groups = [comparison.groups[position] for position in positions]
-    which = which_epoch(groups)
+    groups = [row.group for row in rows]
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
     told = "median over runs, with the range below it (95 % interval from 6 runs)."
     if any(group.epoch_seconds.median is not None for group in groups):
-        lines.append(f"epoch: {which}, {told}")
+        lines.append(f"epoch: {which_epoch(groups)}, {told}")
     if any(group.process_seconds.median is not None for group in groups):
         lines.append(f"process: the whole command, {told}")
-    if any(group.reference not in (None, position) for position, group in zip(positions, groups, strict=True)):
+    if any(row.group.reference is not None and not row.is_reference for row in rows):
         margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
         lines += [
             f"speed-up: reference / this{_of_what(groups)}, {_how_matched(groups)}",
@@ -271,7 +246,8 @@ _PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
 
 
 def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
-    lines = [f"energy: of one run's training epochs, {source}." for source in _sources(groups)]
+    sources = dict.fromkeys(group.cost.source for group in groups if group.cost.source and group.cost.joules)
+    lines = [f"energy: of one run's training epochs, {source}." for source in sources]
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
     if priced:
         lines.append("cost: of one run's training epochs, at the given price.")
@@ -285,7 +261,3 @@ def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
             f"{units.money(best.cost.money_per_million_samples)} for a million samples."
         )
     return lines
-
-
-def _sources(groups: Sequence[GroupResult]) -> list[str]:
-    return list(dict.fromkeys(group.cost.source for group in groups if group.cost.source and group.cost.joules))

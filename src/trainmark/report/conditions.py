@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
@@ -60,10 +59,8 @@ def _cpu(key: Key) -> str:
     return ", ".join([key.cpu or "CPU not known", *([] if key.cores is None else [units.many(key.cores, "core")])])
 
 
-def _generic(name: str) -> Condition:
-    """A fact shown as ``name value``, so that every fact that separates groups is visible."""
-    title = name.replace("_", " ")
-    return Condition(title, lambda key: "" if getattr(key, name) is None else f"{title} {getattr(key, name)}")
+def _memory_fraction(key: Key) -> str:
+    return "" if key.memory_fraction is None else f"memory fraction {key.memory_fraction}"
 
 
 SIDE: dict[str, Callable[[Key], str]] = {
@@ -74,7 +71,7 @@ SIDE: dict[str, Callable[[Key], str]] = {
 """What every row of a table and every label names."""
 
 
-_WORDED = (
+CONDITIONS = (
     Condition("dataset", _data),
     Condition("precision", lambda key: key.precision or ""),
     Condition("threads", threads),
@@ -87,16 +84,9 @@ _WORDED = (
     Condition("version", lambda key: key.version or "", 2, ("backend", "python")),
     Condition("python", lambda key: f"python {key.python}" if key.python else "", 2),
     Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
+    Condition("memory fraction", _memory_fraction),
 )
-_IN_OTHER_WORDS = {
-    *SIDE, "workload", "step_fingerprint", "schedule_fingerprint", "dataset", "dataset_sha256", "train_examples",
-    "test_examples", "precision", "threads", "layout", "protocol", "weights_from", "machine", "cpu", "cores",
-    "cpu_quota", "instance", "device_name", "version", "python", "program",
-}  # fmt: skip
-CONDITIONS = (
-    *_WORDED,
-    *(_generic(field.name) for field in dataclasses.fields(Key) if field.name not in _IN_OTHER_WORDS),
-)
+"""Every fact that separates groups is in the words of one, or in ``SIDE``."""
 
 
 def when_measured(at: str | None, others_share: float | None) -> str:
@@ -114,21 +104,12 @@ def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tup
         told: titles of those that the table tells anyway.
     """
     keys = [group.key for group in groups]
-    lines, columns = [], []
-    for line in range(3):
-        said = []
-        for condition in CONDITIONS:
-            if condition.line != line or condition.title in told:
-                continue
-            words = _in_common(condition, keys)
-            if words is None:
-                columns.append(condition)
-            elif words:
-                said.append(words)
-        if said:
-            lines.append(" · ".join(said))
-    lines[:1] = [" · ".join([*lines[:1], _runs(groups)])]
-    return tuple(lines), tuple(columns)
+    asked = sorted((each for each in CONDITIONS if each.title not in told), key=lambda each: each.line)
+    found = [(condition, _in_common(condition, keys)) for condition in asked]
+    lines = [" · ".join(words for each, words in found if words and each.line == line) for line in range(3)]
+    first, *others = [line for line in lines if line] or [""]
+    above = " · ".join(filter(None, (first, _runs(groups))))
+    return (above, *others), tuple(condition for condition, words in found if words is None)
 
 
 def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:

@@ -14,9 +14,6 @@ def diagnosis_tables(title: str, diagnosis: Diagnosis, replay: Replay, notes: tu
     step = "" if diagnosis.step is None else f" at step {diagnosis.step:,} (counted from 0)"
     cause = Table(
         title=f"{title}: {diagnosis.cause}{step}{where}",
-        conditions=(),
-        columns=(),
-        rows=(),
         notes=tuple(_sentence(each) for each in (*diagnosis.evidence, diagnosis.do, *notes)),
     )
     return [cause, *([_steps(replay)] if replay.opened else [])]

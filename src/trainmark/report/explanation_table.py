@@ -7,7 +7,8 @@ from trainmark.analysis.advice import WORDS, Advice, largest_cause
 from trainmark.analysis.attribution import Attribution, Share
 from trainmark.analysis.crossing import Crossing
 from trainmark.analysis.statistics import Estimate
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.explained import Part
+from trainmark.report.table import Cell, Field, Table, table_of
 
 _BAR_WIDTH = 24
 _ABOUT = 0.9
@@ -28,24 +29,25 @@ def explanation_table(
         notes: notes below the table, before the list of what was not measured.
         rest: description of the unexplained part.
     """
-    step = attribution.step_seconds
-    rows = [_row(share, step.value) for share in attribution.shares if not share.on_top]
-    rows.append(_line("unexplained", rest, attribution.unexplained, step.value))
-    rows += [_row(share, step.value) for share in attribution.shares if share.on_top]
+    step, left = attribution.step_seconds, attribution.unexplained
+    parts: list[Share | Part] = [share for share in attribution.shares if not share.on_top]
+    parts.append(Part("unexplained", left.value, left.low, left.high))
+    parts += [share for share in attribution.shares if share.on_top]
     unknown = ", ".join(attribution.unknown)
-    return Table(
+    return table_of(
+        parts,
+        (
+            Field("cause", lambda part: Cell(part.cause, tone="dim" if part.on_top else "strong")),
+            Field("share of\na step", lambda part: f"{'+' if part.on_top else ''}{_percent(part.share)}", "right"),
+            Field("95 % interval", _interval, "right"),
+            Field("time in\na step", lambda part: units.seconds(round(part.share * step.value, 12)), "right"),
+            Field("", lambda part: Cell(_bar(part.share), tone="dim" if part.on_top else "plain")),
+            Field("what it is", lambda part: _what_it_is(part, rest), optional=True),
+        ),
         title=title,
         conditions=(f"a step takes {_seconds(step)}", *conditions),
-        columns=(
-            Column("cause"),
-            Column("share of\na step", "right"),
-            Column("95 % interval", "right"),
-            Column("time in\na step", "right"),
-            Column(""),
-            Column("what it is", optional=True),
-        ),
-        rows=tuple(rows),
         notes=(*notes, *_of_noise(attribution), *((f"Not measured here: {unknown}.",) if unknown else ())),
+        starts_section=lambda part: part.on_top or isinstance(part, Part),
     )
 
 
@@ -70,9 +72,8 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if best.cause != largest.cause:
         said[0] += f" You can't reduce it. Next: {best.cause}."
     interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
-    if best.measured:
-        return [*said, best.do, f"Measured here, that makes an epoch {best.promise:.2f}×{interval} as fast."]
-    return [*said, best.do, f"At most, that makes an epoch {best.promise:.2f}×{interval} as fast."]
+    how = "Measured here" if best.measured else "At most"
+    return [*said, best.do, f"{how}, that makes an epoch {best.promise:.2f}×{interval} as fast."]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
@@ -95,28 +96,16 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     """A note on the causes whose interval holds 0."""
     lost = [each.cause for each in attribution.shares if each.low is not None and each.low < 0]
-    if not lost:
-        return ()
-    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",)
+    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",) if lost else ()
 
 
-def _row(share: Share, step: float) -> TableRow:
-    return _line(share.cause, WORDS[share.cause][0], Estimate(share.share, share.low, share.high), step, share.on_top)
+def _interval(part: Share | Part) -> str:
+    return "" if part.low is None or part.high is None else f"{_percent(part.low)} to {_percent(part.high)}"
 
 
-def _line(cause: str, words: str, share: Estimate, step: float, on_top: bool = False) -> TableRow:
-    interval = "" if share.low is None or share.high is None else f"{_percent(share.low)} to {_percent(share.high)}"
-    return TableRow(
-        (
-            Cell(cause, tone="dim" if on_top else "strong"),
-            Cell(f"{'+' if on_top else ''}{_percent(share.value)}"),
-            Cell(interval),
-            Cell(units.seconds(round(share.value * step, 12))),
-            Cell(_bar(share.value), tone="dim" if on_top else "plain"),
-            Cell(words + (" (outside the steps, spread over them)" if on_top else ""), tone="dim"),
-        ),
-        starts_section=on_top or cause == "unexplained",
-    )
+def _what_it_is(part: Share | Part, rest: str) -> Cell:
+    words = rest if isinstance(part, Part) else WORDS[part.cause][0]
+    return Cell(words + (" (outside the steps, spread over them)" if part.on_top else ""), tone="dim")
 
 
 def _bar(share: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.analysis.cost import Cost
@@ -13,19 +14,16 @@ from trainmark.report.table import Scalar
 # A published figure has a field ``device`` of its own: the kind it was printed for.
 _WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine": "machine", "python": "python"}
 
-_NESTED = {
-    name: [field.name for field in dataclasses.fields(type_)]
-    for name, type_ in {
-        "epoch_seconds": MedianInterval,
-        "process_seconds": MedianInterval,
-        "speedup": Speedup,
-        "learning": Learning,
-        "efficiency": Efficiency,
-        "cost": Cost,
-        "reached": Reached,
-    }.items()
+_NESTED: dict[str, Any] = {
+    "epoch_seconds": MedianInterval,
+    "process_seconds": MedianInterval,
+    "speedup": Speedup,
+    "learning": Learning,
+    "efficiency": Efficiency,
+    "cost": Cost,
+    "reached": Reached,
 }
-"""Parts of a group with their keys, so that a part that is unknown still has its columns."""
+"""Parts of a group with their classes, so that a part that is unknown still has its columns."""
 
 
 def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
@@ -34,7 +32,7 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     flat: dict[str, Scalar] = {"position": position, **data.pop("key")}
     for name, value in data.items():
         if name in _NESTED:
-            inner = value or dict.fromkeys(_NESTED[name])
+            inner = value or {field.name: None for field in dataclasses.fields(_NESTED[name])}
             flat.update({f"{name}_{key}": scalar for key, scalar in inner.items()})
         elif name != "caveats":
             flat[name] = value
@@ -42,18 +40,7 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
     return flat
 
 
-def flat_value(result: PublishedResult, value: ValueResult) -> dict[str, Scalar]:
+def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:
     """One published figure beside the measured one."""
-    return {**_published(result), **dataclasses.asdict(value)}
-
-
-def flat_timing(result: PublishedResult, timing: TimingResult) -> dict[str, Scalar]:
-    """One published duration or rate beside the measured one."""
-    return {**_published(result), **dataclasses.asdict(timing)}
-
-
-def _published(result: PublishedResult) -> dict[str, Scalar]:
-    flat: dict[str, Scalar] = {"workload": result.workload, "run": result.run}
-    for column, name in _WHO.items():
-        flat[column] = getattr(result.key, name) if result.key else None
-    return flat
+    who = {column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()}
+    return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}

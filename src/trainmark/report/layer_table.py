@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from trainmark import units
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.table import Cell, Field, Table, TableRow, table_of
 from trainmark.workload.losses import Loss
 from trainmark.workload.model import LayerPlan, lay_out, written
 from trainmark.workload.optimizers import Optimizer
@@ -17,37 +17,21 @@ from trainmark.workload.spec import Workload
 def layer_table(workload: Workload) -> Table:
     """Every layer of ``workload`` with its shapes, parameters and FLOPs an example, and their totals."""
     model = lay_out(workload)
-    total = (
-        Cell("total", tone="strong"),
-        Cell(""),
-        Cell(""),
-        Cell(units.count(model.parameters), tone="strong"),
-        Cell(units.flops(model.forward_flops), tone="strong"),
-        Cell(units.flops(model.training_flops), tone="strong"),
-    )
-    rows = [
-        TableRow((Cell("input"), Cell(written(model.input_shape)), *(Cell("") for _ in range(4)))),
-        *(TableRow(_cells(plan)) for plan in model.layers),
-        TableRow(total, starts_section=True),
-    ]
-    return Table(
+    layers = table_of(
+        model.layers,
+        _FIELDS,
         title=f"{workload.name}: {workload.title}",
         conditions=_conditions(workload),
-        columns=(
-            Column("layer"),
-            Column("output"),
-            Column("kernel"),
-            Column("parameters", "right"),
-            Column("forward", "right"),
-            Column("training", "right"),
-        ),
-        rows=tuple(rows),
         notes=(
             "FLOPs an example, of matrix products and convolutions alone; one multiply-add is two.",
             "training: forward, gradient of the weights and, but for the first layer, gradient of the inputs.",
             *_published(workload),
         ),
     )
+    sums = (units.count(model.parameters), units.flops(model.forward_flops), units.flops(model.training_flops))
+    first = (Cell("input"), Cell(written(model.input_shape)), *(Cell("") for _ in range(4)))
+    last = (Cell("total", tone="strong"), Cell(""), Cell(""), *(Cell(each, tone="strong") for each in sums))
+    return dataclasses.replace(layers, rows=(TableRow(first), *layers.rows, TableRow(last, starts_section=True)))
 
 
 def layer_data(workload: Workload) -> dict[str, Any]:
@@ -70,25 +54,21 @@ def layer_data(workload: Workload) -> dict[str, Any]:
     }
 
 
-def _cells(plan: LayerPlan) -> tuple[Cell, ...]:
-    return (
-        Cell(plan.name),
-        Cell(written(plan.output_shape)),
-        Cell(written(plan.kernel_shape) if plan.kernel_shape else ""),
-        Cell(units.count(plan.parameters) if plan.parameters else ""),
-        Cell(units.flops(2 * plan.forward_macs) if plan.forward_macs else ""),
-        Cell(units.flops(2 * plan.training_macs) if plan.training_macs else ""),
-    )
+_FIELDS: tuple[Field[LayerPlan], ...] = (
+    Field("layer", lambda plan: plan.name),
+    Field("output", lambda plan: written(plan.output_shape)),
+    Field("kernel", lambda plan: written(plan.kernel_shape) if plan.kernel_shape else ""),
+    Field("parameters", lambda plan: units.count(plan.parameters) if plan.parameters else "", "right"),
+    Field("forward", lambda plan: units.flops(2 * plan.forward_macs) if plan.forward_macs else "", "right"),
+    Field("training", lambda plan: units.flops(2 * plan.training_macs) if plan.training_macs else "", "right"),
+)
 
 
 def _layer_data(plan: LayerPlan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "kind": plan.layer.kind,
-        "input_shape": plan.input_shape,
-        "output_shape": plan.output_shape,
-        "kernel_shape": plan.kernel_shape,
-        "parameters": plan.parameters,
+        **{name: getattr(plan, name) for name in ("input_shape", "output_shape", "kernel_shape", "parameters")},
         "forward_flops_per_example": 2 * plan.forward_macs,
         "training_flops_per_example": 2 * plan.training_macs,
     }

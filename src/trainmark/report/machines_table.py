@@ -7,37 +7,38 @@ from collections.abc import Sequence
 from trainmark.analysis.differences import Difference, facts
 from trainmark.analysis.machines import MachineOf
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def machines_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
     """All that is known, a column for each machine; what is not the same everywhere is marked."""
     known = facts(records, machine_of)
-    whats = [Cell(f"{each.what} ≠", tone="doubtful") if each.differs else Cell(each.what) for each in known]
     marked = any(each.differs for each in known) and len(known[0].values) > 1
-    said = ("What differs is marked with ≠.",) if marked else ()
-    return _table("Machines and versions", "what", known, whats, said)
+    return table_of(
+        known,
+        (Field("what", _marked), *_by_machine(known)),
+        title="Machines and versions",
+        conditions=("What differs is marked with ≠.",) if marked else (),
+        data=lambda each: {"what": each.what, "differs": each.differs, **each.values},
+    )
 
 
 def differences_table(differences: Sequence[Difference]) -> Table:
     """What is not the same on every machine, for above their numbers."""
-    whats = [Cell(each.what, tone="strong") for each in differences]
-    return _table("What differs between the machines", "", differences, whats)
-
-
-def _table(
-    title: str, column: str, found: Sequence[Difference], whats: Sequence[Cell], conditions: tuple[str, ...] = ()
-) -> Table:
-    machines = list(found[0].values) if found else []
-    return Table(
-        title=title,
-        conditions=conditions,
-        columns=(Column(column), *(Column(machine) for machine in machines)),
-        rows=tuple(
-            TableRow(
-                (what, *(Cell(each.values[machine]) for machine in machines)),
-                data={"what": each.what, **({"differs": each.differs} if column else {}), **each.values},
-            )
-            for each, what in zip(found, whats, strict=True)
-        ),
+    return table_of(
+        differences,
+        (Field("", lambda each: Cell(each.what, tone="strong")), *_by_machine(differences)),
+        title="What differs between the machines",
+        data=lambda each: {"what": each.what, **each.values},
     )
+
+
+def _marked(fact: Difference) -> Cell:
+    return Cell(f"{fact.what} ≠", tone="doubtful") if fact.differs else Cell(fact.what)
+
+
+def _by_machine(found: Sequence[Difference]) -> list[Field[Difference]]:
+    def of(machine: str) -> Field[Difference]:
+        return Field(machine, lambda each: each.values[machine])
+
+    return [of(machine) for machine in found[0].values] if found else []

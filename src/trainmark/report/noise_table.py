@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from trainmark import units
 from trainmark.analysis.noise import Noise
 from trainmark.record.caveats import EXTERNAL_SHARE
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 
 def noise_table(found: Noise) -> Table:
@@ -38,9 +38,8 @@ def answer(found: Noise) -> str:
 
 
 def _notes(found: Noise) -> Iterator[str]:
-    low, high = found.ratio.low, found.ratio.high
-    interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
-    yield f"The ratio of the two equal sides is {units.ratio(found.ratio.value)}{interval}: {found.verdict}."
+    ratio = f"{units.ratio(found.ratio.value)}{interval(found.ratio.low, found.ratio.high)}"
+    yield f"The ratio of the two equal sides is {ratio}: {found.verdict}."
     if found.between_processes is not None and found.between_blocks is not None:
         yield (
             f"Standard deviation between pairs of processes: {_percent(found.between_processes)}; between blocks of "

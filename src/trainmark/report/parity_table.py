@@ -44,7 +44,7 @@ def _notes(parity: Parity) -> Iterator[str]:
         "last place of a loss. It grows as training amplifies rounding. Shown for the step where the sides part, "
         "otherwise for the largest difference."
     )
-    wide = [step for pair in parity.pairs if (step := _first_above(pair, _WIDE)) is not None]
+    wide = [step for pair in parity.pairs for step, tolerance in enumerate(pair.tolerances) if tolerance > _WIDE]
     if wide:
         yield (
             f"From step {min(wide)} on, rounding alone may move these losses by {units.percent(_WIDE, 0)} or more, "
@@ -81,10 +81,6 @@ def steps_to_show(steps: int, parts_at: int | None) -> list[int]:
     around = range(start - _AROUND, start + _AROUND + 1)
     later = itertools.takewhile(lambda step: step < steps, (start + _AROUND + 2**power for power in range(1, 64)))
     return sorted({step for step in (0, *around, *later, steps - 1) if 0 <= step < steps})
-
-
-def _first_above(pair: Pair, bar: float) -> int | None:
-    return next((step for step, tolerance in enumerate(pair.tolerances) if tolerance > bar), None)
 
 
 def _small(share: float | None) -> str:

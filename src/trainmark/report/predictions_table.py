@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.predictions import Predictions, confusion
 from trainmark.record.record import Record
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.table import Cell, Column, Field, Table, TableRow, table_of
 
 
 def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
@@ -40,19 +40,12 @@ def probabilities_table(found: Predictions, names: Sequence[str], index: int) ->
     """One example, the likeliest class first."""
     label, predicted = int(found.labels[index]), int(found.predicted[index])
     verdict = "recognised" if predicted == label else f"mistaken for {names[predicted]}"
-    rows = sorted(enumerate(found.probabilities[index].tolist()), key=lambda row: -row[1])
-    return Table(
-        title=f"test example {index:,}: {names[label]}, {verdict}",
-        conditions=(),
-        columns=(Column("class"), Column("probability", "right"), Column("")),
-        rows=tuple(
-            TableRow(
-                (
-                    Cell(names[each], *(("true class", "strong") if each == label else ())),
-                    Cell(units.percent(share)),
-                    Cell("█" * round(24 * share) if math.isfinite(share) else ""),
-                )
-            )
-            for each, share in rows
+    return table_of(
+        sorted(enumerate(found.probabilities[index].tolist()), key=lambda row: -row[1]),
+        (
+            Field("class", lambda row: Cell(names[row[0]], *(("true class", "strong") if row[0] == label else ()))),
+            Field("probability", lambda row: units.percent(row[1]), "right"),
+            Field("", lambda row: "█" * round(24 * row[1]) if math.isfinite(row[1]) else ""),
         ),
+        title=f"test example {index:,}: {names[label]}, {verdict}",
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from trainmark import units
 from trainmark.analysis.agreement import PublishedResult, TimingResult, ValueResult
 from trainmark.record.facts import Key
-from trainmark.report.flat import flat_timing, flat_value
-from trainmark.report.table import Cell, Field, Table, Tone, span, table_of
+from trainmark.report.flat import flat_published
+from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
 
 _TONES: dict[str, Tone] = {"agrees": "good", "differs": "bad", "not judged": "doubtful"}
 _NAMES = {
@@ -26,16 +27,15 @@ def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables = []
-    for result in results:
-        if result.key is not None:
-            heading = _heading(result, result.key, several=several)
-            tables.append(_values_table(result, heading))
-            if result.timings:
-                tables.append(_timings_table(result, heading))
     unmeasured: dict[str, list[PublishedResult]] = {}
     for result in results:
         if result.key is None:
             unmeasured.setdefault(result.workload, []).append(result)
+            continue
+        heading = _heading(result, result.key, several=several)
+        tables.append(_values_table(result, heading))
+        if result.timings:
+            tables.append(_timings_table(result, heading))
     return tables + [_unmeasured_table(workload, missing) for workload, missing in unmeasured.items()]
 
 
@@ -45,7 +45,7 @@ def _values_table(result: PublishedResult, heading: str) -> Table:
         _VALUE,
         title=f"{heading}: compared with the published figures",
         conditions=tuple(filter(None, (result.source, result.note and f"Mind: {result.note}."))),
-        data=lambda value: flat_value(result, value),
+        data=partial(flat_published, result),
     )
 
 
@@ -61,8 +61,7 @@ def _tolerance(value: ValueResult) -> str:
 
 
 def _measured(value: ValueResult) -> Cell:
-    accuracy = value.quantity.endswith("accuracy")
-    return Cell(units.percent(value.measured) if accuracy else units.loss(value.measured), value=value.measured)
+    return number(value.measured, units.percent if value.quantity.endswith("accuracy") else units.loss)
 
 
 def _as_printed(value: float | None) -> str:
@@ -78,7 +77,7 @@ def _timings_table(result: PublishedResult, heading: str) -> Table:
         _TIMING,
         title=f"{heading}: time",
         conditions=("Not judged: the hardware differs, and the published times include what the last column says.",),
-        data=lambda timing: flat_timing(result, timing),
+        data=partial(flat_published, result),
     )
 
 
@@ -93,8 +92,6 @@ def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Tabl
     return Table(
         title=f"{workload}: published, but not measured here",
         conditions=(f"no run of {names} is among these. Run: trainmark run {workload} --published",),
-        columns=(),
-        rows=(),
     )
 
 
@@ -113,7 +110,7 @@ _VALUE: tuple[Field[ValueResult], ...] = (
     Field("at", lambda value: value.where),
     Field("of", lambda value: value.statistic),
     Field("on", lambda value: value.device or "any"),
-    Field("published", lambda value: Cell(_printed(value)(value.published), value=value.published), "right"),
+    Field("published", lambda value: number(value.published, _printed(value)), "right"),
     Field("tolerance", _tolerance, "right"),
     Field("measured", _measured, "right"),
     Field("verdict", lambda value: Cell(value.verdict, value.reason, _TONES[value.verdict])),
@@ -123,6 +120,6 @@ _TIMING: tuple[Field[TimingResult], ...] = (
     Field("on", lambda timing: timing.device),
     Field("published", lambda timing: _time(timing, timing.published), "right"),
     Field("measured", lambda timing: _time(timing, timing.measured), "right"),
-    Field("as fast", lambda timing: Cell(units.ratio(timing.ratio), value=timing.ratio), "right"),
+    Field("as fast", lambda timing: number(timing.ratio, units.ratio), "right"),
     Field("published hardware; what its times include", lambda timing: Cell(timing.hardware, timing.includes)),
 )

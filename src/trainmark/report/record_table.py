@@ -13,7 +13,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
 from trainmark.report.conditions import when_measured
 from trainmark.report.labels import side_of
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.table import Cell, Field, Table, table_of
 from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
@@ -31,35 +31,35 @@ def _which(record: Record) -> str:
 
 
 def _epochs_table(record: Record) -> Table:
-    return Table(
+    return table_of(
+        enumerate(record.epochs, 1),
+        (
+            Field("epoch", lambda of: str(of[0]), "right"),
+            Field("time", lambda of: units.seconds(of[1].seconds), "right"),
+            Field("samples/s", lambda of: _pace(of[1]), "right"),
+            *map(_figure, _FIGURES),
+            Field("evaluation", lambda of: units.seconds(of[1].evaluation_seconds), "right"),
+        ),
         title=f"{_which(record)}: {record.outcome.status}",
         conditions=(*_outcome(record), *_conditions(record)),
-        columns=(
-            Column("epoch", "right"),
-            Column("time", "right"),
-            Column("samples/s", "right"),
-            *(Column(figure.replace("_", " ").replace("accuracy", "acc."), "right") for figure in _FIGURES),
-            Column("evaluation", "right"),
-        ),
-        rows=tuple(TableRow(_epoch_cells(number, epoch)) for number, epoch in enumerate(record.epochs, 1)),
         notes=() if record.epochs else ("No epoch was completed.",),
     )
 
 
-def _epoch_cells(number: int, epoch: Epoch) -> tuple[Cell, ...]:
+def _pace(epoch: Epoch) -> str:
     pace = epoch.examples / epoch.seconds if epoch.examples and epoch.seconds > 0 else None
-    return (
-        Cell(str(number)),
-        Cell(units.seconds(epoch.seconds)),
-        Cell(units.rate(pace, "").strip()),
-        *(Cell(_shown(figure, getattr(epoch, figure))) for figure in _FIGURES),
-        Cell(units.seconds(epoch.evaluation_seconds)),
-    )
+    return units.rate(pace, "").strip()
+
+
+def _figure(figure: str) -> Field[tuple[int, Epoch]]:
+    title = figure.replace("_", " ").replace("accuracy", "acc.")
+    return Field(title, lambda of: _shown(figure, getattr(of[1], figure)), "right")
 
 
 def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
+    figures = [(each.replace("_", " "), _shown(each, getattr(final, each)), _how(record, each)) for each in _FIGURES]
     pairs = [
         *_process(record.process),
         ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
@@ -67,10 +67,7 @@ def _final_table(record: Record) -> Table:
         ("throughput", units.rate(run.samples_per_second, "samples/s"), "in it" if single else "in a steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
-        *(
-            (figure.replace("_", " "), _shown(figure, getattr(final, figure)), _how(record, figure))
-            for figure in _FIGURES
-        ),
+        *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "highest"),
         ("device memory", units.bytes_(record.memory.device_peak_bytes), "highest"),
@@ -78,15 +75,14 @@ def _final_table(record: Record) -> Table:
         ("energy", units.joules(energy.joules), energy.source or ""),
         *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
     ]
-    return Table(
-        title="In all",
-        conditions=(),
-        columns=(Column("figure"), Column("value", "right"), Column("")),
-        rows=tuple(
-            TableRow((Cell(name, tone="strong"), Cell(value), Cell(note, tone="dim")))
-            for name, value, note in pairs
-            if value != units.MISSING
+    return table_of(
+        [pair for pair in pairs if pair[1] != units.MISSING],
+        (
+            Field("figure", lambda pair: Cell(pair[0], tone="strong")),
+            Field("value", lambda pair: pair[1], "right"),
+            Field("", lambda pair: Cell(pair[2], tone="dim")),
         ),
+        title="In all",
         notes=tuple(f"{caveat.value}: {caveat.meaning}" for caveat in Caveat if caveat in run.caveats),
     )
 
@@ -186,9 +182,5 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
         yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
     yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move at least"
     if known.roofline_seconds is not None and known.gap is not None:
-        yield (
-            "roofline",
-            units.seconds(known.roofline_seconds),
-            "a step limited only by these peaks",
-        )
+        yield "roofline", units.seconds(known.roofline_seconds), "a step limited only by these peaks"
         yield "gap", units.ratio(known.gap), "how many times longer a step takes"

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from trainmark import units
 from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.summary import RunSummary, summarize
-from trainmark.record.facts import FACTS
-from trainmark.record.record import Record
-from trainmark.report.table import Cell, Field, Scalar, Table, Tone, table_of
+from trainmark.record.facts import FACTS, facts_of
+from trainmark.record.record import Record, Status
+from trainmark.report.table import Cell, Field, Scalar, Table, Tone, number, table_of
 
-_TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
+_TONES: dict[Status, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
 
 def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
@@ -37,47 +37,38 @@ def _part(record: Record) -> str:
     return ", ".join(words)
 
 
+_PLANNED = ("workload", "backend", "version", "style", "device")
+_FIGURES = (
+    "process_seconds", "epoch_seconds", "training_seconds",
+    "train_loss", "train_accuracy", "test_loss", "test_accuracy",
+)  # fmt: skip
+
+
 def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
     return {
         "record": record.id,
         "created": record.created,
-        "workload": record.workload.name,
-        "backend": record.backend.name,
-        "version": record.backend.version,
-        "style": record.backend.style,
-        "device": record.device.id,
+        **facts_of(record, _PLANNED),
         "machine": machine,
-        "round": record.round,
-        "seed": record.seed,
-        "outcome": record.outcome.status,
+        **facts_of(record, ("round", "seed", "outcome")),
         "reason": record.outcome.reason,
         "epochs": len(record.epochs),
-        "process_seconds": run.process_seconds,
-        "epoch_seconds": run.epoch_seconds,
-        "training_seconds": run.training_seconds,
-        "train_loss": run.train_loss,
-        "train_accuracy": run.train_accuracy,
-        "test_loss": run.test_loss,
-        "test_accuracy": run.test_accuracy,
+        **{name: getattr(run, name) for name in _FIGURES},
         "caveats": _caveats(record),
     }
 
 
-def _outcome(record: Record) -> Cell:
-    status = record.outcome.status
-    return Cell(status, record.outcome.reason or "", _TONES.get(status, "doubtful"))
+def outcome_cell(status: Status, reason: str | None) -> Cell:
+    """How a run ended, and why."""
+    return Cell(status, reason or "", _TONES.get(status, "doubtful"))
 
 
 def _caveats(record: Record) -> str:
     return " ".join(caveat.value for caveat in record.caveats)
 
 
-def _seconds(seconds: float | None) -> Cell:
-    return Cell(units.seconds(seconds), value=seconds)
-
-
-def _number(number: int | None) -> Cell:
-    return Cell(units.MISSING if number is None else str(number), value=number)
+def _count(count: int | None) -> Cell:
+    return Cell(units.MISSING if count is None else str(count), value=count)
 
 
 _FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
@@ -87,13 +78,13 @@ _FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
     Field("style", lambda of: FACTS["style"].told(of[0])),
     Field("device", lambda of: FACTS["device"].told(of[0])),
     Field("part", lambda of: _part(of[0])),
-    Field("round", lambda of: _number(of[0].round), "right"),
-    Field("seed", lambda of: _number(of[0].seed), "right"),
-    Field("outcome", lambda of: _outcome(of[0])),
-    Field("process", lambda of: _seconds(of[1].process_seconds), "right"),
-    Field("epochs", lambda of: _number(len(of[0].epochs)), "right"),
-    Field("epoch", lambda of: _seconds(of[1].epoch_seconds), "right"),
-    Field("training", lambda of: _seconds(of[1].training_seconds), "right"),
-    Field("test\nacc.", lambda of: Cell(units.percent(of[1].test_accuracy), value=of[1].test_accuracy), "right"),
+    Field("round", lambda of: _count(of[0].round), "right"),
+    Field("seed", lambda of: _count(of[0].seed), "right"),
+    Field("outcome", lambda of: outcome_cell(of[0].outcome.status, of[0].outcome.reason)),
+    Field("process", lambda of: number(of[1].process_seconds, units.seconds), "right"),
+    Field("epochs", lambda of: _count(len(of[0].epochs)), "right"),
+    Field("epoch", lambda of: number(of[1].epoch_seconds, units.seconds), "right"),
+    Field("training", lambda of: number(of[1].training_seconds, units.seconds), "right"),
+    Field("test\nacc.", lambda of: number(of[1].test_accuracy, units.percent), "right"),
     Field("caveats", lambda of: _caveats(of[0])),
 )

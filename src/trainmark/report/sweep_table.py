@@ -5,31 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.analysis.sweep import Sweep, TrialResult
+from trainmark.analysis.sweep import Sweep, TrialResult, Value
 from trainmark.record.caveats import Caveat
 from trainmark.report.caveat_notes import caveat_notes
-from trainmark.report.table import Cell, Column, Table, TableRow, Tone
+from trainmark.report.runs_table import outcome_cell
+from trainmark.report.table import Cell, Field, Table, Tone, number, table_of
 
-_TONES: dict[str, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
+_DATA = ("test_accuracy", "test_loss", "training_seconds", "outcome", "reason", "record")
 
 
 def sweep_table(sweep: Sweep) -> Table:
     """One row per trial; the keys that were varied are columns."""
     unfinished = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f", {unfinished} not finished" if unfinished else ""
-    return Table(
+
+    def tone(trial: TrialResult, of_the_best: Tone) -> Tone:
+        return of_the_best if trial.trial == sweep.best else "plain"
+
+    def varied(key: str) -> Field[TrialResult]:
+        return Field(key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right")
+
+    return table_of(
+        sweep.trials,
+        (
+            Field("trial", lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial), "right"),
+            *map(varied, sweep.grid),
+            Field("test\nacc.", lambda trial: _accuracy(trial, tone(trial, "good")), "right"),
+            Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
+            Field("training", lambda trial: number(trial.training_seconds, units.seconds), "right"),
+            Field("outcome", _outcome),
+        ),
         title=f"{sweep.workload}: {units.many(len(sweep.trials), 'trial')}, best first",
         conditions=(f"{sweep.side}, {sweep.dataset}{failed}",),
-        columns=(
-            Column("trial", "right"),
-            *(Column(key, "right") for key in sweep.grid),
-            Column("test\nacc.", "right"),
-            Column("test\nloss", "right"),
-            Column("training", "right"),
-            Column("outcome"),
-        ),
-        rows=tuple(_row(sweep, trial) for trial in sweep.trials),
         notes=tuple(_notes(sweep)),
+        data=lambda trial: {"trial": trial.trial, **trial.values, **{name: getattr(trial, name) for name in _DATA}},
     )
 
 
@@ -48,41 +57,19 @@ def sentence(sweep: Sweep) -> str:
     return f"The best of {trials} of {sweep.workload} with {sweep.side} is {values}{learnt}.{failed}"
 
 
-def _row(sweep: Sweep, trial: TrialResult) -> TableRow:
-    best = trial.trial == sweep.best
-    return TableRow(
-        (
-            Cell(str(trial.trial), tone="strong" if best else "plain", value=trial.trial),
-            *(_value(trial, key, best=best) for key in sweep.grid),
-            Cell(units.percent(trial.test_accuracy), tone="good" if best else "plain", value=trial.test_accuracy),
-            Cell(units.loss(trial.test_loss), value=trial.test_loss),
-            Cell(units.seconds(trial.training_seconds), value=trial.training_seconds),
-            _outcome(trial),
-        ),
-        data={
-            "trial": trial.trial,
-            **trial.values,
-            "test_accuracy": trial.test_accuracy,
-            "test_loss": trial.test_loss,
-            "training_seconds": trial.training_seconds,
-            "outcome": trial.outcome,
-            "reason": trial.reason,
-            "record": trial.record,
-        },
-    )
+def _accuracy(trial: TrialResult, tone: Tone) -> Cell:
+    return Cell(units.percent(trial.test_accuracy), "", tone, trial.test_accuracy)
 
 
 def _outcome(trial: TrialResult) -> Cell:
     if trial.stopped_early:
         return Cell("stopped early", tone="doubtful")
-    return Cell(trial.outcome, trial.reason or "", _TONES.get(trial.outcome, "doubtful"))
+    return outcome_cell(trial.outcome, trial.reason)
 
 
-def _value(trial: TrialResult, key: str, *, best: bool) -> Cell:
-    value = trial.values.get(key)
+def _value(value: Value | None, tone: Tone) -> Cell:
     number = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
-    text = units.MISSING if value is None else str(value)
-    return Cell(text, tone="strong" if best else "plain", value=number)
+    return Cell(units.MISSING if value is None else str(value), "", tone, number)
 
 
 def _notes(sweep: Sweep) -> Iterator[str]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
+from trainmark import units
+
 Tone = Literal["plain", "strong", "dim", "good", "bad", "doubtful"]
 Scalar = str | float | int | bool | None
 Item = TypeVar("Item")
@@ -56,9 +58,9 @@ class Table:
     """A title, the conditions that hold for every row, the rows, and what must be said below them."""
 
     title: str
-    conditions: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[TableRow, ...]
+    conditions: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    rows: tuple[TableRow, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -94,14 +96,26 @@ def table_of(
     conditions: tuple[str, ...] = (),
     notes: tuple[str, ...] = (),
     data: Callable[[Item], Mapping[str, Scalar]] = lambda _: {},
+    starts_section: Callable[[Item], bool] = lambda _: False,
 ) -> Table:
     """A row for each item.
 
     Args:
         data: of an item, for machines.
+        starts_section: whether to draw a line above an item.
     """
-    rows = tuple(TableRow(tuple(field.cell(item) for field in fields), data(item)) for item in items)
-    return Table(title, conditions, tuple(field.column for field in fields), rows, notes)
+    rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
+    return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes)
+
+
+def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
+    """A number in words, to be sorted by the number."""
+    return Cell(written(value), value=value)
+
+
+def interval(low: float | None, high: float | None) -> str:
+    """`` [1.21, 1.34]``, to follow an estimate; empty where a bound is not known."""
+    return "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
 
 
 def span(low: str, high: str) -> str:

@@ -10,10 +10,9 @@ from trainmark.analysis.answer import learns
 from trainmark.analysis.results import GroupResult, Learning, Speedup
 from trainmark.record.caveats import Caveat
 from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
+from trainmark.report.comparison_table import SPEED_TONES
 from trainmark.report.labels import apart
-from trainmark.report.table import Tone
-
-_TONES: dict[str, Tone] = {"faster": "good", "slower": "bad", "same": "plain", "unclear": "doubtful"}
+from trainmark.report.table import Tone, interval
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         return Verdict(text, "bad", caveats)
     whole = " from start to end" if these.speedup.of == "process" else ""
     speed = _speed(here, there, f"{workload}{how}{whole}", these.speedup)
-    return Verdict(f"{speed}{_learning(these.learning)}.", _TONES[these.speedup.verdict], caveats)
+    return Verdict(f"{speed}{_learning(these.learning)}.", SPEED_TONES[these.speedup.verdict], caveats)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
@@ -74,13 +73,13 @@ def _speed(here: str, there: str, what: str, speedup: Speedup) -> str:
     ratio, low, high = speedup.ratio or 0.0, speedup.low, speedup.high
     if speedup.verdict == "slower":
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
-    interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
+    bounds = interval(low, high)
     if speedup.verdict in ("faster", "slower"):
-        return f"{here} trains {what} {units.ratio(ratio)}{interval} {speedup.verdict} than {there}"
+        return f"{here} trains {what} {units.ratio(ratio)}{bounds} {speedup.verdict} than {there}"
     if speedup.verdict == "same":
-        return f"{here} trains {what} as fast as {there}, {units.ratio(ratio)}{interval}"
-    if interval:
-        return f"No clear difference: {here} trains {what} {units.ratio(ratio)}{interval} as fast as {there}"
+        return f"{here} trains {what} as fast as {there}, {units.ratio(ratio)}{bounds}"
+    if bounds:
+        return f"No clear difference: {here} trains {what} {units.ratio(ratio)}{bounds} as fast as {there}"
     return f"{here} trained {what} {units.ratio(ratio)} as fast as {there}, in too few rounds to be sure"
 
 

@@ -2,45 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.results import GroupResult
 from trainmark.record.facts import Key
 from trainmark.report.conditions import SIDE, Condition
-from trainmark.report.table import Cell, Column, Tone
+from trainmark.report.table import Cell, Field, Tone, number
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A column and what it shows of a group; the flag is whether the group is a reference."""
+class GroupRow:
+    """A group at its position in a comparison."""
 
-    column: Column
-    cell: Callable[[GroupResult, bool], Cell]
+    group: GroupResult
+    position: int
+    is_reference: bool
 
 
 HARDWARE = ("machine", "CPU", "device name")
 """Conditions that the columns of :func:`who_by_machine` tell."""
 
 
-def who(conditions: Sequence[Condition]) -> list[Shown]:
+def who(conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
     """Backend, style, device, and whatever else is not the same for all."""
     return [_side_column(name) for name in SIDE] + [_condition_column(each) for each in conditions]
 
 
-def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Shown]:
+def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
     """The machine, what computed there, which instance it is and its price; then what else is not the same for all."""
     keys = [group.key for group in groups]
     varied = [name for name in SIDE if len({getattr(key, name) for key in keys}) > 1]
     if len({(key.machine, key.device_name) for key in keys}) == len({(key.machine, key.device) for key in keys}):
         varied = [name for name in varied if name != "device"]  # the hardware says which
     return [
-        Shown(Column("machine"), lambda group, _: Cell(group.key.machine, tone="strong")),
-        Shown(Column("computed on"), lambda group, _: _hardware(group.key)),
-        Shown(Column("cores", "right"), lambda group, _: _cores(group.key)),
-        Shown(Column("instance"), lambda group, _: Cell(group.key.instance or units.MISSING)),
-        Shown(Column("price\nan hour", "right"), lambda group, _: _price(group)),
+        Field("machine", lambda row: Cell(row.group.key.machine, tone="strong")),
+        Field("computed on", lambda row: _hardware(row.group.key)),
+        Field("cores", lambda row: _cores(row.group.key), "right"),
+        Field("instance", lambda row: row.group.key.instance or units.MISSING),
+        Field("price\nan hour", lambda row: number(row.group.cost.price_per_hour, units.money), "right"),
         *(_side_column(name) for name in varied),
         *(_condition_column(each) for each in conditions),
     ]
@@ -48,12 +49,8 @@ def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition
 
 def same_side(groups: Sequence[GroupResult]) -> str:
     """What of backend, style and device is the same for all, which :func:`who_by_machine` has no columns for."""
-    told: list[str] = []
-    for of in SIDE.values():
-        values = {of(group.key) for group in groups}
-        if len(values) == 1:
-            told += filter(None, values)
-    return " ".join(told)
+    values = ({of(group.key) for group in groups} for of in SIDE.values())
+    return " ".join(filter(None, (each.pop() for each in values if len(each) == 1)))
 
 
 def _hardware(key: Key) -> Cell:
@@ -67,15 +64,10 @@ def _cores(key: Key) -> Cell:
     return Cell(units.MISSING if key.cores is None else str(key.cores), quota, value=key.cores)
 
 
-def _price(group: GroupResult) -> Cell:
-    price = group.cost.price_per_hour
-    return Cell(units.MISSING if price is None else units.significant(price), value=price)
-
-
-def _side_column(name: str) -> Shown:
+def _side_column(name: str) -> Field[GroupRow]:
     tone: Tone = "strong" if name == "backend" else "plain"
-    return Shown(Column(name), lambda group, _: Cell(group.key.words(name), tone=tone))
+    return Field(name, lambda row: Cell(row.group.key.words(name), tone=tone))
 
 
-def _condition_column(condition: Condition) -> Shown:
-    return Shown(Column(condition.title), lambda group, _: Cell(condition.words(group.key) or units.MISSING))
+def _condition_column(condition: Condition) -> Field[GroupRow]:
+    return Field(condition.title, lambda row: condition.words(row.group.key) or units.MISSING)

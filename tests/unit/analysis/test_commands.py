@@ -11,9 +11,10 @@ from trainmark.analysis.two_records import set_against
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Process, Record
+from trainmark.report.csv_text import to_csv
 from trainmark.report.page import page
 from trainmark.report.record_table import record_tables
-from trainmark.report.tables import comparison_csv, comparison_markdown
+from trainmark.report.tables import comparison_markdown, tables_of
 from trainmark.report.verdict import verdict
 from trainmark.report.works import works
 
@@ -101,7 +102,7 @@ def test_tables_name_what_is_compared_and_what_is_not_known() -> None:
     mixed = comparison_markdown(compare(sides(process_seconds=20.0, seconds=(1.0, 1.0))))
     assert "speed-up: reference / this of whole processes" in mixed
     assert "None" not in text
-    assert "process_seconds_median" in comparison_csv(comparison)
+    assert "process_seconds_median" in to_csv(tables_of(comparison))
     told = "\n".join(line for table in record_tables(a_command()) for line in table.conditions)
     assert "not known of a command" in told
     assert "None" not in told

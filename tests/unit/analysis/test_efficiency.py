@@ -9,7 +9,8 @@ from trainmark.analysis import datasheet
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.efficiency import efficiency, limits_of
 from trainmark.record.record import Energy, Peaks
-from trainmark.report.tables import comparison_csv, comparison_markdown
+from trainmark.report.csv_text import to_csv
+from trainmark.report.tables import comparison_markdown, tables_of
 
 PEAKS = Peaks(2e11, 2e10, {"created": "2026-11-21T10:00:00+00:00"})
 
@@ -153,7 +154,8 @@ def test_without_a_price_nothing_is_cheap() -> None:
 
 
 def test_every_row_of_csv_has_the_same_columns() -> None:
-    text = comparison_csv(compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", threads=1)]))
+    comparison = compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([1.0] * 3, backend="torch", threads=1)])
+    text = to_csv(tables_of(comparison))
     header, first, second = text.splitlines()
     assert "efficiency_mfu" in header
     assert header.count(",") == first.count(",") == second.count(",")

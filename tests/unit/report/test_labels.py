@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+import pytest
+
 from tests.records import a_record
 from trainmark.analysis.groups import key_of
+from trainmark.record.facts import Key
+from trainmark.report.conditions import CONDITIONS, SIDE
 from trainmark.report.labels import apart, labels
 
 
@@ -39,3 +45,15 @@ def test_two_are_told_apart_by_what_differs_and_the_rest_is_said_once() -> None:
     assert apart(three, one) == ("jax", "numpy", " with fast on cpu")
     assert apart(three, two) == ("jax cpu", "numpy cuda:0", " with fast")
     assert apart(one, key_of(a_record(threads=1))) == ("2 threads", "1 thread", " with numpy fast on cpu")
+
+
+UNSAID = {"workload", "step_fingerprint", "schedule_fingerprint", "dataset_sha256", "cpu_quota", "instance"}
+"""Above every table already, or only told by machine."""
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Key) if field.name not in UNSAID])
+def test_every_fact_that_separates_groups_has_words(name: str) -> None:
+    key = key_of(a_record())
+    other = dataclasses.replace(key, **{name: "EPYC" if name == "cpu" else 7})
+    words = [*SIDE.values(), *(condition.words for condition in CONDITIONS)]
+    assert any(of(key) != of(other) for of in words)

@@ -20,15 +20,16 @@ from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
 from trainmark.report import tables
 from trainmark.report.conditions import split
+from trainmark.report.csv_text import to_csv
 from trainmark.report.table import Cell, Column, Table, TableRow, span
-from trainmark.report.terminal import draw
+from trainmark.report.terminal import draw, draw_all
 from trainmark.workload import catalog
 
 
 def drawn(comparison: Comparison, width: int = 140) -> str:
     file = io.StringIO()
     console = Console(width=width, file=file, highlight=False)
-    tables.print_comparison(console, comparison)
+    draw_all(console, tables.tables_of(comparison))
     return file.getvalue()
 
 
@@ -88,7 +89,7 @@ def test_a_group_of_failures_alone_can_be_drawn_in_every_form() -> None:
     comparison = compare([a_record(status="failed", seconds=())])
     assert "0/1" in drawn(comparison)
     assert "failed-runs" in tables.comparison_markdown(comparison)
-    assert "failed-runs" in tables.comparison_csv(comparison)
+    assert "failed-runs" in to_csv(tables.tables_of(comparison))
 
 
 def test_a_row_without_figures_says_where_to_look() -> None:
@@ -126,7 +127,7 @@ def test_published_figures_come_with_their_note_and_verdicts() -> None:
 
 
 def test_csv_is_unrounded_and_rectangular() -> None:
-    rows = list(csv.DictReader(io.StringIO(tables.comparison_csv(two()))))
+    rows = list(csv.DictReader(io.StringIO(to_csv(tables.tables_of(two())))))
     assert [row["backend"] for row in rows] == ["numpy", "torch"]
     assert float(rows[1]["epoch_seconds_median"]) == 0.2
     assert rows[0]["speedup_low"] == ""

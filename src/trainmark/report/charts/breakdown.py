@@ -16,15 +16,9 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     titles = [each.title for each in explained]
     names = [title if titles.count(title) == 1 else f"{title} ({number})" for number, title in enumerate(titles, 1)]
     rows: Rows = [
-        {
-            "step": name,
-            "cause": share.cause,
-            "share": share.share,
-            "words": units.percent(share.share, 1),
-            "order": order,
-        }
+        {"step": name, "cause": part.cause, "share": part.share, "words": units.percent(part.share, 1), "order": order}
         for name, each in zip(names, explained, strict=True)
-        for order, share in enumerate(each.parts)
+        for order, part in enumerate(each.parts)
     ]
     if not rows:
         return None

@@ -14,16 +14,8 @@ def costs(work: MeasuredWork) -> Iterator[Chart]:
     money = {side.label: side.result.cost.money_per_million_samples for side in work.sides}
     if any(is_known(each) for each in energy.values()):
         sources = {side.result.cost.source for side in work.sides if side.result.cost.source}
-        title = "Energy for a million training examples"
-        yield bars(
-            work,
-            "energy",
-            title,
-            "joules",
-            energy,
-            units.joules,
-            f"Of training epochs alone, {', '.join(sorted(sources))}.",
-        )
+        note = f"Of training epochs alone, {', '.join(sorted(sources))}."
+        yield bars(work, "energy", "Energy for a million training examples", "joules", energy, units.joules, note)
     if any(is_known(each) for each in money.values()):
         title = "Cost of a million training examples"
         note = "Of training epochs alone, at the price that was given."

@@ -28,13 +28,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
     import altair as alt
 
     rows: Rows = [
-        {
-            "side": side.label,
-            "of": split,
-            "epoch": station.epoch,
-            "seconds": station.elapsed_seconds,
-            quantity: value,
-        }
+        {"side": side.label, "of": split, "epoch": station.epoch, "seconds": station.elapsed_seconds, quantity: value}
         for side in work.sides
         for station in side.stations
         for split in ("test", "train")
@@ -42,7 +36,6 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
     ]
     if len({row["epoch"] for row in rows}) < 2:
         return None  # a single station is no course
-    values = [row[quantity] for row in rows]
     x = (
         alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))
         if over == "epoch"
@@ -51,7 +44,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
     y = (
         alt.Y("accuracy:Q", title="accuracy", axis=alt.Axis(format="~%"), scale=alt.Scale(zero=False))
         if quantity == "accuracy"
-        else alt.Y("loss:Q", title="loss", scale=scale_of(values))
+        else alt.Y("loss:Q", title="loss", scale=scale_of(row[quantity] for row in rows))
     )
     lines = (
         alt.Chart(data(rows))
@@ -61,24 +54,18 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
             y,
             color=colour(work.labels),
             strokeDash=alt.StrokeDash(
-                "of:N",
-                legend=None,
-                scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]]),
+                "of:N", legend=None, scale=alt.Scale(domain=["test", "train"], range=[[1, 0], [5, 4]])
             ),
             tooltip=["side:N", "of:N", "epoch:Q", alt.Tooltip("seconds:Q", format=".3~s"), f"{quantity}:Q"],
         )
     )
+    in_words = units.percent if quantity == "accuracy" else units.loss
     ends = []
     for side in work.sides:
-        stations = side.stations
         for split in ("test", "train"):
-            last = next(
-                (v for each in reversed(stations) if (v := getattr(each, f"{split}_{quantity}")) is not None), None
-            )
-            if last is not None:
-                ends.append(
-                    f"{side.label}, {split} {units.percent(last) if quantity == 'accuracy' else units.loss(last)}"
-                )
+            values = [getattr(station, f"{split}_{quantity}") for station in side.stations]
+            if known := [value for value in values if value is not None]:
+                ends.append(f"{side.label}, {split} {in_words(known[-1])}")
     where = "epochs" if over == "epoch" else "seconds of training"
     return Chart(
         name=quantity if over == "epoch" else f"{quantity}-by-seconds",

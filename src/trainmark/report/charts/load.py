@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from statistics import fmean
 
 from trainmark import units
 from trainmark.analysis.load import Load, load_of
@@ -17,10 +17,8 @@ def loads(side: MeasuredSide) -> Iterator[Chart]:
     found = load_of(side.records)
     if found is None:
         return
-    yield from (chart for chart in (_cores(side.label, found), _processes(side.label, found)) if chart)
-    for name, column, title, unit in _OF_GPUS:
-        if (chart := _gpus(side.label, found, name, column, title, unit)) is not None:
-            yield chart
+    of_gpus = (_gpus(side.label, found, *each) for each in _OF_GPUS)
+    yield from filter(None, (_cores(side.label, found), _processes(side.label, found), *of_gpus))
 
 
 _OF_GPUS = (
@@ -59,7 +57,7 @@ def _cores(label: str, load: Load) -> Chart | None:
         )
         .properties(width="container", height=count * max(4, min(26, 320 // count)))
     )
-    means = {core: _mean(row["percent"] for row in rows if row["core"] == core) for core in {r["core"] for r in rows}}
+    means = {core: fmean(row["percent"] for row in rows if row["core"] == core) for core in {r["core"] for r in rows}}
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
@@ -97,7 +95,7 @@ def _processes(label: str, load: Load) -> Chart | None:
     return Chart(
         name="processes",
         title=f"The run's own processes: {label}",
-        text=f"CPU time {_mean(row['percent'] for row in rows):.0f} % of a core on average; "
+        text=f"CPU time {fmean(row['percent'] for row in rows):.0f} % of a core on average; "
         f"memory up to {units.bytes_(None if highest is None else highest * 2**30)}.",
         drawing=drawing,
         note=_note(load),
@@ -128,7 +126,7 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         .properties(width="container", height=_HEIGHT)
     )
     gpus = sorted({row["gpu"] for row in rows})
-    means = {gpu: _mean(row["value"] for row in rows if row["gpu"] == gpu) for gpu in gpus}
+    means = {gpu: fmean(row["value"] for row in rows if row["gpu"] == gpu) for gpu in gpus}
     return Chart(
         name=name,
         title=f"{title}: {label}",
@@ -143,7 +141,3 @@ def _note(load: Load) -> str:
     if load.thinned:
         note += f"; {load.rows:,} samples drawn as {len(load.windows)} means, whole in the record"
     return f"{note}."
-
-
-def _mean(values: Iterable[float]) -> float:
-    return statistics.fmean(values)

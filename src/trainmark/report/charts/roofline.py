@@ -18,15 +18,8 @@ def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
             known = side.result.efficiency
             if known is not None and known.roofline_seconds is not None:
                 key = side.result.key
-                place = (
-                    key.machine,
-                    key.device,
-                    key.device_name,
-                    key.precision,
-                    key.threads,
-                    known.peak_flops_per_second,
-                )
-                roofs.setdefault(place, []).append((work, side))
+                place = (key.machine, key.device, key.device_name, key.precision, key.threads)
+                roofs.setdefault((*place, known.peak_flops_per_second), []).append((work, side))
     for (_, device, name, precision, *_), points in roofs.items():
         yield _roofline(f"{name or device}, {precision}", points)
 

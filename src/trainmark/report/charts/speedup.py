@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from trainmark import units
 from trainmark.report.charts.chart import Chart, MeasuredWork, Rows, colour, data, is_known, said
+from trainmark.report.table import interval
 
 
 def speedup(work: MeasuredWork) -> Chart | None:
@@ -16,17 +17,14 @@ def speedup(work: MeasuredWork) -> Chart | None:
         against = work.comparison.groups[reference] if reference is not None else None
         if not is_known(found.ratio) or against is None:
             continue
-        is_reference = against is side.result
-        interval = (
-            "" if found.low is None else f" [{units.significant(found.low)}, {units.significant(found.high or 0)}]"
-        )
+        told = f"{units.ratio(found.ratio)}{interval(found.low, found.high)} {found.verdict}"
         rows.append(
             {
                 "side": side.label,
                 "ratio": found.ratio,
                 "low": found.low,
                 "high": found.high,
-                "words": "reference" if is_reference else f"{units.ratio(found.ratio)}{interval} {found.verdict}",
+                "words": "reference" if against is side.result else told,
                 "position": position,
             }
         )

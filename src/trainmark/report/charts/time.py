@@ -37,31 +37,17 @@ def epochs(work: MeasuredWork) -> Chart | None:
             spread = station.seconds
             if not is_known(spread.median):
                 continue
-            rows.append(
-                {
-                    "side": side.label,
-                    "epoch": station.epoch,
-                    "seconds": spread.median,
-                    "low": spread.low,
-                    "high": spread.high,
-                    "kind": "first epoch" if station.epoch == 1 else "epoch",
-                }
-            )
+            seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
+            kind = "first epoch" if station.epoch == 1 else "epoch"
+            rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
     if not rows:
         return None
-    last = max(row["epoch"] for row in rows)
+    first, last = min(row["epoch"] for row in rows), max(row["epoch"] for row in rows)
     scale, title = scale_of(row["seconds"] for row in rows), "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
-    first = min(row["epoch"] for row in rows)
-    base = alt.Chart(data(rows)).encode(
-        alt.X(
-            "epoch:Q",
-            title="epoch",
-            axis=epoch_axis(last),
-            scale=alt.Scale(domain=[first if last > first else 0, last]),
-        ),
-        color=colour(work.labels),
-    )
+    domain = alt.Scale(domain=[first if last > first else 0, last])
+    x = alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=domain)
+    base = alt.Chart(data(rows)).encode(x, color=colour(work.labels))
     layers = []
     if any(is_known(row.get("low")) for row in rows):
         band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
@@ -91,13 +77,9 @@ def times(work: MeasuredWork) -> Chart | None:
     quantities = ("epoch", "one test", "whole training", "whole process")
     rows: Rows = []
     for side in work.sides:
+        result = side.result
         tests = [each.evaluation_seconds for each in side.stations if each.evaluation_seconds is not None]
-        found = (
-            side.result.epoch_seconds.median,
-            median(tests),
-            side.result.training_seconds,
-            side.result.process_seconds.median,
-        )
+        found = (result.epoch_seconds.median, median(tests), result.training_seconds, result.process_seconds.median)
         rows += [
             {"side": side.label, "what": what, "seconds": seconds, "words": units.seconds(seconds)}
             for what, seconds in zip(quantities, found, strict=True)

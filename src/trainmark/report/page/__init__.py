@@ -17,7 +17,7 @@ from trainmark import regular, units
 from trainmark.analysis.agreement import PublishedResult
 from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.results import Comparison
-from trainmark.analysis.sweep import Sweep, sweeps
+from trainmark.analysis.sweep import sweeps
 from trainmark.record.record import Record
 from trainmark.report.charts import of_work
 from trainmark.report.charts.breakdown import breakdown
@@ -59,15 +59,6 @@ class Section:
         return re.sub(r"[^a-z0-9]+", "-", self.work.title.lower()).strip("-")[:60]
 
 
-@dataclass(frozen=True)
-class SweepSection:
-    """Trials of a workload: which is best, and the table."""
-
-    sweep: Sweep
-    answer: str
-    table: Table
-
-
 def page(
     records: Sequence[Record],
     comparison: Comparison,
@@ -107,7 +98,7 @@ def page(
         title=title,
         about=_about(records, machine_of),
         sections=sections,
-        sweeps=[SweepSection(each, sentence(each), sweep_table(each)) for each in sweeps(records)],
+        sweeps=[{"sweep": each, "answer": sentence(each), "table": sweep_table(each)} for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),
         machines=machines_table(records, machine_of),
@@ -117,7 +108,7 @@ def page(
         made_with=made_with,
     )
     # The body has been escaped; all else is ours, and JSON that can't end a script.
-    scripts = {"vega": _vega(cache), "script": _script()}
+    scripts = {"vega": _vega(cache), "script": (_FOLDER / "page.js").read_text(encoding="utf-8")}
     allowed = " ".join(f"'{_hash(text)}'" for text in scripts.values())
     ours = {"body": body, "style": _style(), "specs": charts.as_json(), "allowed": allowed, **scripts}
     whole: str = environment.get_template("page.html").render(
@@ -172,9 +163,7 @@ def _as_link(table: Table) -> str:
 
 def _printable(value: Any) -> Any:
     """Text without control characters, which HTML may not hold; what is HTML already (it has ``__html__``) stays."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
-        return value
-    return printable(value)
+    return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 def _hash(script: str) -> str:
@@ -191,10 +180,6 @@ def _colours(theme: Theme) -> str:
     named = {"paper": theme.background, "ink": theme.ink, "quiet": theme.quiet, "line": theme.line}
     named |= {f"side-{number}": colour for number, colour in enumerate(theme.sides, 1)}
     return " ".join(f"--{name}: {colour};" for name, colour in named.items())
-
-
-def _script() -> str:
-    return (_FOLDER / "page.js").read_text(encoding="utf-8")
 
 
 def _vega(cache: Path | None) -> str:
