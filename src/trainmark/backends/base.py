@@ -138,6 +138,25 @@ class Options(ResourceLimits):
 
 
 @dataclass(frozen=True)
+class Job:
+    """What :meth:`Backend.trainer` makes a trainer for; a backend may hand the four on as one.
+
+    Args:
+        model: of the workload, laid out.
+    """
+
+    workload: Workload
+    model: Model
+    data: Dataset
+    options: Options
+
+    @property
+    def distorts(self) -> bool:
+        """Whether training images are other ones every time."""
+        return self.workload.input.distortions is not None
+
+
+@dataclass(frozen=True)
 class EpochPlan:
     """The steps of one epoch.
 
@@ -161,6 +180,10 @@ class EpochPlan:
         one_pass = sum(batches.sizes(examples))
         passes = -(-sum(self.sizes) // one_pass)
         return np.concatenate([permutation(examples)[:one_pass] for _ in range(passes)])
+
+    def batches(self, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The examples of each step, in this order of use."""
+        return np.split(order, np.cumsum(self.sizes)[:-1])
 
 
 @dataclass(frozen=True)

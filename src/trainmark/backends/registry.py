@@ -79,13 +79,10 @@ def entries() -> dict[str, Entry]:
     """Every backend known to this interpreter, best first, plug-ins last."""
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        module = point.value.partition(":")[0]
         distribution = point.dist.name if point.dist else point.name
-        package = module.partition(".")[0]
-        known.setdefault(
-            point.name,
-            Entry(point.name, point.value, (package,), f"pip install {distribution}", plugin=distribution),
-        )
+        package = point.module.partition(".")[0]
+        entry = Entry(point.name, point.value, (package,), f"pip install {distribution}", plugin=distribution)
+        known.setdefault(point.name, entry)
     return known
 
 

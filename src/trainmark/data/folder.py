@@ -46,11 +46,10 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
     held: list[Held] = []
     missing: list[str] = []
     for file in known.files:
-        for candidate in (file, *(part for part in known.parts if part.part_of == file.name)):
-            if (path := _path_of(candidate, directory)) is not None:
-                held.append(Held(candidate, path))
-                break
-        if not held or held[-1].known is not file:
+        candidates = (file, *(part for part in known.parts if part.part_of == file.name))
+        found = [Held(each, path) for each in candidates if (path := _path_of(each, directory)) is not None]
+        held += found[:1]
+        if not found or found[0].known is not file:
             missing.append(file.name)
     if not held:
         return None

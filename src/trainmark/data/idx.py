@@ -40,16 +40,12 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
     if len(payload) < 4 * words:
         raise damaged(path, "too short for a header", expected=f"{4 * words} bytes", found=f"{len(payload)} bytes")
     magic, *dimensions = struct.unpack_from(f">{words}I", payload)
-    if magic != _UNSIGNED_BYTES | len(shape):
-        raise damaged(
-            path, "wrong magic number", expected=f"0x{_UNSIGNED_BYTES | len(shape):08x}", found=f"0x{magic:08x}"
-        )
+    if magic != (known := _UNSIGNED_BYTES | len(shape)):
+        raise damaged(path, "wrong magic number", expected=f"0x{known:08x}", found=f"0x{magic:08x}")
     if tuple(dimensions) != shape:
         raise damaged(path, "wrong dimensions", expected=_by(shape), found=_by(dimensions))
-    if len(payload) != 4 * words + math.prod(shape):
-        raise damaged(
-            path, "wrong length", expected=f"{4 * words + math.prod(shape):,} bytes", found=f"{len(payload):,} bytes"
-        )
+    if len(payload) != (length := 4 * words + math.prod(shape)):
+        raise damaged(path, "wrong length", expected=f"{length:,} bytes", found=f"{len(payload):,} bytes")
     return np.frombuffer(payload, np.uint8, offset=4 * words).reshape(shape)
 
 

@@ -42,10 +42,9 @@ def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Da
     known = catalog.find(name, known_datasets)
     holding = folder.look(known, directory)
     if holding is None or not holding.usable:
-        missing = known.files if holding is None else holding.missing
-        names = ", ".join(file if isinstance(file, str) else file.name for file in missing)
+        missing = ", ".join([file.name for file in known.files] if holding is None else holding.missing)
         raise DataUnavailable(
-            f"{directory} does not hold {name}", found=f"no {names}", fix=f"trainmark data fetch {name}"
+            f"{directory} does not hold {name}", found=f"no {missing}", fix=f"trainmark data fetch {name}"
         )
     return read(known, holding)
 

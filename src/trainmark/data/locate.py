@@ -174,25 +174,23 @@ def glimpse(
 
 def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]) -> Located:
     """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
+    tried = [*tried, f"{directory} (the cache): no valid {known.name} in it"]
     if not (known.drawn or download):
-        raise _unavailable(
-            known, [*tried, f"{directory} (the cache): no valid {known.name} in it", "mirrors: not asked"]
-        )
+        raise _unavailable(known, [*tried, "mirrors: not asked"])
     with exclusive(directory):
         # Whoever held the lock before may have done the work.
         if (located := _in_cache(known, directory)) is not None:
             return located
-        failures: tuple[str, ...] = ()
         if known.drawn:
             draw(known, directory, progress)
         else:
             # Imported late: requests takes a tenth of a second.
             from trainmark.data.fetch import fetch
 
-            failures = fetch(known, directory, progress=progress)
+            tried += fetch(known, directory, progress=progress)
         located = _in_cache(known, directory)
     if located is None:
-        raise _unavailable(known, [*tried, f"{directory} (the cache): no valid {known.name} in it", *failures])
+        raise _unavailable(known, tried)
     return replace(located, source="drawn" if known.drawn else "download")
 
 

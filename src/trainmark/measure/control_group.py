@@ -16,20 +16,20 @@ _NO_LIMIT_BYTES = 2**60  # version 1 writes its largest number for none
 
 def cpu_quota(root: Path = _ROOT) -> float | None:
     """Cores that this process's control group may use at a time, the least of it and all above it; None: no quota."""
-    quotas = [_quota_in(read_text(folder / "cpu.max")) for folder in _groups_v2(root)]
-    quotas += [_quota_v1(folder) for folder in _groups_v1(root, "cpu")]
-    return min((quota for quota in quotas if quota is not None), default=None)
+    written = [read_text(folder / "cpu.max") or "" for folder in _groups_v2(root)]
+    for folder in _groups_v1(root, "cpu"):
+        written.append(f"{read_text(folder / 'cpu.cfs_quota_us')} {read_text(folder / 'cpu.cfs_period_us')}")
+    quotas = [re.fullmatch(r"([1-9]\d*) (\d+)", each) for each in written]  # else ``max``, or -1 in version 1
+    return min((int(quota[1]) / int(quota[2]) for quota in quotas if quota), default=None)
 
 
 def memory_left(root: Path = _ROOT) -> int | None:
     """Bytes that this process's control group may still use, the least of it and all above it; None: no limit."""
-    pairs = [(folder / "memory.max", folder / "memory.current") for folder in _groups_v2(root)]
-    pairs += [
-        (folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes") for folder in _groups_v1(root, "memory")
-    ]
+    groups = [(folder, "max", "current") for folder in _groups_v2(root)]
+    groups += [(folder, "limit_in_bytes", "usage_in_bytes") for folder in _groups_v1(root, "memory")]
     left = []
-    for limit_file, used_file in pairs:
-        limit, used = read_number(limit_file), read_number(used_file)
+    for folder, most, now in groups:
+        limit, used = read_number(folder / f"memory.{most}"), read_number(folder / f"memory.{now}")
         if limit is not None and limit < _NO_LIMIT_BYTES:
             left.append(max(limit - (used or 0), 0))
     return min(left, default=None)
@@ -59,16 +59,3 @@ def _groups_v1(root: Path, controller: str) -> list[Path]:
 def _up_to(top: Path, group: str) -> list[Path]:
     folder = top / group.lstrip("/")
     return [folder, *(parent for parent in folder.parents if parent == top or top in parent.parents)]
-
-
-def _quota_in(written: str | None) -> float | None:
-    """Cores of a ``cpu.max``, such as ``150000 100000``."""
-    quota, _, period = (written or "").partition(" ")
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
-
-
-def _quota_v1(folder: Path) -> float | None:
-    quota, period = read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us")
-    if quota is None or period is None or int(quota) <= 0:
-        return None
-    return int(quota) / int(period)

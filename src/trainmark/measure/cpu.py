@@ -6,17 +6,19 @@ were thrown away.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from trainmark.measure.files import read_number
 
 if TYPE_CHECKING:
     import psutil
 
+_T = TypeVar("_T")
 _READING_COSTS = 100
 """A map of memory is read again only after so many times what it took, so that it costs 1 % at most."""
 
@@ -114,33 +116,22 @@ class ProcessTree:
 
     def usage(self) -> Usage | None:
         """What it takes now; None when it is gone."""
-        import psutil
-
-        seconds, resident, found = 0.0, 0, False
-        for process in self._processes():
-            try:
-                times, memory = process.cpu_times(), process.memory_info()
-            except psutil.Error:
-                continue
-            # Of children that ended the system adds the time to who waited for them.
-            seconds += times.user + times.system + getattr(times, "children_user", 0.0)
-            seconds += getattr(times, "children_system", 0.0)
-            resident += memory.rss
-            found = True
-        return Usage(seconds, resident) if found else None
+        # Of children that ended the system adds the time to who waited for them.
+        parts = ("user", "system", "children_user", "children_system")
+        found = self._told(lambda process: (process.cpu_times(), process.memory_info().rss))
+        seconds = sum(getattr(times, part, 0.0) for times, _ in found for part in parts)
+        return Usage(seconds, sum(resident for _, resident in found)) if found else None
 
     def waits(self) -> Waits | None:
         """How its threads waited for a core; None where the system does not tell, as outside of Linux."""
-        seconds, switches, found = 0.0, 0, False
+        found = []
         for process in self._processes():
             for thread in Path(f"/proc/{process.pid}/task").glob("*"):
-                try:
-                    seconds += int((thread / "schedstat").read_text().split()[1]) / 1e9
-                    switches += int((thread / "status").read_text().rpartition("nonvoluntary_ctxt_switches:")[2])
-                except (OSError, ValueError, IndexError):  # it has ended, or the kernel does not count
-                    continue
-                found = True
-        return Waits(seconds, switches) if found else None
+                with contextlib.suppress(OSError, ValueError, IndexError):  # it has ended, or the kernel does not count
+                    seconds = int((thread / "schedstat").read_text().split()[1]) / 1e9
+                    switches = int((thread / "status").read_text().rpartition("nonvoluntary_ctxt_switches:")[2])
+                    found.append((seconds, switches))
+        return Waits(sum(each[0] for each in found), sum(each[1] for each in found)) if found else None
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory with shared pages divided among those who share them (PSS).
@@ -151,22 +142,24 @@ class ProcessTree:
         Args:
             untimed_seconds: how long the moment is.
         """
-        import psutil
-
         start = self._clock()
         if start < self._map_due or untimed_seconds <= _WITHIN * self._map_seconds:
             return None
-        total, found = 0, False
-        for process in self._processes():
-            try:
-                total += process.memory_full_info().pss
-            except (psutil.Error, AttributeError, OSError):  # only Linux knows it
-                continue
-            found = True
+        found = self._told(lambda process: process.memory_full_info().pss)
         end = self._clock()
         self._map_seconds = end - start
         self._map_due = end + _READING_COSTS * self._map_seconds
-        return total if found else None
+        return sum(found) if found else None
+
+    def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
+        """What each process tells; those that have ended, or of which the system does not tell, are left out."""
+        import psutil
+
+        found = []
+        for process in self._processes():
+            with contextlib.suppress(psutil.Error, AttributeError, OSError):  # the last two: only Linux knows it
+                found.append(read(process))
+        return found
 
     def _processes(self) -> list[psutil.Process]:
         """Those that are there now. Objects are kept, since making one costs more than reading it."""

@@ -91,11 +91,11 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
     return Host(
         container=container(root, environment),
         wsl="microsoft" in release.lower(),
-        usable_cores=usable_cores(),
+        usable_cores=len(usable_core_numbers()),
         cpu_quota=cpu_quota(root),
         governors=governors(root),
         limits=read_limits(),
-        shared_memory_bytes=_size_of(root / "dev/shm"),
+        shared_memory_bytes=_try(lambda: shutil.disk_usage(root / "dev/shm").total),
         memory_available_bytes=min((each for each in (available, left) if each is not None), default=None),
         swap_bytes=(swap.used, swap.total) if swap else None,
         clock_resolution_seconds=clock_resolution(),
@@ -104,7 +104,7 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
         installed={vendor.name: vendor.installed(root, environment) for vendor in VENDORS},
         wsl_gpu=(root / "dev/dxg").exists(),
         translated=is_translated(),
-        infiniband=_names_in(root / "sys/class/infiniband"),
+        infiniband=tuple(sorted(path.name for path in (root / "sys/class/infiniband").glob("*"))),
         environment={name: environment[name] for name in STEERING if name in environment},
     )
 
@@ -113,11 +113,6 @@ def usable_core_numbers() -> tuple[int, ...]:
     """The logical cores that this process, and whatever it starts, may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
     return tuple(sorted(affinity(0))) if affinity else tuple(range(os.cpu_count() or 1))
-
-
-def usable_cores() -> int:
-    """How many those are."""
-    return len(usable_core_numbers())
 
 
 def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> str | None:
@@ -201,20 +196,9 @@ def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
     return failed == 0 and value.value == 1
 
 
-def _names_in(folder: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in _try(lambda: list(folder.iterdir())) or ()))
-
-
 def _try(read: Callable[[], Any]) -> Any:
     """What ``read`` gives; None where this system lacks what it reads."""
     try:
         return read()
     except (OSError, RuntimeError, ValueError, NotImplementedError):
-        return None
-
-
-def _size_of(folder: Path) -> int | None:
-    try:
-        return shutil.disk_usage(folder).total
-    except OSError:
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainmark.measure.control_group import cpu_quota
 from trainmark.measure.files import read_text
-from trainmark.measure.host import governors, turbo, usable_core_numbers, usable_cores
+from trainmark.measure.host import governors, turbo, usable_core_numbers
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import read_driver
 from trainmark.record.record import Machine
@@ -41,7 +41,7 @@ def describe(
         cpu=cpu_name(),
         physical_cores=psutil.cpu_count(logical=False),
         logical_cores=psutil.cpu_count(),
-        usable_cores=usable_cores(),
+        usable_cores=len(usable_core_numbers()),
         memory_bytes=psutil.virtual_memory().total,
         gpus=[gpu.name or f"GPU {gpu.index}" for gpu in driver.gpus],
         gpu_driver=driver.version,

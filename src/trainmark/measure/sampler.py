@@ -159,15 +159,7 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
         tree_resident_bytes=_known([row.tree and row.tree.resident_bytes for row in rows]),
         cpu_hertz=_known([row.cpu_hertz for row in rows]),
         cpu_joules=_known([row.cpu_joules for row in rows]),
-        gpu_percent=of_gpus("percent"),
-        gpu_memory_bytes=of_gpus("memory_bytes"),
-        gpu_watts=of_gpus("watts"),
-        gpu_joules=of_gpus("joules"),
-        gpu_sm_hertz=of_gpus("sm_hertz"),
-        gpu_memory_hertz=of_gpus("memory_hertz"),
-        gpu_celsius=of_gpus("celsius"),
-        gpu_fan_percent=of_gpus("fan_percent"),
-        gpu_throttle_bits=of_gpus("throttle_bits"),
+        **{f"gpu_{field.name}": of_gpus(field.name) for field in dataclasses.fields(GpuReading)},
     )
 
 
@@ -185,18 +177,14 @@ def tree_percent(earlier: Row, later: Row) -> float | None:
 
 def core_percent(earlier: Row, later: Row) -> list[float | None]:
     """Of each core, the share of the time between two rows in which it worked here."""
-    if earlier.cores is None or later.cores is None or len(earlier.cores) != len(later.cores):
-        return []  # a core was switched on or off
-    return [_share(a, b, b.busy - a.busy) for a, b in zip(earlier.cores, later.cores, strict=True)]
+    return [_share(a, b, b.busy - a.busy) for a, b in _core_pairs(earlier, later)]
 
 
 def stolen_percent(earlier: Row, later: Row) -> float | None:
     """Share of the time of all cores that the host of this virtual machine gave to others."""
-    if earlier.cores is None or later.cores is None or len(earlier.cores) != len(later.cores):
-        return None
-    pairs = zip(earlier.cores, later.cores, strict=True)
-    shares = [share for a, b in pairs if (share := _share(a, b, b.stolen - a.stolen)) is not None]
-    return sum(shares) / len(shares) if shares else None
+    shares = [_share(a, b, b.stolen - a.stolen) for a, b in _core_pairs(earlier, later)]
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(known) if known else None
 
 
 @dataclass(frozen=True)
@@ -204,16 +192,16 @@ class Load:
     """Between two rows; None where it can't be read.
 
     Args:
-        others: of the time of all cores, what others took, 0 to 1; a little less than 0 where the system's ticks are
-            coarser than the time between the rows.
-        stolen: likewise, what the host of this virtual machine gave to others.
+        others_share: of the time of all cores, what others took, 0 to 1; a little less than 0 where the system's ticks
+            are coarser than the time between the rows.
+        stolen_share: likewise, what the host of this virtual machine gave to others.
         queued: seconds that threads of the watched process waited for a core, in a second.
         switches: how often they lost one to another thread, in a second.
         pressure: share of the time in which anything had to wait for a core.
     """
 
-    others: float | None = None
-    stolen: float | None = None
+    others_share: float | None = None
+    stolen_share: float | None = None
     queued: float | None = None
     switches: float | None = None
     pressure: float | None = None
@@ -243,6 +231,12 @@ def _others_share(earlier: Row, later: Row) -> float | None:
         return None
     mine = 100 * (later.own_seconds - earlier.own_seconds) / (later.time - earlier.time)
     return (sum(known) - tree - mine) / len(cores) / 100
+
+
+def _core_pairs(earlier: Row, later: Row) -> list[tuple[Core, Core]]:
+    """Each core in both rows; none where one was switched on or off."""
+    before, after = earlier.cores or (), later.cores or ()
+    return list(zip(before, after, strict=True)) if len(before) == len(after) else []
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:

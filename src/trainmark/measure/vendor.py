@@ -63,7 +63,7 @@ class Driver:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; what it does not tell is None.
+    """One GPU at one moment; what it does not tell is None. Samples have a column for each field.
 
     Args:
         percent: share of the driver's last sampling period in which any kernel ran.

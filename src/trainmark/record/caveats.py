@@ -32,10 +32,7 @@ class Caveat(str, Enum):
     SHORT_ENERGY_WINDOW = "short-energy-window", "the training was too short for the energy counter"
     UNKNOWN_PEAK = "unknown-peak", "the peak of the device could not be measured"
     ONE_EPOCH = "one-epoch", "a single epoch, so its time includes the warm-up"
-    SIDE_BY_SIDE = (
-        "side-by-side",
-        "other trials of a sweep trained at the same time; don't compare its timings",
-    )
+    SIDE_BY_SIDE = "side-by-side", "other trials of a sweep trained at the same time; don't compare its timings"
     STOPPED_EARLY = (
         "stopped-early",
         "the sweep's scheduler stopped the trial before its last epoch; sweep without --asha to train it to the end",

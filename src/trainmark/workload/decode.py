@@ -11,8 +11,9 @@ import dataclasses
 import math
 import types
 import typing
+from collections.abc import Callable
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from trainmark.errors import nearest
 
@@ -21,12 +22,7 @@ _LONGEST = 100
 """Letters of a name that are looked at, and told."""
 Path = tuple[str | int, ...]
 
-_WORDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "a string",
-}
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 
 
 class Misfit(Exception):
@@ -46,6 +42,39 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
     """Raise :class:`Misfit` for ``field`` unless ``holds``; for use in ``__post_init__``."""
     if not holds:
         raise Misfit((field,), expected, _short(repr(found)))
+
+
+class Bound(NamedTuple):
+    """What a value must be, and how an error says so; stands in the :data:`typing.Annotated` type of a field."""
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+
+Positive = Annotated[float, Bound(lambda value: value > 0, "a number above 0")]
+NotNegative = Annotated[float, Bound(lambda value: value >= 0, "a number from 0")]
+Share = Annotated[float, Bound(lambda value: 0 <= value < 1, "a number from 0 to below 1")]
+Count = Annotated[int, Bound(lambda value: value > 0, "a whole number above 0")]
+
+
+class Bounded:
+    """A dataclass that refuses values out of the bounds in the types of its fields."""
+
+    def __post_init__(self) -> None:
+        for name, bound in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
+            value = getattr(self, name)
+            require(bound.holds(value), name, bound.expected, value)
+
+
+@cache
+def annotations_of(kind: type) -> dict[str, Any]:
+    """What stands in the annotated types of the fields of ``kind``, alone or in a union with None."""
+    found = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        for part in (hint, *get_args(hint)):
+            if get_origin(part) is Annotated:
+                found[name] = part.__metadata__[0]
+    return found
 
 
 def dotted(path: Path) -> str:
@@ -114,7 +143,7 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
     classes = {
         str(_fields(choice)["kind"][1].default): choice
         for choice in choices
-        if isinstance(choice, type) and _tagged(choice)
+        if isinstance(choice, type) and dataclasses.is_dataclass(choice) and "kind" in _fields(choice)
     }
     if classes:
         if not isinstance(data, dict):
@@ -188,10 +217,6 @@ def _decode_field(hint: Any, field: dataclasses.Field[Any], data: object, path: 
 def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     hints = get_type_hints(into)
     return {field.name: (hints[field.name], field) for field in dataclasses.fields(into)}
-
-
-def _tagged(choice: type) -> bool:
-    return dataclasses.is_dataclass(choice) and "kind" in _fields(choice)
 
 
 def _near(name: object, known: typing.Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Positive
 
 Float64 = NDArray[np.float64]
 
@@ -29,14 +29,11 @@ class GlorotUniform:
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Bounded):
     """Uniform in ±half_width."""
 
-    half_width: float
+    half_width: Positive
     kind: Literal["uniform"] = "uniform"
-
-    def __post_init__(self) -> None:
-        require(self.half_width > 0, "half_width", "a number above 0", self.half_width)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
         return _uniform(rng, shape, self.half_width)
@@ -53,14 +50,11 @@ class FanInUniform:
 
 
 @dataclass(frozen=True)
-class TruncatedNormal:
+class TruncatedNormal(Bounded):
     """Normal with mean 0 and deviation ``sd`` before truncation; draws beyond 2 ``sd`` are redrawn."""
 
-    sd: float
+    sd: Positive
     kind: Literal["truncated-normal"] = "truncated-normal"
-
-    def __post_init__(self) -> None:
-        require(self.sd > 0, "sd", "a number above 0", self.sd)
 
     def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
         values = _normal(rng, math.prod(shape))

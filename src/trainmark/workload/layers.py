@@ -9,64 +9,51 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Count, NotNegative, Positive, Share, require
 from trainmark.workload.initializers import Constant, GlorotUniform, Initializer
 
 Padding = Literal["valid", "same"]
 
 
 @dataclass(frozen=True)
-class Dense:
+class Dense(Bounded):
     """``y = x @ kernel + bias``; ``[batch, in]`` to ``[batch, units]``.
 
     ``l2`` adds ``l2/2 · ‖kernel‖²`` to the loss (the kernel only).
     """
 
-    units: int
+    units: Count
     kernel: Initializer = field(default_factory=GlorotUniform)
     bias: Initializer = field(default_factory=Constant)
-    l2: float = 0.0
+    l2: NotNegative = 0.0
     kind: Literal["dense"] = "dense"
-
-    def __post_init__(self) -> None:
-        require(self.units > 0, "units", "a whole number above 0", self.units)
-        require(self.l2 >= 0, "l2", "a number from 0", self.l2)
 
 
 @dataclass(frozen=True)
-class Conv2D:
+class Conv2D(Bounded):
     """Two-dimensional convolution (cross-correlation) with square kernels, stride 1."""
 
-    filters: int
-    size: int
+    filters: Count
+    size: Count
     padding: Padding = "valid"
     kernel: Initializer = field(default_factory=GlorotUniform)
     bias: Initializer = field(default_factory=Constant)
-    l2: float = 0.0
+    l2: NotNegative = 0.0
     kind: Literal["conv2d"] = "conv2d"
-
-    def __post_init__(self) -> None:
-        require(self.filters > 0, "filters", "a whole number above 0", self.filters)
-        require(self.size > 0, "size", "a whole number above 0", self.size)
-        require(self.l2 >= 0, "l2", "a number from 0", self.l2)
 
 
 @dataclass(frozen=True)
-class MaxPool:
+class MaxPool(Bounded):
     """Maximum over square windows; padding never wins."""
 
-    size: int
-    stride: int
+    size: Count
+    stride: Count
     padding: Padding = "valid"
     kind: Literal["max-pool"] = "max-pool"
 
-    def __post_init__(self) -> None:
-        require(self.size > 0, "size", "a whole number above 0", self.size)
-        require(self.stride > 0, "stride", "a whole number above 0", self.stride)
-
 
 @dataclass(frozen=True)
-class LocalResponseNorm:
+class LocalResponseNorm(Bounded):
     """``y = x / (bias + alpha · Σ x²)^beta``, the sum over channels within ``radius``, cut at the ends.
 
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window size.
@@ -75,12 +62,12 @@ class LocalResponseNorm:
     radius: int
     alpha: float
     beta: float
-    bias: float = 1.0
+    bias: Positive = 1.0
     kind: Literal["local-response-norm"] = "local-response-norm"
 
     def __post_init__(self) -> None:
         require(self.radius >= 0, "radius", "a whole number from 0", self.radius)
-        require(self.bias > 0, "bias", "a number above 0", self.bias)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -91,25 +78,19 @@ class ReLU:
 
 
 @dataclass(frozen=True)
-class Dropout:
+class Dropout(Bounded):
     """In training each value is zeroed with probability ``rate``, the rest are scaled by ``1/(1 - rate)``."""
 
-    rate: float
+    rate: Share
     kind: Literal["dropout"] = "dropout"
-
-    def __post_init__(self) -> None:
-        require(0 <= self.rate < 1, "rate", "a number from 0 to below 1", self.rate)
 
 
 @dataclass(frozen=True)
-class ChannelDropout:
+class ChannelDropout(Bounded):
     """Dropout of whole feature maps: one draw per example and channel."""
 
-    rate: float
+    rate: Share
     kind: Literal["channel-dropout"] = "channel-dropout"
-
-    def __post_init__(self) -> None:
-        require(0 <= self.rate < 1, "rate", "a number from 0 to below 1", self.rate)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,6 +45,11 @@ class ClippedCrossEntropy:
 
     def __post_init__(self) -> None:
         require(0 < self.epsilon < 0.5, "epsilon", "a number between 0 and 0.5", self.epsilon)
+
+    @property
+    def log_bounds(self) -> tuple[float, float]:
+        """Logarithms of both ends. Clipping log p is clipping p: the same value, and no gradient outside either."""
+        return math.log(self.epsilon), math.log1p(-self.epsilon)
 
 
 Loss = NegativeLogLikelihood | SoftmaxCrossEntropy | TwoStageCrossEntropy | ClippedCrossEntropy

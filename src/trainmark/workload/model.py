@@ -86,6 +86,11 @@ class Model:
         return tuple(plan for plan in self.layers if plan.kernel_shape)
 
     @property
+    def convolves(self) -> bool:
+        """Whether any layer is a convolution."""
+        return any(isinstance(plan.layer, layers.Conv2D) for plan in self.layers)
+
+    @property
     def arrays(self) -> int:
         """Number of arrays of trained values: a kernel and a bias for each layer that has any."""
         return 2 * len(self.weighted_layers)

@@ -8,23 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Count, NotNegative, Positive, Share, require
 
 
 @dataclass(frozen=True)
-class Staircase:
+class Staircase(Bounded):
     """Multiplies the learning rate by ``factor`` every ``steps`` updates."""
 
-    factor: float
-    steps: int
-
-    def __post_init__(self) -> None:
-        require(self.factor > 0, "factor", "a number above 0", self.factor)
-        require(self.steps > 0, "steps", "a whole number above 0", self.steps)
+    factor: Positive
+    steps: Count
 
 
 @dataclass(frozen=True)
-class SGD:
+class SGD(Bounded):
     """Gradient descent with momentum ``μ`` in one of the two published forms.
 
     ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``.
@@ -32,55 +28,39 @@ class SGD:
     They differ only when the learning rate changes.
     """
 
-    learning_rate: float
-    momentum: float = 0.0
+    learning_rate: Positive
+    momentum: Share = 0.0
     momentum_form: Literal["buffer", "velocity"] = "buffer"
-    weight_decay: float = 0.0
+    weight_decay: NotNegative = 0.0
     decay_biases: bool = True
     staircase: Staircase | None = None
     kind: Literal["sgd"] = "sgd"
 
-    def __post_init__(self) -> None:
-        _require_rate(self.learning_rate)
-        require(0 <= self.momentum < 1, "momentum", "a number from 0 to below 1", self.momentum)
-        require(self.weight_decay >= 0, "weight_decay", "a number from 0", self.weight_decay)
-
 
 @dataclass(frozen=True)
-class Adam:
+class Adam(Bounded):
     """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ = m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
 
     Kingma and Ba 2015, algorithm 1: ε stands outside the root of the corrected moment.
     """
 
-    learning_rate: float
-    beta1: float = 0.9
-    beta2: float = 0.999
-    epsilon: float = 1e-8
+    learning_rate: Positive
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    epsilon: Positive = 1e-8
     staircase: Staircase | None = None
     kind: Literal["adam"] = "adam"
 
-    def __post_init__(self) -> None:
-        _require_rate(self.learning_rate)
-        require(0 <= self.beta1 < 1, "beta1", "a number from 0 to below 1", self.beta1)
-        require(0 <= self.beta2 < 1, "beta2", "a number from 0 to below 1", self.beta2)
-        require(self.epsilon > 0, "epsilon", "a number above 0", self.epsilon)
-
 
 @dataclass(frozen=True)
-class RMSprop:
+class RMSprop(Bounded):
     """``a ← ρ·a + (1-ρ)·g²; w ← w - lr·g/(√a + ε)`` with the new ``a``, which starts at 0."""
 
-    learning_rate: float
-    rho: float = 0.9
-    epsilon: float = 1e-8
+    learning_rate: Positive
+    rho: Share = 0.9
+    epsilon: Positive = 1e-8
     staircase: Staircase | None = None
     kind: Literal["rmsprop"] = "rmsprop"
-
-    def __post_init__(self) -> None:
-        _require_rate(self.learning_rate)
-        require(0 <= self.rho < 1, "rho", "a number from 0 to below 1", self.rho)
-        require(self.epsilon > 0, "epsilon", "a number above 0", self.epsilon)
 
 
 Optimizer = SGD | Adam | RMSprop
@@ -91,10 +71,6 @@ def learning_rate_at(optimizer: Optimizer, step: int) -> float:
     if optimizer.staircase is None:
         return optimizer.learning_rate
     return optimizer.learning_rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
-
-
-def _require_rate(rate: float) -> None:
-    require(rate > 0, "learning_rate", "a number above 0", rate)
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Positive, require
 
 _MOST_SIDE = 4_096
 
 
 @dataclass(frozen=True)
-class Standardize:
+class Standardize(Bounded):
     """``(x - mean) / sd`` with the same two numbers for all pixels."""
 
     mean: float
-    sd: float
-
-    def __post_init__(self) -> None:
-        require(self.sd > 0, "sd", "a number above 0", self.sd)
+    sd: Positive
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Distortions:
 
 
 @dataclass(frozen=True)
-class Input:
+class Input(Bounded):
     """How a dataset's bytes become the network's input.
 
     Args:
@@ -55,7 +52,7 @@ class Input:
     """
 
     shape: tuple[int, int, int] = field(metadata={"places": "[height, width, channels]"})
-    divide_by: float = 255.0
+    divide_by: Positive = 255.0
     crop: int | None = None
     standardize: Standardize | None = None
     standardize_each: bool = False
@@ -64,7 +61,7 @@ class Input:
     def __post_init__(self) -> None:
         fits = all(0 < side <= _MOST_SIDE for side in self.shape)
         require(fits, "shape", f"three whole numbers above 0, {_MOST_SIDE:,} at most", self.shape)
-        require(self.divide_by > 0, "divide_by", "a number above 0", self.divide_by)
+        super().__post_init__()
         if self.crop is not None:
             require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)
 
@@ -74,12 +71,20 @@ class Input:
         height, width, channels = self.shape
         return (self.crop, self.crop, channels) if self.crop else (height, width, channels)
 
+    def rescaled(self, x: Any) -> Any:
+        """Values divided and standardised, as an array of any framework."""
+        if self.divide_by != 1:
+            x = x / self.divide_by
+        if self.standardize is not None:
+            x = (x - self.standardize.mean) / self.standardize.sd
+        return x
+
 
 def prepare(spec: Input, images: NDArray[np.uint8], dtype: Any = np.float32) -> NDArray[Any]:
     """Bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, without chance."""
     height, width, _ = spec.network_shape
     top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
-    return _scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
+    return scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
 
 
 def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32) -> NDArray[Any]:
@@ -100,17 +105,14 @@ def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dt
     factor = low + (high - low) * rng.random(count)
     x += shift.astype(dtype).reshape(-1, 1, 1, 1)
     mean = x.mean(axis=(1, 2), keepdims=True)
-    return _scale(spec, (x - mean) * factor.astype(dtype).reshape(-1, 1, 1, 1) + mean)
+    return scale(spec, (x - mean) * factor.astype(dtype).reshape(-1, 1, 1, 1) + mean)
 
 
-def _scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
-    if spec.divide_by != 1:
-        x = x / x.dtype.type(spec.divide_by)
-    if spec.standardize is not None:
-        x = (x - x.dtype.type(spec.standardize.mean)) / x.dtype.type(spec.standardize.sd)
+def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
+    """Division and standardisation of images, an array of NumPy or of JAX."""
+    x = spec.rescaled(x)
     if spec.standardize_each:
-        values = x[0].size
         mean = x.mean(axis=(1, 2, 3), keepdims=True)
-        sd = np.maximum(x.std(axis=(1, 2, 3), keepdims=True), x.dtype.type(values**-0.5))
+        sd = x.std(axis=(1, 2, 3), keepdims=True).clip(x.dtype.type(x[0].size ** -0.5))
         x = (x - mean) / sd
     return x

@@ -21,6 +21,12 @@ class Product(NamedTuple):
     columns: int
     turned: bool = False
 
+    @property
+    def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Shapes of the two, as they lie in memory."""
+        left = (self.inner, self.rows) if self.turned else (self.rows, self.inner)
+        return left, (self.inner, self.columns)
+
 
 class Convolution(NamedTuple):
     """One layer's: forward, its kernel's gradient, and its input's where a layer before it learns.
@@ -56,6 +62,11 @@ class Convolution(NamedTuple):
     def kernel_shape(self) -> tuple[int, int, int, int]:
         """``[size, size, channels, filters]``."""
         return self.size, self.size, self.channels, self.filters
+
+    @property
+    def operands(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of the input, the kernel and the output's gradient."""
+        return self.input_shape, self.kernel_shape, self.output_shape
 
     def products(self) -> Iterator[Product]:
         """What they come down to: windows, ``[batch · positions, window]``, by the kernel, ``[window, filters]``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Count, require
 from trainmark.workload.schedule import Evaluate, Protocol
 
 Quantity = Literal["train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"]
@@ -73,13 +73,13 @@ class PublishedEpoch:
 
 
 @dataclass(frozen=True)
-class PublishedRun:
+class PublishedRun(Bounded):
     """One published experiment: the schedule where it differs from the workload's own, and its figures."""
 
     name: str
     epochs: int | None = None
     steps: int | None = None
-    repeats: int = 1
+    repeats: Count = 1
     protocol: Protocol = "fresh"
     evaluate: Evaluate | None = None
     only_on: Literal["cpu", "accelerator"] | None = None
@@ -90,7 +90,7 @@ class PublishedRun:
 
     def __post_init__(self) -> None:
         require((self.epochs is None) != (self.steps is None), "epochs", "either 'epochs' or 'steps'", self.epochs)
-        require(self.repeats > 0, "repeats", "a whole number above 0", self.repeats)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,12 @@ from importlib.metadata import distributions
 from typing import Any
 
 import jax
-import jax.extend
-import jaxlib
 import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from trainmark.backends import base
+from trainmark.backends.engines import jax as engines
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.jax.data_parallel import AXIS, JaxDataParallelTrainer
 from trainmark.backends.jax.fast import JaxFastTrainer
@@ -27,7 +26,6 @@ from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.spec import Workload
 
-OLDEST, NEWEST = "0.5", "0.10"
 _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
@@ -40,30 +38,24 @@ class JaxBackend:
 
     def capabilities(self) -> base.Capabilities:
         """Everything, on the devices that JAX sees."""
-        untested = base.is_untested("JAX", jax.__version__, oldest=OLDEST, newest=NEWEST)
-        packages = {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+        version: str = jax.__version__
+        untested = base.is_untested("JAX", version, oldest=engines.OLDEST, newest=engines.NEWEST)
         return base.Capabilities(
-            "jax", jax.__version__, STYLES, tuple(_devices()), KINDS, packages, untested, "devices", True
+            "jax", version, STYLES, tuple(_devices()), KINDS, engines.packages(), untested, "devices", True
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """A trainer of the requested style."""
         self._set_up(options)
         base.require_support(self.capabilities(), workload, options)
-        share = None if options.memory_fraction is None else str(options.memory_fraction)
-        if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
-            # JAX takes its share when it first sees the device, so it has to forget that it has seen it. Once: what
-            # other trainers of this process hold would be forgotten, too.
-            os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = share
-            jax.extend.backend.clear_backends()
-        layout = options.layout
+        engines.take_share(options)
+        job, layout = base.Job(workload, model, data, options), options.layout
         if layout is not None and layout.ranks > 1:
             if layout.pipeline > 1 or options.style != "fast":
                 raise Unsupported("jax spreads copies in the style fast only", expected="one stage, --style fast")
-            return JaxDataParallelTrainer(workload, model, data, options, _mesh(options))
-        device = _object(options.device)
+            return JaxDataParallelTrainer(job, _mesh(options))
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
-        return kind(workload, model, data, options, device)
+        return kind(job, _object(options.device))
 
     def _set_up(self, options: base.Options) -> None:
         """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""
@@ -112,12 +104,7 @@ def _built_for() -> str | None:
 
 def _devices() -> dict[base.Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {base.cpu(*supported("cpu")): jax.local_devices(backend="cpu")[0]}
-    if jax.default_backend() == "gpu":
-        for index, device in enumerate(jax.devices()):
-            memory = (device.memory_stats() or {}).get("bytes_limit")
-            found[base.Device(f"cuda:{index}", device.device_kind, "accelerator", memory, supported("gpu"))] = device
-    return found
+    return engines.devices(supported("cpu"), supported("gpu"))
 
 
 def _mesh(options: base.Options) -> Mesh:

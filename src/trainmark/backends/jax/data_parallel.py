@@ -14,26 +14,23 @@ from jax import Array, lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from trainmark.backends.base import HITS, Options
+from trainmark.backends.base import HITS, Job
+from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax.fast import JaxFastTrainer
 from trainmark.backends.jax.network import Parameters
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
-from trainmark.workload.spec import Workload
 
 AXIS = "data"
-_EACH, _SAME = PartitionSpec(AXIS), PartitionSpec()
+_EACH, _SAME, _ORDER = PartitionSpec(AXIS), PartitionSpec(), PartitionSpec(None, AXIS)
 
 
 class JaxDataParallelTrainer(JaxFastTrainer):
     """``fast`` on several devices."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, mesh: Mesh) -> None:
-        assert options.layout is not None
-        self._mesh, self._reduces = mesh, options.layout.reduces
-        self._whole = workload.takes_everything
-        super().__init__(workload, model, data, options, mesh.devices[0])
-        self._device = NamedSharding(mesh, _SAME)
+    def __init__(self, job: Job, mesh: Mesh) -> None:
+        assert job.options.layout is not None
+        self._mesh, self._reduces = mesh, job.options.layout.reduces
+        self._cut = _EACH if job.workload.takes_everything else _SAME
+        super().__init__(job, mesh.devices[0], *(NamedSharding(mesh, cut) for cut in (_SAME, self._cut, _ORDER)))
 
     def _on_host(self, rows: Array) -> NDArray[np.float64]:
         """The results of whole batches."""
@@ -46,7 +43,7 @@ class JaxDataParallelTrainer(JaxFastTrainer):
 
     def device_peak_bytes(self) -> int | None:
         """Of all devices together."""
-        peaks = [(device.memory_stats() or {}).get("peak_bytes_in_use") for device in self._mesh.devices]
+        peaks = [engines.peak_bytes(device) for device in self._mesh.devices]
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
 
@@ -54,18 +51,7 @@ class JaxDataParallelTrainer(JaxFastTrainer):
         return lax.pmean(gradients, AXIS) if self._reduces else gradients
 
     def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
-        data = _EACH if self._whole else _SAME
-        return over(self._mesh, looped, (_SAME, data, data, PartitionSpec(None, AXIS), _SAME, _SAME), (_SAME, _EACH))
-
-    @property
-    def _order_sharding(self) -> Any:
-        return NamedSharding(self._mesh, PartitionSpec(None, AXIS))
-
-    def _put(self, value: Any) -> Array:
-        return jax.device_put(value, NamedSharding(self._mesh, _SAME))
-
-    def _put_data(self, value: NDArray[Any]) -> Array:
-        return jax.device_put(value, NamedSharding(self._mesh, _EACH if self._whole else _SAME))
+        return over(self._mesh, looped, (_SAME, self._cut, self._cut, _ORDER, _SAME, _SAME), (_SAME, _EACH))
 
 
 def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:

@@ -16,29 +16,28 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.sharding import SingleDeviceSharding
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps
+from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax.pixels import distort
 from trainmark.backends.jax.trainer import JaxTrainer, Training
-from trainmark.data.dataset import Dataset
-from trainmark.workload.layers import Conv2D
-from trainmark.workload.model import Model
-from trainmark.workload.pixels import prepare
-from trainmark.workload.spec import Workload
 
 
 class JaxFastTrainer(JaxTrainer):
-    """Everything resident."""
+    """Everything resident.
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
-        super().__init__(workload, model, data, options, device)
-        convolves = any(isinstance(plan.layer, Conv2D) for plan in model.layers)
-        self._longest = 1 if device.platform == "cpu" and convolves else None
-        distorted = workload.input.distortions is not None
-        images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
-        self._images, self._labels = self._put_data(images), self._put_data(data.train.labels.astype(np.int32))
-        self._key = self._put(jax.random.key(options.seed))
+    Args:
+        data: where images and labels are put, by default in the same place as all else.
+        order: sharding of the order of the examples.
+    """
+
+    def __init__(self, job: Job, device: Any, place: Any = None, data: Any = None, order: Any = None) -> None:
+        super().__init__(job, device, place)
+        self._order_place = order or SingleDeviceSharding(device)
+        self._longest = 1 if device.platform == "cpu" and job.model.convolves else None
+        self._images, self._labels = jax.device_put(self._training_set(), data or device)
         self._loop = jax.jit(self._spread(self._looped), donate_argnums=0)
         self._compiled: dict[int, tuple[int, Any]] = {}
         self._plan = EpochPlan((), None)
@@ -70,7 +69,7 @@ class JaxFastTrainer(JaxTrainer):
                 if self._order is not None:
                     used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
                     order[:count] = self._order[used].reshape(count, size)
-                taken = jax.device_put(order, self._order_sharding), self._put(np.int32(count))
+                taken = jax.device_put(order, self._order_place), self._put(np.int32(count))
                 self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
                 results.append((rows, count))
                 self._examples_of_epoch += count * size
@@ -95,7 +94,7 @@ class JaxFastTrainer(JaxTrainer):
         """
         if size not in self._compiled:
             longest = self._longest or steps
-            order = jax.ShapeDtypeStruct((longest, size), np.int32, sharding=self._order_sharding)
+            order = jax.ShapeDtypeStruct((longest, size), np.int32, sharding=self._order_place)
             count = self._put(np.int32(0))
             lowered = self._loop.lower(self._training, self._images, self._labels, order, count, self._key)
             self._compiled[size] = longest, lowered.compile()
@@ -107,12 +106,12 @@ class JaxFastTrainer(JaxTrainer):
         for_dropout, for_pixels = jax.random.split(key)
 
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
-            if "input" in self._options.without:
+            if "input" in self._job.options.without:
                 size = order.shape[1] or len(images)
                 x, y = images[:size], labels[:size]
             else:
                 x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
-            if self._workload.input.distortions is not None:
+            if self._job.distorts:
                 x = distort(self._workload.input, x, jax.random.fold_in(for_pixels, training.step), self._dtype)
             training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
@@ -132,19 +131,9 @@ class JaxFastTrainer(JaxTrainer):
         """``looped`` on all devices there are: on the one."""
         return looped
 
-    @property
-    def _order_sharding(self) -> Any:
-        return jax.sharding.SingleDeviceSharding(self._device)
-
-    def _put_data(self, value: NDArray[Any]) -> Array:
-        return self._put(value)
-
     def _unsettled(self, training: Training) -> Training:
-        """The same, but XLA may not know it: of weights that never change it would compute much before the loop."""
         name = self._model.weighted_layers[0].kernel_name
-        kernel = training.weights[name]
-        corner = (0,) * kernel.ndim
-        kernel = kernel.at[corner].set(jnp.where(training.step < 0, 0, kernel[corner]))
+        kernel = engines.unsettled(training.weights[name], training.step)
         return training._replace(weights={**training.weights, name: kernel})
 
 

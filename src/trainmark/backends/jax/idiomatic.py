@@ -11,12 +11,9 @@ import jax
 import numpy as np
 from jax import Array
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.jax.trainer import JaxTrainer
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
-from trainmark.workload.pixels import distort, prepare
-from trainmark.workload.spec import Workload
+from trainmark.workload.pixels import distort
 
 Batch = tuple[Any, Any]
 
@@ -24,12 +21,9 @@ Batch = tuple[Any, Any]
 class JaxIdiomaticTrainer(JaxTrainer):
     """One batch at a time from the host."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
-        super().__init__(workload, model, data, options, device)
-        self._key = self._put(jax.random.key(options.seed))
-        self._labels = data.train.labels.astype(np.int32)
-        distorted = workload.input.distortions is not None
-        self._images = data.train.images if distorted else prepare(workload.input, data.train.images, self._dtype)
+    def __init__(self, job: Job, device: Any) -> None:
+        super().__init__(job, device)
+        self._images, self._labels = self._training_set()
         self._step = jax.jit(self._learn)
         self._batches: Iterator[Batch]
 
@@ -43,7 +37,7 @@ class JaxIdiomaticTrainer(JaxTrainer):
     def begin_epoch(self, plan: EpochPlan) -> None:
         """Draw an order where none is given."""
         batches = self._drawn(plan)
-        self._batches = self._held(batches) if {"input", "copy"} & self._options.without else batches
+        self._batches = self._held(batches) if {"input", "copy"} & self._job.options.without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
         """The loop; losses stay on the device."""
@@ -70,10 +64,10 @@ class JaxIdiomaticTrainer(JaxTrainer):
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
         """The first batch, over and over; already on the device where nothing is to be copied."""
         x, y = next(batches)
-        yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._options.without else (x, y))
+        yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._job.options.without else (x, y))
 
     def _taken(self, examples: Any) -> Batch:
         images = self._images[examples]
-        if self._workload.input.distortions is not None:
+        if self._job.distorts:
             images = distort(self._workload.input, images, self._rng, self._dtype)
         return images, self._labels[examples]

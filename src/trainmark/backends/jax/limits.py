@@ -27,22 +27,20 @@ class JaxLimits:
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled program."""
-        operands = [
-            tuple(self._random(size) for size in ((k, m) if turned else (m, k), (k, n))) for m, k, n, turned in asked
-        ]
-        return _work(jax.jit(partial(_in_a_row, asked)), operands)
+        return _work(jax.jit(partial(_in_a_row, asked)), self._random(asked))
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """One compiled program."""
-        operands = [
-            tuple(self._random(shape) for shape in (each.input_shape, each.kernel_shape, each.output_shape))
-            for each in asked
-        ]
-        return _work(jax.jit(partial(_layers_in_a_row, asked)), operands)
+        return _work(jax.jit(partial(_layers_in_a_row, asked)), self._random(asked))
 
-    def _random(self, shape: tuple[int, ...]) -> Array:
-        values = np.random.default_rng(0).random(shape, np.float32)
-        return jax.device_put(values, self._device).astype(self._dtype)
+    def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Array, ...]]:
+        """Operands of each."""
+
+        def draw(shape: tuple[int, ...]) -> Array:
+            values = np.random.default_rng(0).random(shape, np.float32)
+            return jax.device_put(values, self._device).astype(self._dtype)
+
+        return [tuple(map(draw, each.operands)) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write, which XLA does not remove as it would a copy."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import jax
@@ -23,9 +22,8 @@ def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
         case spec.SoftmaxCrossEntropy():
             return lambda logits, labels: -_true(jax.nn.log_softmax(logits), labels).mean()
         case spec.ClippedCrossEntropy():
-            low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
-            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
-            return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), low, high).mean()
+            bounds = loss.log_bounds
+            return lambda logits, labels: -jnp.clip(_true(jax.nn.log_softmax(logits), labels), *bounds).mean()
         case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -_true(jnp.log(jax.nn.softmax(logits)), labels).mean()
         case _:

@@ -20,36 +20,20 @@ Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, Stat
 """``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
 
 
-def initial_state(spec: Optimizer | None, weights: Parameters) -> State:
-    """Everything that the optimiser remembers, at zero."""
-    match spec:
-        case None:
-            names: tuple[str, ...] = ("gradients",)
-        case SGD():
-            names = ("momentum",) if spec.momentum else ()
-        case Adam():
-            names = ("mean", "square")
-        case RMSprop():
-            names = ("square",)
-        case _:
-            assert_never(spec)
-    return {name: _each(jnp.zeros_like, weights) for name in names}
-
-
-def build(spec: Optimizer | None) -> Update:
-    """The update for an optimiser's specification; for None, one that only keeps the gradients.
+def build(spec: Optimizer | None) -> tuple[tuple[str, ...], Update]:
+    """The names of what an optimiser remembers, and its update; for None, one that only keeps the gradients.
 
     It has to keep them, because XLA doesn't compute what is never read.
     """
     match spec:
         case None:
-            return lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
+            return ("gradients",), lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
         case SGD():
-            return functools.partial(_sgd, spec)
+            return ("momentum",) if spec.momentum else (), functools.partial(_sgd, spec)
         case Adam():
-            return functools.partial(_adam, spec)
+            return ("mean", "square"), functools.partial(_adam, spec)
         case RMSprop():
-            return functools.partial(_rmsprop, spec)
+            return ("square",), functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
 
@@ -79,10 +63,7 @@ def _adam(
     t = (step + 1).astype(rate.dtype)
     mean_share, square_share = _one_minus_power(spec.beta1, t), _one_minus_power(spec.beta2, t)
     weights = _each(
-        lambda w, m, v: w - rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon),
-        weights,
-        mean,
-        square,
+        lambda w, m, v: w - rate * (m / mean_share) / (jnp.sqrt(v / square_share) + spec.epsilon), weights, mean, square
     )
     return weights, {"mean": mean, "square": square}
 
@@ -97,8 +78,7 @@ def _rmsprop(
 
 
 def _each(function: Callable[..., Array], *trees: Parameters) -> Parameters:
-    mapped: Parameters = jax.tree.map(function, *trees)
-    return mapped
+    return jax.tree.map(function, *trees)
 
 
 def _rate(spec: Optimizer, step: Array, weights: Parameters) -> Array:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from trainmark.workload.pixels import Input
+from trainmark.workload.pixels import Input, scale
 
 
 def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
@@ -26,16 +26,4 @@ def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
     brightness, (low, high) = spec.distortions.brightness, spec.distortions.contrast
     x = x + jax.random.uniform(for_shift, (count, 1, 1, 1), dtype, -brightness, brightness)
     mean = x.mean(axis=(1, 2), keepdims=True)
-    return _scaled(spec, (x - mean) * jax.random.uniform(for_contrast, (count, 1, 1, 1), dtype, low, high) + mean)
-
-
-def _scaled(spec: Input, x: Array) -> Array:
-    if spec.divide_by != 1:
-        x = x / spec.divide_by
-    if spec.standardize is not None:
-        x = (x - spec.standardize.mean) / spec.standardize.sd
-    if spec.standardize_each:
-        mean = x.mean(axis=(1, 2, 3), keepdims=True)
-        sd = jnp.maximum(x.std(axis=(1, 2, 3), keepdims=True), x[0].size ** -0.5)
-        x = (x - mean) / sd
-    return x
+    return scale(spec, (x - mean) * jax.random.uniform(for_contrast, (count, 1, 1, 1), dtype, low, high) + mean)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 import jax
@@ -45,13 +44,3 @@ def set_arithmetic(precision: Precision) -> None:
     jax.config.update("jax_default_matmul_precision", ARITHMETIC[precision].matmul)
     if ARITHMETIC[precision].parameters == jnp.float64:
         jax.config.update("jax_enable_x64", True)  # without it JAX makes float32 of every float64
-
-
-def settings() -> dict[str, Any]:
-    """The switches as JAX reports them now."""
-    return {
-        "matmul_precision": jax.config.jax_default_matmul_precision,
-        "enable_x64": jax.config.jax_enable_x64,
-        "XLA_FLAGS": os.environ.get("XLA_FLAGS"),
-        "threads": os.environ.get("NPROC"),
-    }

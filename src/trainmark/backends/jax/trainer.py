@@ -10,14 +10,13 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EVALUATION_BATCH, EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import EVALUATION_BATCH, EpochPlan, Evaluation, Job, SplitName, Steps
+from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Parameters
 from trainmark.backends.parts import loss_left
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model, Weights
+from trainmark.workload.model import Weights
 from trainmark.workload.pixels import prepare
-from trainmark.workload.spec import Workload
 
 
 class Training(NamedTuple):
@@ -30,30 +29,37 @@ class Training(NamedTuple):
 
 
 class JaxTrainer:
-    """The part of a trainer that does not depend on its style."""
+    """The part of a trainer that does not depend on its style.
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, device: Any) -> None:
+    Args:
+        device: JAX's own object for the first one.
+        place: where arrays are put, by default on that.
+    """
+
+    def __init__(self, job: Job, device: Any, place: Any = None) -> None:
+        options = job.options
         precision.set_arithmetic(options.precision)
-        self._workload, self._model, self._data, self._options = workload, model, data, options
-        self._device = device
+        self._job, self._workload, self._model, self._data = job, job.workload, job.model, job.data
+        self._device, self._place = device, place or device
         self._rng = np.random.default_rng([options.seed, 1])
         arithmetic = precision.ARITHMETIC[options.precision]
         self._dtype = arithmetic.parameters
-        self._network = network.build(model, arithmetic.factors)
-        self._loss = losses.build(loss_left(workload, options))
-        self._optimizer = None if "optimizer" in options.without else workload.optimizer
-        self._update = optimizers.build(self._optimizer)
-        self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
+        self._network = network.build(job.model, arithmetic.factors)
+        self._loss = losses.build(loss_left(job.workload, options))
+        self._optimizer = None if "optimizer" in options.without else job.workload.optimizer
+        self._remembered, self._update = optimizers.build(self._optimizer)
+        self._l2 = {plan.kernel_name: plan.l2 for plan in job.model.weighted_layers if plan.l2}
         self._forward = jax.jit(lambda weights, x: self._network(weights, x, None))
         self._judge = jax.jit(self._judged)
         self._training: Training
+        self._key = self._put(jax.random.key(options.seed))
 
     def load(self, weights: Weights) -> None:
         """Weights and a new optimiser, on the device."""
         taken = {name: self._put(np.asarray(value, self._dtype)) for name, value in weights.items()}
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
-        state = optimizers.initial_state(self._optimizer, taken)
-        self._training = Training(taken, jax.device_put(state, self._device), average, self._put(np.int32(0)))
+        state = {name: jax.tree.map(jnp.zeros_like, taken) for name in self._remembered}
+        self._training = Training(taken, jax.device_put(state, self._place), average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
         """A copy of the weights on the host."""
@@ -92,13 +98,16 @@ class JaxTrainer:
 
     def settings(self) -> dict[str, Any]:
         """JAX's switches as they are now."""
-        return precision.settings()
+        return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory that XLA held on the device; it does not say on a CPU."""
-        statistics = self._device.memory_stats() or {}
-        peak: int | None = statistics.get("peak_bytes_in_use")
-        return peak
+        """Most memory that XLA held on the device."""
+        return engines.peak_bytes(self._device)
+
+    def _training_set(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Images, prepared unless they are distorted later, and labels; on the host."""
+        images, labels = self._data.train.images, self._data.train.labels.astype(np.int32)
+        return (images if self._job.distorts else prepare(self._workload.input, images, self._dtype)), labels
 
     def _order_of(self, plan: EpochPlan) -> NDArray[np.int64] | None:
         return plan.drawn(self._workload.batches, len(self._data.train.labels), self._rng.permutation)
@@ -139,7 +148,7 @@ class JaxTrainer:
         return jnp.stack([self._loss(outputs, y) * len(y), _hits(outputs, y).astype(outputs.dtype)])
 
     def _put(self, value: Any) -> Array:
-        return jax.device_put(value, self._device)
+        return jax.device_put(value, self._place)
 
 
 def _on_host(weights: Parameters) -> Weights:

@@ -57,15 +57,10 @@ class KerasBackend:
         packages = {"keras": version, **engine.packages()}
         # What compile(jit_compile="auto") resolves to: always on JAX, with TensorFlow if there is a GPU.
         compiles = bool(keras.Sequential().jit_compile)
+        styles = tuple(style for style in base.STYLES if not (compiles and style == "compiled"))
+        devices = engine.devices()
         return base.Capabilities(
-            self.name,
-            version,
-            tuple(style for style in base.STYLES if not (compiles and style == "compiled")),
-            engine.devices(),
-            KINDS,
-            packages,
-            any(untested),
-            compiles_already=compiles,
+            self.name, version, styles, devices, KINDS, packages, any(untested), compiles_already=compiles
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
@@ -75,8 +70,7 @@ class KerasBackend:
 
         self._engine.prepare(options)
         kind = self._engine.fast_trainer if options.style == "fast" else KerasIdiomaticTrainer
-        trainer: base.Trainer = kind(workload, model, data, options, self._engine)
-        return trainer
+        return kind(base.Job(workload, model, data, options), self._engine)
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
         """What ``fit`` copies to the device is within Keras."""

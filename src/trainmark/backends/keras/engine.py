@@ -9,7 +9,7 @@ from trainmark.backends.base import Device, Options
 
 
 class Engine(Protocol):
-    """One engine.
+    """One engine; what its methods do here holds for those that have no need of their own.
 
     Attributes:
         title: as people write it.
@@ -39,6 +39,7 @@ class Engine(Protocol):
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """The same batch ``steps`` times over, as something that ``fit`` takes and that costs next to nothing."""
+        return ((x, y) for _ in range(steps))
 
     def synchronize(self, values: Sequence[Any]) -> None:
         """Return when all queued work is done; ``values`` are what the last step changes."""

@@ -10,15 +10,10 @@ import keras
 import numpy as np
 from keras import ops
 
-from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort
 from trainmark.backends.keras.trainer import KerasTrainer
-from trainmark.data.dataset import Dataset
-from trainmark.workload.layers import Conv2D
-from trainmark.workload.model import Model
-from trainmark.workload.pixels import prepare
-from trainmark.workload.spec import Workload
 
 MOST_STEPS = 200  # in one call, so that the steps of a long epoch can be counted as they go
 
@@ -26,21 +21,20 @@ MOST_STEPS = 200  # in one call, so that the steps of a long epoch can be counte
 class KerasFastTrainer(KerasTrainer):
     """Images and labels on the device. An engine adds how it runs steps: :meth:`_run`."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
-        super().__init__(workload, model, data, options, engine)
-        if workload.input.distortions is None:
-            self._learner = self._network
-            images = prepare(workload.input, data.train.images, self._dtype)
-        else:
-            images = data.train.images
+    def __init__(self, job: Job, engine: Engine) -> None:
+        super().__init__(job, engine)
+        if job.distorts:
+            images = job.data.train.images
             stored = keras.Input(images.shape[1:], dtype=images.dtype.name)
-            self._learner = keras.Sequential([stored, Distort(workload.input, self._seed), self._network])
+            self._learner = keras.Sequential([stored, Distort(job.workload.input, self._seed), self._network])
+        else:
+            images, self._learner = self._prepared("train"), self._network
         self._images = ops.convert_to_tensor(images)
         self._train_labels = ops.convert_to_tensor(self._labels["train"])
-        self._rng = np.random.default_rng([options.seed, 1])
-        self._held, self._updates = "input" in options.without, "optimizer" not in options.without
+        self._rng = np.random.default_rng([job.options.seed, 1])
+        self._held, self._updates = "input" in job.options.without, "optimizer" not in job.options.without
         # XLA has a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
-        self._slow_in_loops = options.device == "cpu" and any(isinstance(layer, Conv2D) for layer in workload.model)
+        self._slow_in_loops = job.options.device == "cpu" and job.model.convolves
 
     def compile(self, plan: EpochPlan) -> bool:
         """Take one step of each batch size, and put everything back."""

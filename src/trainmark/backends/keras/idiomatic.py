@@ -15,14 +15,11 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EpochPlan, Options, Steps
+from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
 from trainmark.backends.keras.trainer import KerasTrainer, seed_of
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
 from trainmark.workload.pixels import distort
-from trainmark.workload.spec import Workload
 
 Indices = NDArray[np.int64]
 
@@ -34,10 +31,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
 
     ticks_between_steps = True
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
-        super().__init__(workload, model, data, options, engine)
-        self._distorted = workload.input.distortions is not None
-        if not self._distorted:
+    def __init__(self, job: Job, engine: Engine) -> None:
+        super().__init__(job, engine)
+        if not job.distorts:
             self._inputs("train")
         self._epoch, self._passes = -1, 0
 
@@ -64,7 +60,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
     def train(self, steps: int, tick: Callable[[], None]) -> Steps:
         """One ``fit``."""
         sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
-        if "input" in self._options.without:
+        if "input" in self._job.options.without:
             x, y = self._inputs("train")[: sizes[0]], self._labels["train"][: sizes[0]]
             self._network.fit(self._engine.repeated(x, y, steps), shuffle=False, verbose=0, callbacks=[report])
         elif self._plan.whole:
@@ -72,7 +68,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
         elif self._shuffled_by_keras(self._plan, steps):
             left, one_pass = steps, len(self._workload.batches.sizes(len(self._labels["train"])))
             while left:
-                self._engine.reseed(seed_of(self._options.seed, self._passes))
+                self._engine.reseed(seed_of(self._job.options.seed, self._passes))
                 self._fit_arrays(len(self._labels["train"]), sizes[0], report, most=left)
                 self._passes += 1
                 left -= min(left, one_pass)
@@ -85,13 +81,12 @@ class KerasIdiomaticTrainer(KerasTrainer):
 
     def read(self, results: Any) -> Steps:
         """``fit`` has fetched them already."""
-        steps: Steps = results
-        return steps
+        return results
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
         """Whether ``fit`` on the arrays takes the batches of these steps: whole epochs, or the whole set each time."""
         whole_epoch = plan.order is None and steps == len(plan.sizes)
-        return plan.whole or (not self._distorted and whole_epoch)
+        return plan.whole or (not self._job.distorts and whole_epoch)
 
     def _fit_arrays(
         self,
@@ -116,15 +111,15 @@ class KerasIdiomaticTrainer(KerasTrainer):
         self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _images(self, taken: Indices, step: int) -> NDArray[Any]:
-        if not self._distorted:
+        if not self._job.distorts:
             return self._inputs("train")[taken]
-        rng = np.random.default_rng([self._options.seed, _DISTORTION, self._epoch + 1, step])
+        rng = np.random.default_rng([self._job.options.seed, _DISTORTION, self._epoch + 1, step])
         return distort(self._workload.input, self._data.train.images[taken], rng, self._dtype)
 
     def _taken(self) -> Indices:
         """Every example of the epoch in the order of use; drawn where none is given."""
         if self._order is None:
-            rng = np.random.default_rng([self._options.seed, _ORDER, self._epoch])
+            rng = np.random.default_rng([self._job.options.seed, _ORDER, self._epoch])
             self._order = self._plan.drawn(self._workload.batches, len(self._labels["train"]), rng.permutation)
         assert self._order is not None  # plans of whole sets are not gathered
         return self._order

@@ -23,24 +23,16 @@ class TensorFlowLimits:
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """One compiled function."""
-        with tf.device(self._device):
-            operands = [
-                tuple(tf.random.uniform(size, dtype=self._dtype) for size in ((k, m) if turned else (m, k), (k, n)))
-                for m, k, n, turned in asked
-            ]
-        return self._work(tf.function(partial(_in_a_row, asked)), operands)
+        return self._work(tf.function(partial(_in_a_row, asked)), self._random(asked))
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """One compiled function."""
+        return self._work(tf.function(partial(_layers_in_a_row, asked)), self._random(asked))
+
+    def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Any, ...]]:
+        """Operands of each."""
         with tf.device(self._device):
-            operands = [
-                tuple(
-                    tf.random.uniform(shape, dtype=self._dtype)
-                    for shape in (each.input_shape, each.kernel_shape, each.output_shape)
-                )
-                for each in asked
-            ]
-        return self._work(tf.function(partial(_layers_in_a_row, asked)), operands)
+            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
         """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
@@ -76,21 +68,8 @@ def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any,
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
         how = {"strides": (1, 1, 1, 1), "padding": "SAME" if each.padding else "VALID"}
         _after(found, tf.nn.conv2d, x, kernel, **how)
-        _after(
-            found,
-            tf.raw_ops.Conv2DBackpropFilter,
-            input=x,
-            filter_sizes=each.kernel_shape,
-            out_backprop=gradient,
-            **how,
-        )
+        how["out_backprop"] = gradient
+        _after(found, tf.raw_ops.Conv2DBackpropFilter, input=x, filter_sizes=each.kernel_shape, **how)
         if each.by_input:
-            _after(
-                found,
-                tf.raw_ops.Conv2DBackpropInput,
-                input_sizes=each.input_shape,
-                filter=kernel,
-                out_backprop=gradient,
-                **how,
-            )
+            _after(found, tf.raw_ops.Conv2DBackpropInput, input_sizes=each.input_shape, filter=kernel, **how)
     return found

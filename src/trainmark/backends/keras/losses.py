@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -35,9 +34,8 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
             return PerExample(lambda outputs, labels: -_true(outputs, labels))
         # Keras's own cross-entropy on probabilities goes back to the logits if it can find them, and clips nothing.
         case spec.ClippedCrossEntropy():
-            low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
-            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
-            return PerExample(lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), low, high))
+            bounds = loss.log_bounds
+            return PerExample(lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), *bounds))
         case spec.TwoStageCrossEntropy():
             # The true class is picked before the logarithm, so that a wrong one that underflows does no harm.
             return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.extend
-import jaxlib
 
-from trainmark.backends.base import Device, Options, cpu
+from trainmark.backends.base import Device, Job, Options
+from trainmark.backends.engines import jax as engines
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
 from trainmark.backends.keras.precision import ARITHMETIC, supported
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
-from trainmark.workload.spec import Workload
 
 State = tuple[list[Any], list[Any], list[Any]]
 """Values of the trainable variables, of the others that a step changes, and of the optimiser's."""
@@ -25,8 +20,8 @@ State = tuple[list[Any], list[Any], list[Any]]
 class FastOnJax(KerasFastTrainer):
     """Steps in a ``jax.lax`` loop, or one by one where that is faster."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
-        super().__init__(workload, model, data, options, engine)
+    def __init__(self, job: Job, engine: Engine) -> None:
+        super().__init__(job, engine)
         learner = self._learner
         self._state = learner.trainable_variables, learner.non_trainable_variables, self._optimizer.variables
         self._one_step = jax.jit(self._step_on, donate_argnums=0)
@@ -60,7 +55,7 @@ class FastOnJax(KerasFastTrainer):
         (_, (row, others)), gradients = gradient(trainable, others, x, y)
         trainable, optimizer = self._optimizer.stateless_apply(optimizer, gradients, trainable)
         if not self._updates:
-            trainable = [self._unsettled(trainable[0], step), *trainable[1:]]
+            trainable = [engines.unsettled(trainable[0], step), *trainable[1:]]
         return (trainable, others, optimizer), row
 
     def _loss_of(self, trainable: list[Any], others: list[Any], x: Any, y: Any) -> tuple[Any, tuple[Any, list[Any]]]:
@@ -70,21 +65,16 @@ class FastOnJax(KerasFastTrainer):
         total, row = self._judge(outputs, y, l2_losses)
         return total, (row, others)
 
-    def _unsettled(self, kernel: Any, step: Any) -> Any:
-        """The same, but XLA may not know it: of weights that never change it would compute much before the loop."""
-        corner = (0,) * kernel.ndim
-        return kernel.at[corner].set(jax.numpy.where(step < 0, 0, kernel[corner]))
 
-
-class JaxEngine:
+class JaxEngine(Engine):
     """JAX on CPU and CUDA."""
 
-    title, version, oldest, newest = "JAX", jax.__version__, "0.5", "0.10"
+    title, version, oldest, newest = "JAX", jax.__version__, engines.OLDEST, engines.NEWEST
     fast_trainer = FastOnJax
 
     def packages(self) -> dict[str, str]:
         """JAX and its compiler."""
-        return {"jax": self.version, "jaxlib": jaxlib.__version__}
+        return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
         """CPU, and GPUs where JAX has found some."""
@@ -92,10 +82,7 @@ class JaxEngine:
 
     def prepare(self, options: Options) -> None:
         """Threads can only be chosen by the environment, before JAX is imported."""
-        if options.memory_fraction is not None:
-            # JAX takes its share when it first sees the device, so it has to forget that it has seen it.
-            os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = str(options.memory_fraction)
-            jax.extend.backend.clear_backends()
+        engines.take_share(options)
         arithmetic = ARITHMETIC[options.precision]
         jax.config.update("jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest")
         jax.config.update("jax_enable_x64", arithmetic.floatx == "float64")
@@ -105,38 +92,22 @@ class JaxEngine:
     def reseed(self, seed: int) -> None:
         """JAX has none of its own: Keras shuffles with NumPy's."""
 
-    def repeated(self, x: Any, y: Any, steps: int) -> Any:
-        """Arrays as a generator that has nothing to make."""
-        return ((x, y) for _ in range(steps))
-
     def synchronize(self, values: Sequence[Any]) -> None:
         """Wait for the state."""
         jax.block_until_ready(values)
 
     def settings(self) -> dict[str, Any]:
         """JAX's switches as it reports them now."""
-        return {
-            "matmul_precision": jax.config.jax_default_matmul_precision,
-            "enable_x64": jax.config.jax_enable_x64,
-            "XLA_FLAGS": os.environ.get("XLA_FLAGS"),
-            "threads": os.environ.get("NPROC"),
-        }
+        return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
         """Most memory JAX held on the device, where it says so."""
-        peak: int | None = (self._device.memory_stats() or {}).get("peak_bytes_in_use")
-        return peak
+        return engines.peak_bytes(self._device)
 
 
 def _devices() -> dict[Device, Any]:
     """Each device, and JAX's own object for it."""
-    found = {cpu(*supported("JAX", gpu=False)): jax.local_devices(backend="cpu")[0]}
-    if jax.default_backend() == "gpu":
-        for index, device in enumerate(jax.devices()):
-            memory = (device.memory_stats() or {}).get("bytes_limit")
-            precisions = supported("JAX", gpu=True)
-            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, precisions)] = device
-    return found
+    return engines.devices(supported("JAX", gpu=False), supported("JAX", gpu=True))
 
 
 ENGINE = JaxEngine()

@@ -9,20 +9,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from trainmark.backends.base import Device, Options, cpu
+from trainmark.backends.base import Device, Job, Options, cpu
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
 from trainmark.backends.keras.precision import ARITHMETIC, supported
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
-from trainmark.workload.spec import Workload
 
 
 class FastOnTensorFlow(KerasFastTrainer):
     """Steps in a ``tf.while_loop``."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
-        super().__init__(workload, model, data, options, engine)
+    def __init__(self, job: Job, engine: Engine) -> None:
+        super().__init__(job, engine)
         self._xla = not self._slow_in_loops
         self._loop = tf.function(self._steps_on, autograph=False, jit_compile=self._xla)
 
@@ -63,7 +60,7 @@ class FastOnTensorFlow(KerasFastTrainer):
         kernel.assign(tf.tensor_scatter_nd_update(now, corner, [same]))
 
 
-class TensorFlowEngine:
+class TensorFlowEngine(Engine):
     """TensorFlow on CPU and CUDA."""
 
     title, version, oldest, newest = "TensorFlow", tf.__version__, "2.18", "2.21"

@@ -30,11 +30,7 @@ class Distort(keras.layers.Layer):
         x = self._cut_out(images, flip=chosen.flip)
         x = x + chosen.brightness * self._draw(x, -1, 1)
         mean = _mean(x, (1, 2))
-        x = (x - mean) * self._draw(x, low, high) + mean
-        if spec.divide_by != 1:
-            x = x / spec.divide_by
-        if spec.standardize is not None:
-            x = (x - spec.standardize.mean) / spec.standardize.sd
+        x = spec.rescaled((x - mean) * self._draw(x, low, high) + mean)
         if spec.standardize_each:
             x = x - _mean(x, (1, 2, 3))
             sd = ops.sqrt(_mean(ops.square(x), (1, 2, 3)))

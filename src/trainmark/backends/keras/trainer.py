@@ -12,22 +12,21 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Options, SplitName
+from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Job, SplitName
 from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.precision import ARITHMETIC
 from trainmark.backends.parts import loss_left
-from trainmark.data.dataset import Dataset
 from trainmark.errors import Unsupported
-from trainmark.workload.model import Model, Weights
+from trainmark.workload.model import Weights
 from trainmark.workload.pixels import prepare
-from trainmark.workload.spec import Workload
 
 
 class KerasTrainer:
     """The part of a trainer that does not depend on its style."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options, engine: Engine) -> None:
+    def __init__(self, job: Job, engine: Engine) -> None:
+        workload, data, options = job.workload, job.data, job.options
         # As keras.utils.set_random_seed, but that imports TensorFlow even where another engine computes.
         self._seed = seed_of(options.seed)
         random.seed(self._seed)
@@ -36,12 +35,12 @@ class KerasTrainer:
         floats = ARITHMETIC[options.precision].floatx
         keras.config.set_floatx(floats)
         keras.config.set_dtype_policy(floats)
-        self._workload, self._model, self._data = workload, model, data
-        self._options, self._engine = options, engine
+        self._job, self._workload, self._model, self._data = job, workload, job.model, data
+        self._engine = engine
         self._dtype = np.dtype(keras.config.floatx())
         self._labels = {"train": data.train.labels.astype(np.int32), "test": data.test.labels.astype(np.int32)}
-        self._prepared: dict[SplitName, NDArray[Any]] = {}
-        self._network = network.build(model)
+        self._kept: dict[SplitName, NDArray[Any]] = {}
+        self._network = network.build(job.model)
         self._optimizer = (
             optimizers.KeptGradients()
             if "optimizer" in options.without
@@ -105,10 +104,12 @@ class KerasTrainer:
 
     def _inputs(self, split: SplitName) -> NDArray[Any]:
         """The prepared images of a split, without chance; made once."""
-        if split not in self._prepared:
-            images = getattr(self._data, split).images
-            self._prepared[split] = prepare(self._workload.input, images, self._dtype)
-        return self._prepared[split]
+        if split not in self._kept:
+            self._kept[split] = self._prepared(split)
+        return self._kept[split]
+
+    def _prepared(self, split: SplitName) -> NDArray[Any]:
+        return prepare(self._workload.input, getattr(self._data, split).images, self._dtype)
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:

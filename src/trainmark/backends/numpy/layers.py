@@ -122,8 +122,7 @@ class MaxPoolModule:
         windows = sliding_window_view(x, (layer.size, layer.size), axis=(1, 2))[:, :: layer.stride, :: layer.stride]
         flat = windows.reshape(*windows.shape[:4], -1)
         self._winner = flat.argmax(axis=-1)
-        y: Array = np.take_along_axis(flat, self._winner[..., None], axis=-1)[..., 0]
-        return y
+        return np.take_along_axis(flat, self._winner[..., None], axis=-1)[..., 0]
 
     def backward(self, gradient: Array) -> Array:
         size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
@@ -147,14 +146,12 @@ class LocalResponseNormModule:
         self._x = x
         self._band = self._neighbours.astype(x.dtype)
         self._scale = self._layer.bias + self._layer.alpha * (x * x @ self._band)
-        y: Array = x * self._scale**-self._layer.beta
-        return y
+        return x * self._scale**-self._layer.beta
 
     def backward(self, gradient: Array) -> Array:
         alpha, beta, power = self._layer.alpha, self._layer.beta, self._scale**-self._layer.beta
         through_scale = (gradient * self._x * power / self._scale) @ self._band
-        by_input: Array = gradient * power - 2 * alpha * beta * self._x * through_scale
-        return by_input
+        return gradient * power - 2 * alpha * beta * self._x * through_scale
 
 
 class DropoutModule:
@@ -170,12 +167,10 @@ class DropoutModule:
         shape = (len(x), *(1,) * (x.ndim - 2), x.shape[-1]) if whole_maps else x.shape
         kept = self._rng.random(shape, dtype=np.float32) >= self._layer.rate
         self._factor = kept * x.dtype.type(1 / (1 - self._layer.rate))
-        dropped: Array = x * self._factor
-        return dropped
+        return x * self._factor
 
     def backward(self, gradient: Array) -> Array:
-        by_input: Array = gradient * self._factor
-        return by_input
+        return gradient * self._factor
 
 
 class ReLUModule:
@@ -183,12 +178,10 @@ class ReLUModule:
 
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
         self._positive = x > 0
-        positive: Array = x * self._positive
-        return positive
+        return x * self._positive
 
     def backward(self, gradient: Array) -> Array:
-        by_input: Array = gradient * self._positive
-        return by_input
+        return gradient * self._positive
 
 
 class FlattenModule:
@@ -199,8 +192,7 @@ class FlattenModule:
         return x.reshape(len(x), -1)
 
     def backward(self, gradient: Array) -> Array:
-        by_input: Array = gradient.reshape(self._shape)
-        return by_input
+        return gradient.reshape(self._shape)
 
 
 class LogSoftmaxModule:
@@ -213,8 +205,7 @@ class LogSoftmaxModule:
         return y
 
     def backward(self, gradient: Array) -> Array:
-        by_input: Array = gradient - np.exp(self._y) * gradient.sum(axis=1, keepdims=True)
-        return by_input
+        return gradient - np.exp(self._y) * gradient.sum(axis=1, keepdims=True)
 
 
 def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:

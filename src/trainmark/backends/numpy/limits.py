@@ -23,11 +23,9 @@ class NumpyLimits:
         """Products into matrices that are there."""
         rng = np.random.default_rng(0)
         operands = []
-        for m, k, n, turned in asked:
-            left, right, out = (
-                rng.random(size).astype(self._dtype) for size in ((k, m) if turned else (m, k), (k, n), (m, n))
-            )
-            operands.append((left.T if turned else left, right, out))
+        for each in asked:
+            left, right = (rng.random(shape).astype(self._dtype) for shape in each.operands)
+            operands.append((left.T if each.turned else left, right, np.zeros((each.rows, each.columns), self._dtype)))
 
         def queue() -> None:
             for left, right, out in operands:

@@ -67,13 +67,11 @@ def _clipped(epsilon: float, probabilities: Array, labels: NDArray[np.int64]) ->
 
 
 def _through_softmax(probabilities: Array, by_probability: Array) -> Array:
-    by_logit: Array = probabilities * (by_probability - (by_probability * probabilities).sum(axis=1, keepdims=True))
-    return by_logit
+    return probabilities * (by_probability - (by_probability * probabilities).sum(axis=1, keepdims=True))
 
 
 def _true(values: Array, labels: NDArray[np.int64]) -> Array:
-    picked: Array = values[np.arange(len(labels)), labels]
-    return picked
+    return values[np.arange(len(labels)), labels]
 
 
 def _one_hot(like: Array, labels: NDArray[np.int64]) -> Array:

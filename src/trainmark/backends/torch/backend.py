@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
 from trainmark.backends import base
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.examination import LEFT, RIGHT, Examination, first_line
 from trainmark.backends.layout import Fall, LaunchSpec
 from trainmark.backends.limits import DeviceLimits
@@ -22,8 +24,6 @@ from trainmark.workload.model import Model
 from trainmark.workload.precision import PRECISIONS, listed
 from trainmark.workload.spec import Workload
 
-OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp.GradScaler, capturable RMSprop
-
 KINDS = base.KINDS_0_1
 
 
@@ -33,16 +33,15 @@ class TorchBackend:
     def capabilities(self) -> base.Capabilities:
         """All capabilities, on the devices that PyTorch sees."""
         version: str = torch.__version__
-        untested = base.is_untested("PyTorch", version, oldest=OLDEST, newest=NEWEST)
-        packages = {"torch": version}
-        if torch.version.cuda:
-            packages |= {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())}
-        return base.Capabilities("torch", version, base.STYLES, _devices(), KINDS, packages, untested, "processes")
+        untested = base.is_untested("PyTorch", version, oldest=engines.OLDEST, newest=engines.NEWEST)
+        return base.Capabilities(
+            "torch", version, base.STYLES, _devices(), KINDS, engines.packages(), untested, spreads="processes"
+        )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
         """A trainer of the requested style."""
         base.require_support(self.capabilities(), workload, options)
-        return _kind(options)(workload, model, data, options)
+        return _kind(options)(base.Job(workload, model, data, options))
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
         """``fast`` gathers its batches on the device; the other styles make them on the host."""
@@ -79,7 +78,7 @@ class TorchBackend:
         return product.cpu().numpy(), str(product.device)
 
 
-def _kind(options: base.Options) -> Callable[[Workload, Model, Dataset, base.Options], base.Trainer]:
+def _kind(options: base.Options) -> Callable[[base.Job], base.Trainer]:
     """The trainer of a style and layout; optional modules are imported on use."""
     layout = options.layout
     if layout is None or layout.ranks == 1:
@@ -110,12 +109,7 @@ def _kind(options: base.Options) -> Callable[[Workload, Model, Dataset, base.Opt
 
 
 def _devices() -> tuple[base.Device, ...]:
-    devices = [base.cpu(*precision.supported("cpu"))]
-    for index in range(torch.cuda.device_count()):
-        properties = torch.cuda.get_device_properties(index)
-        precisions = precision.supported("cuda", (properties.major, properties.minor))
-        memory = properties.total_memory
-        devices.append(base.Device(f"cuda:{index}", properties.name, "accelerator", memory, precisions))
+    devices = [base.cpu(*precision.supported("cpu")), *engines.gpus(partial(precision.supported, "cuda"))]
     if torch.backends.mps.is_available():
         devices.append(base.Device("mps", "Apple GPU", "accelerator", None, precision.supported("mps")))
     return tuple(devices)

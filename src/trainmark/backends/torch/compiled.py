@@ -6,20 +6,17 @@ import torch
 import torch._dynamo
 from torch.utils.data import DataLoader
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.inductor import require_compiler
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model
-from trainmark.workload.spec import Workload
 
 
 class TorchCompiledTrainer(TorchIdiomaticTrainer):
     """The forward and backward pass are compiled; loader, optimiser and loop are those of ``idiomatic``."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        require_compiler(options.device)
-        super().__init__(workload, model, data, options)
+    def __init__(self, job: Job) -> None:
+        require_compiler(job.options.device)
+        super().__init__(job)
         # After 8 networks of one process, PyTorch trains on without compiling; with fullgraph that is an error.
         config = torch._dynamo.config
         limit = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"  # up to PyTorch 2.6

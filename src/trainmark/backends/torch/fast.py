@@ -14,16 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
-from trainmark.data.dataset import Dataset
-from trainmark.workload.layers import Conv2D
 from trainmark.workload.losses import TwoStageCrossEntropy
-from trainmark.workload.model import Model, Weights
+from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import learning_rate_at
-from trainmark.workload.spec import Workload
 
 GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
 """Set to ``0``, trains without CUDA graphs, to measure their effect."""
@@ -55,30 +52,30 @@ class Place:
 class TorchFastTrainer(TorchTrainer):
     """Data, results and the place in the epoch stay on the device."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
+    def __init__(self, job: Job) -> None:
         # Second moments of weights that have stopped learning become denormal numbers, with which a CPU is many times
         # slower; XLA and TensorFlow flush them too. A loss in two stages is about probabilities that become this small.
-        arithmetic = precision.ARITHMETIC[options.precision]
-        two_stages = isinstance(workload.loss, TwoStageCrossEntropy)
-        self._flushes = options.device == "cpu" and arithmetic.flushes and not two_stages
+        arithmetic = precision.ARITHMETIC[job.options.precision]
+        two_stages = isinstance(job.workload.loss, TwoStageCrossEntropy)
+        self._flushes = job.options.device == "cpu" and arithmetic.flushes and not two_stages
         with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start in here, and keep it
-            super().__init__(workload, model, data, options)
-            self._make(workload, model, data, options)
+            super().__init__(job)
+            self._make(job)
 
-    def _make(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        alone = options.layout is None  # other ranks have to be waited for, which a captured step can't
+    def _make(self, job: Job) -> None:
+        alone = job.options.layout is None  # other ranks have to be waited for, which a captured step can't
         able = alone and not self._scaler.is_enabled()  # nor can it wait for a gradient scaler
         wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0"
         self._captures = able and wanted and self._device.type == "cuda"
-        self._format = _memory_format(model, options)
+        self._format = _memory_format(job)
         self._network.to(memory_format=self._format)
-        images = torch.tensor(data.train.images, device=self._device)
-        distorted = workload.input.distortions is not None
-        self._images = images if distorted else self._prepared(images)
-        self._labels = torch.tensor(data.train.labels, dtype=torch.int64, device=self._device)
+        images = torch.tensor(job.data.train.images, device=self._device)
+        self._images = images if job.distorts else self._prepared(images)
+        self._labels = torch.tensor(job.data.train.labels, dtype=torch.int64, device=self._device)
         quick = self._device.type in ("cpu", "cuda")
-        self._optimizer = optimizers.build(workload.optimizer, self._network, quick=quick, capturable=self._captures)
-        self._rate = workload.optimizer.learning_rate
+        spec = job.workload.optimizer
+        self._optimizer = optimizers.build(spec, self._network, quick=quick, capturable=self._captures)
+        self._rate = spec.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
         self._place = Place(0, 0, self._dtype, self._device)
@@ -229,9 +226,9 @@ class TorchFastTrainer(TorchTrainer):
                 self._capture(tuple(self._graphs))
 
 
-def _memory_format(model: Model, options: Options) -> torch.memory_format:
+def _memory_format(job: Job) -> torch.memory_format:
     """Channels last for convolutions on a CPU, and on tensor cores (docs/performance.md)."""
-    convolves = any(isinstance(plan.layer, Conv2D) for plan in model.layers)
+    options = job.options
     in_stages = options.layout is not None and options.layout.pipeline > 1  # stages hand contiguous images over
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
-    return torch.channels_last if convolves and pays and not in_stages else torch.contiguous_format
+    return torch.channels_last if job.model.convolves and pays and not in_stages else torch.contiguous_format

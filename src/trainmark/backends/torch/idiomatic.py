@@ -12,13 +12,11 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from trainmark.backends.base import EpochPlan, Options
+from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import Images, transform
 from trainmark.backends.torch.trainer import TorchTrainer
-from trainmark.data.dataset import Dataset
-from trainmark.workload.model import Model, Weights
-from trainmark.workload.spec import Workload
+from trainmark.workload.model import Weights
 
 Batch = tuple[Tensor, Tensor]
 
@@ -26,10 +24,10 @@ Batch = tuple[Tensor, Tensor]
 class TorchIdiomaticTrainer(TorchTrainer):
     """One batch at a time from the host."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, model, data, options)
-        self._images = Images(workload.input, data.train, self._dtype)
-        full = workload.batches.size == "full" and workload.input.distortions is None
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
+        self._images = Images(job.workload.input, job.data.train, self._dtype)
+        full = job.workload.batches.size == "full" and not job.distorts
         self._whole = self._whole_batch() if full else None
 
     def load(self, weights: Weights) -> None:
@@ -82,11 +80,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         if plan.order is None:
             while True:
                 yield DataLoader(self._images, batch_size=size, shuffle=True, drop_last=last == "drop")
-        batches, start = [], 0
-        for count in plan.sizes:
-            batches.append(plan.order[start : start + count].tolist())
-            start += count
-        yield DataLoader(self._images, batch_sampler=batches)
+        yield DataLoader(self._images, batch_sampler=[batch.tolist() for batch in plan.batches(plan.order)])
 
     def _whole_batches(self) -> Iterator[Batch]:
         while True:

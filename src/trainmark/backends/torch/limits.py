@@ -8,8 +8,9 @@ from functools import partial
 import torch
 
 from trainmark.backends.base import Options
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.limits import QueuedWork
-from trainmark.backends.torch.precision import ARITHMETIC, set_arithmetic
+from trainmark.backends.torch.precision import ARITHMETIC
 from trainmark.workload.products import Convolution, Product
 
 
@@ -17,19 +18,17 @@ class TorchLimits:
     """One device in one precision."""
 
     def __init__(self, options: Options) -> None:
-        set_arithmetic(options.precision)
-        if options.threads is not None:
-            torch.set_num_threads(options.threads)
-        self._device = torch.device(options.device)
         arithmetic = ARITHMETIC[options.precision]
+        self._device = engines.prepare(options, tf32=arithmetic.tf32)
+        self._wait = partial(engines.synchronize, self._device)
         self._dtype = arithmetic.autocast or arithmetic.parameters
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         """Products into matrices that are there."""
         operands = []
-        for m, k, n, turned in asked:
-            left, right, out = (self._random(*shape) for shape in ((k, m) if turned else (m, k), (k, n), (m, n)))
-            operands.append((left.t() if turned else left, right, out))
+        for each in asked:
+            left, right = (self._random(*shape) for shape in each.operands)
+            operands.append((left.t() if each.turned else left, right, self._random(each.rows, each.columns)))
 
         def queue() -> None:
             for left, right, out in operands:
@@ -69,9 +68,3 @@ class TorchLimits:
         """A copy into memory that is there."""
         source, target = (torch.ones(size // 4, device=self._device) for _ in range(2))
         return QueuedWork(partial(target.copy_, source), self._wait)
-
-    def _wait(self) -> None:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        elif self._device.type == "mps":
-            torch.mps.synchronize()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 from torch import Tensor
@@ -22,9 +21,8 @@ def build(loss: spec.Loss | None) -> Callable[[Tensor, Tensor], Tensor]:
         case spec.SoftmaxCrossEntropy():
             return functional.cross_entropy
         case spec.ClippedCrossEntropy():
-            low, high = math.log(loss.epsilon), math.log1p(-loss.epsilon)
-            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
-            return lambda logits, labels: -_true(logits.log_softmax(dim=1), labels).clamp(low, high).mean()
+            bounds = loss.log_bounds
+            return lambda logits, labels: -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()
         case spec.TwoStageCrossEntropy():
             return lambda logits, labels: -_true(logits.softmax(dim=1), labels).log().mean()
         case _:

@@ -19,32 +19,19 @@ def build(spec: Optimizer, network: nn.Module, *, quick: bool, capturable: bool)
         quick: PyTorch's fused kernel for all parameters, or its ``foreach`` form where it has none; else its default.
         capturable: keep all state on the device, so that a step can be captured in a CUDA graph.
     """
-    fused = True if quick else None
+    weights, rate, fused = network.parameters(), spec.learning_rate, True if quick else None
     match spec:
         case SGD():
             groups = _groups(spec, network)
             if spec.momentum_form == "velocity" and spec.staircase:
-                return VelocitySGD(groups, spec.learning_rate, spec.momentum)
+                return VelocitySGD(groups, rate, spec.momentum)
             # With a constant rate the velocity is the buffer times -rate, so both forms are this one.
-            return torch.optim.SGD(groups, lr=spec.learning_rate, momentum=spec.momentum, fused=fused)
+            return torch.optim.SGD(groups, rate, momentum=spec.momentum, fused=fused)
         case Adam():
-            return torch.optim.Adam(
-                network.parameters(),
-                lr=spec.learning_rate,
-                betas=(spec.beta1, spec.beta2),
-                eps=spec.epsilon,
-                fused=fused,
-                capturable=capturable,
-            )
+            betas = spec.beta1, spec.beta2
+            return torch.optim.Adam(weights, rate, betas, spec.epsilon, fused=fused, capturable=capturable)
         case RMSprop():
-            return torch.optim.RMSprop(
-                network.parameters(),
-                lr=spec.learning_rate,
-                alpha=spec.rho,
-                eps=spec.epsilon,
-                foreach=True if quick else None,
-                capturable=capturable,
-            )
+            return torch.optim.RMSprop(weights, rate, spec.rho, spec.epsilon, foreach=fused, capturable=capturable)
         case _:
             assert_never(spec)
 

@@ -60,10 +60,7 @@ def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
 
 def scale(spec: Input, x: Tensor) -> Tensor:
     """Division and standardisation, and channels to the front."""
-    if spec.divide_by != 1:
-        x = x / spec.divide_by
-    if spec.standardize is not None:
-        x = (x - spec.standardize.mean) / spec.standardize.sd
+    x = spec.rescaled(x)
     if spec.standardize_each:
         sd, mean = torch.std_mean(x, dim=(1, 2, 3), correction=0, keepdim=True)
         x = (x - mean) / sd.clamp(min=x[0].numel() ** -0.5)

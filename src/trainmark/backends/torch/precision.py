@@ -57,15 +57,6 @@ def supported(device: str, capability: tuple[int, int] | None = None) -> tuple[P
     )
 
 
-def set_arithmetic(precision: Precision) -> None:
-    """``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name."""
-    tf32 = ARITHMETIC[precision].tf32
-    torch.set_float32_matmul_precision("high" if tf32 else "highest")
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-    torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
-
-
 @contextlib.contextmanager
 def denormals_flushed(wanted: bool) -> Iterator[None]:
     """Treat numbers below the normal range as zero, where ``wanted``: in this thread and in those that it starts.
@@ -83,13 +74,3 @@ def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractC
     """The context in which a forward pass runs."""
     dtype = ARITHMETIC[precision].autocast
     return contextlib.nullcontext() if dtype is None else torch.autocast(device.type, dtype=dtype)
-
-
-def settings() -> dict[str, Any]:
-    """The switches as PyTorch reports them now."""
-    return {
-        "float32_matmul_precision": torch.get_float32_matmul_precision(),
-        "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
-        "cudnn_benchmark": torch.backends.cudnn.benchmark,
-        "threads": torch.get_num_threads(),
-    }

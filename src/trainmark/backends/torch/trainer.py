@@ -11,41 +11,35 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trainmark.backends.base import EVALUATION_BATCH, HITS, L2_LOSS, LOSS, Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import EVALUATION_BATCH, HITS, L2_LOSS, LOSS, Evaluation, Job, SplitName, Steps
+from trainmark.backends.engines import torch as engines
 from trainmark.backends.parts import loss_left
 from trainmark.backends.torch import losses, network, precision
-from trainmark.data.dataset import Dataset, Split
+from trainmark.data.dataset import Split
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.pixels import prepare
-from trainmark.workload.spec import Workload
 
 
 class TorchTrainer:
     """The part of a trainer that does not depend on its style."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        precision.set_arithmetic(options.precision)
-        if options.threads is not None:
-            torch.set_num_threads(options.threads)
-        torch.manual_seed(options.seed)
-        self._device = torch.device(options.device)
-        if self._device.type == "cuda":
-            torch.cuda.set_device(self._device)  # streams and graphs are made on the current device
-        if options.memory_fraction is not None and self._device.type == "cuda":
-            torch.cuda.set_per_process_memory_fraction(options.memory_fraction, self._device)
-        self._workload, self._model, self._data = workload, model, data
+    def __init__(self, job: Job) -> None:
+        options = job.options
+        self._workload, self._model, self._data = job.workload, job.model, job.data
         self._precision = options.precision
         arithmetic = precision.ARITHMETIC[options.precision]
+        self._device = engines.prepare(options, tf32=arithmetic.tf32)
+        torch.manual_seed(options.seed)
         self._dtype = arithmetic.parameters
-        layers = self._layers(model)
+        layers = self._layers(job.model)
         self._network = network.build(layers).to(self._device, self._dtype)
         self._forward: Callable[[Tensor], Tensor] = self._network
-        self._loss = losses.build(loss_left(workload, options))
+        self._loss = losses.build(loss_left(job.workload, options))
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=arithmetic.scales_loss)
         self._l2 = [
             (plan.l2, self._network.get_submodule(plan.name).weight) for plan in layers if plan.kernel_shape and plan.l2
         ]
-        self._counts_hits = workload.metrics.train == "running"
+        self._counts_hits = job.workload.metrics.train == "running"
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
         self._parameters = list(self._network.parameters())
@@ -66,11 +60,8 @@ class TorchTrainer:
             return self.weights()
 
     def synchronize(self) -> None:
-        """Wait for the device; the CPU computes at once."""
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        elif self._device.type == "mps":
-            torch.mps.synchronize()
+        """Wait for the device."""
+        engines.synchronize(self._device)
 
     def read(self, results: Any) -> Steps:
         """Results ``[steps, 3]`` to the host."""
@@ -117,11 +108,11 @@ class TorchTrainer:
 
     def settings(self) -> dict[str, Any]:
         """PyTorch's switches as they are now."""
-        return precision.settings()
+        return {**engines.settings(), "cudnn_benchmark": torch.backends.cudnn.benchmark}
 
     def device_peak_bytes(self) -> int | None:
         """Most memory PyTorch held on a CUDA device."""
-        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+        return engines.peak_bytes(self._device)
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
         """Forward, backward and update on one batch; loss, L2 loss and hits go into ``row``, on the device."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import structs
 
@@ -97,25 +97,11 @@ class CommandRecordBuilder(RecordBuilder):
         return [record]
 
     def _process(self) -> Process:
-        run, exited = self.run, self._exited
-        seen = Process(
-            argv=run.words,
-            directory=str(run.of.directory),
-            start_seconds=self._start,
-            program_sha256=self._program_sha256,
-        )
-        if exited is None:
-            return seen
-        return structs.replace(
-            seen,
-            seconds=exited.seconds,
-            exit_code=exited.code,
-            user_seconds=exited.user_seconds,
-            system_seconds=exited.system_seconds,
-            language=exited.language,
-            odd=exited.odd,
-            left_out=exited.left_out,
-        )
+        run, end = self.run, dict[str, Any]()
+        if exited := self._exited:
+            alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out")
+            end = {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
+        return Process(run.words, str(run.of.directory), self._start, program_sha256=self._program_sha256, **end)
 
     @property
     def _versions(self) -> str | None:

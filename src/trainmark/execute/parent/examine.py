@@ -96,9 +96,9 @@ def _asked(entry: registry.Entry) -> bool:
 
 
 def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, stop: threading.Event) -> Framework:
-    if not entry.installed:
-        return Framework(entry.name, installed=False, install=entry.install, install_gpu=entry.install_gpu)
-    framework = Framework(entry.name, installed=True, install=entry.install, install_gpu=entry.install_gpu)
+    framework = Framework(entry.name, entry.installed, entry.install, entry.install_gpu)
+    if not framework.installed:
+        return framework
 
     def hear(answer: Answer) -> None:
         nonlocal framework

@@ -96,11 +96,7 @@ class RecordBuilder:
             timed_steps=timed.timed_steps,
             seconds=timed.seconds,
             examples=timed.timed_steps if timed.examples is None else timed.examples,
-            others_share=load.others,
-            stolen_share=load.stolen,
-            queued=load.queued,
-            switches=load.switches,
-            pressure=load.pressure,
+            **vars(load),
         )
         self._slices.append(found)
         return found

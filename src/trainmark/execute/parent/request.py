@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -176,16 +177,9 @@ def select(
 
 def _require_consistent(request: Request) -> None:
     if request.published:
-        for option, value in (
-            ("--epochs", request.epochs),
-            ("--steps", request.steps),
-            ("--dataset", request.dataset),
-            ("--dataset-repeats", request.dataset_repeats),
-            ("--protocol", request.protocol),
-            ("--weights-from", request.weights_from),
-            ("--until", request.until),
-        ):
-            if value is not None:
+        for field in ("epochs", "steps", "dataset", "dataset_repeats", "protocol", "weights_from", "until"):
+            if getattr(request, field) is not None:
+                option = f"--{field.replace('_', '-')}"
                 raise UsageError(f"{option} can't be combined with --published", fix="Its settings are fixed.")
     if request.protocol is not None and request.protocol not in get_args(Protocol):
         raise UnknownName("protocol", request.protocol, get_args(Protocol))
@@ -197,11 +191,8 @@ def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
     devices = list(dict.fromkeys(side.device for _, sides in selection.able for side in sides))
     for device in prices:
         if device not in devices:
-            raise UsageError(
-                f"--price is given for {device!r}, but no run uses it",
-                expected=f"one of {', '.join(devices)}",
-                found=device,
-            )
+            problem = f"--price is given for {device!r}, but no run uses it"
+            raise UsageError(problem, expected=f"one of {', '.join(devices)}", found=device)
 
 
 def scheduled(workload: Workload, request: Request) -> Workload:
@@ -247,16 +238,10 @@ def locate_all(
         DataError: a dataset that is not found, or damaged.
     """
     located: dict[str, Located] = {}
-
-    def find(name: str) -> Located:
-        return locate(
-            name,
-            named=request.data_dir,
-            environment=request.environment,
-            cache=request.cache,
-            progress=watcher or Watcher(),
-        )
-
+    progress = watcher or Watcher()
+    find = partial(
+        locate, named=request.data_dir, environment=request.environment, cache=request.cache, progress=progress
+    )
     for workload in workloads:
         if workload.dataset in located:
             continue

@@ -243,7 +243,8 @@ class TrainingRecordBuilder(RecordBuilder):
 
         And whether weights changed, and more is known than by guessing, where there was time to learn it.
         """
-        if outcome.status != "ok" or not self._losses or self._stands_still or self._guesses:
+        stands_still = len(self._unchanged) == self.run.course.model.arrays
+        if outcome.status != "ok" or not self._losses or stands_still or self._guesses:
             return False
         losses = [
             loss - l2 for loss, l2 in zip(self._losses, self._l2_losses or [0.0] * len(self._losses), strict=True)
@@ -256,11 +257,6 @@ class TrainingRecordBuilder(RecordBuilder):
             # It starts near its end, so it need not fall; but it must know more than who guesses.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
-
-    @property
-    def _stands_still(self) -> bool:
-        """Whether no weight changed."""
-        return len(self._unchanged) == self.run.course.model.arrays
 
     @property
     def _unchanged(self) -> list[str]:

@@ -3,16 +3,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from trainmark.backends.base import Capabilities
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
 from trainmark.record.inspection import StepInspection
+from trainmark.workload.decode import annotations_of
 
 NOT_A_PART = "not a part of this step"
 """Why a variant is dropped that would leave out what the step does not have."""
@@ -34,7 +34,7 @@ class Answer:
     """Any of them; refuses numbers out of their bounds."""
 
     def __post_init__(self) -> None:
-        for name, bounds in _bounds(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
+        for name, bounds in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, name)
             if value is not None and not bounds.low <= value <= bounds.high:
                 raise ValueError(f"{name}: expected {bounds.low:g} to {bounds.high:g}, found {value}")
@@ -333,14 +333,3 @@ _A = TypeVar("_A", bound=Answer)
 def of_kind(answers: Iterable[Answer], kind: type[_A]) -> list[_A]:
     """Those of ``answers`` that are of ``kind``."""
     return [answer for answer in answers if isinstance(answer, kind)]
-
-
-@functools.cache
-def _bounds(kind: type[Answer]) -> dict[str, Within]:
-    """Of the fields of ``kind`` that have some."""
-    found = {}
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        for part in (hint, *get_args(hint)):
-            if get_origin(part) is Annotated:
-                found[name] = part.__metadata__[0]
-    return found

@@ -43,24 +43,26 @@ class Examine:
 
 
 @dataclass(frozen=True)
-class Predict:
-    """Evaluate these weights and tell the outputs for the test set."""
+class OfTraining:
+    """Any request about the training of one workload."""
 
     backend: str
     workload: Workload
     dataset: DataFolder
     options: Options
+
+
+@dataclass(frozen=True)
+class Predict(OfTraining):
+    """Evaluate these weights and tell the outputs for the test set."""
+
     weights: str
 
 
 @dataclass(frozen=True)
-class ReplayTraining:
+class ReplayTraining(OfTraining):
     """Train again up to the step that fails, at most ``steps``, and open up what may show why."""
 
-    backend: str
-    workload: Workload
-    dataset: DataFolder
-    options: Options
     steps: int
 
 
@@ -73,7 +75,7 @@ class Repeat:
 
 
 @dataclass(frozen=True)
-class Train:
+class Train(OfTraining):
     """Train.
 
     Args:
@@ -87,10 +89,6 @@ class Train:
     """
 
     origin: float
-    backend: str
-    workload: Workload
-    dataset: DataFolder
-    options: Options
     inject_order: bool
     initial_weights: str | None
     trainmark: str | None

@@ -11,30 +11,20 @@ from collections.abc import Callable
 from trainmark.execute.protocol.wire import Channel, Message
 
 
-def tie(channel: Channel, inbox: Callable[[Message], object] = lambda _: None) -> None:
+def tie(channel: Channel, inbox: Callable[[Message], object]) -> None:
     """Die with the parent, and pass on to ``inbox`` what it sends until then.
 
     On Linux the kernel sees to it, even while this process hangs in native code. Elsewhere the socket tells: it closes
     with the parent, and the whole process group goes.
     """
-    if sys.platform == "linux":
-        import ctypes
-
-        set_parent_death_signal = 1
-        ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGKILL)
-    _leave_when_alone(channel, inbox=inbox)
+    set_parent_death_signal = 1
+    control(set_parent_death_signal, signal.SIGKILL)
+    tie_with(channel, lambda: None, inbox)
 
 
-def tie_with(
-    channel: Channel, before: Callable[[], object], inbox: Callable[[Message], object] = lambda _: None
-) -> None:
+def tie_with(channel: Channel, before: Callable[[], object], inbox: Callable[[Message], object]) -> None:
     """Die a moment after the parent: ``before`` is called first. For who never hangs in native code."""
-    _leave_when_alone(channel, before, inbox)
 
-
-def _leave_when_alone(
-    channel: Channel, before: Callable[[], object] = lambda: None, inbox: Callable[[Message], object] = lambda _: None
-) -> None:
     def wait() -> None:
         while (messages := channel.receive()) is not None:
             for message in messages:
@@ -43,3 +33,11 @@ def _leave_when_alone(
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()
+
+
+def control(option: int, value: int) -> None:
+    """Linux's ``prctl`` for this process; does nothing elsewhere."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(option, value)

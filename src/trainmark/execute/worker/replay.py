@@ -56,15 +56,10 @@ def replay(
     request: ReplayTraining, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
 ) -> None:
     """Find the first step whose loss is not finite, and open up the steps that may show why."""
-    model, options = lay_out(request.workload), request.options
-    training = _Training(
-        backends(request.backend),
-        request.workload,
-        model,
-        request.dataset.load(),
-        options,
-        initial_weights(model, options.seed),
-    )
+    workload, options = request.workload, request.options
+    model, data = lay_out(workload), request.dataset.load()
+    start = initial_weights(model, options.seed)
+    training = _Training(backends(request.backend), workload, model, data, options, start)
     *_, losses = _trained(training, request.steps, tick)
     wrong = np.flatnonzero(~np.isfinite(losses))
     failed = int(wrong[0]) if wrong.size else None

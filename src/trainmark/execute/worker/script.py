@@ -18,17 +18,10 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from trainmark.execute.protocol.answers import (
-    CommandExited,
-    CommandStarted,
-    Diverged,
-    Failed,
-    Finished,
-    Ready,
-    Waiting,
-)
+from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
 from trainmark.execute.protocol.requests import RunScript, TakeTurn
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
+from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
@@ -44,7 +37,8 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     Args:
         turns: what the parent sends.
     """
-    _adopt_orphans()
+    become_subreaper = 36
+    lifeline.control(become_subreaper, 1)  # what has lost its parent comes to us, and not to the system
     pipe, heard = _pipe("reports")
     environment = {**os.environ, VARIABLE: str(pipe)}
     if request.in_turns:
@@ -196,12 +190,3 @@ def _descendants(pid: int) -> Iterator[int]:
         found = waiting.pop()
         yield found
         waiting += children.get(found, ())
-
-
-def _adopt_orphans() -> None:
-    """On Linux a process whose parent has gone comes to us, and not to the system."""
-    if sys.platform == "linux":
-        import ctypes
-
-        set_child_subreaper = 36
-        ctypes.CDLL(None).prctl(set_child_subreaper, 1)

@@ -32,7 +32,7 @@ class NvmlMeter:
         Args:
             library: ``pynvml`` by default.
         """
-        library = importlib.import_module("pynvml") if library is None else library
+        library = library or importlib.import_module("pynvml")
         nvml, handles = Nvml(library), []
         with contextlib.suppress(library.NVMLError):
             library.nvmlInit()

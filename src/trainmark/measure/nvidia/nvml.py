@@ -78,8 +78,7 @@ def read_driver(library: Any = None) -> Driver:
     Args:
         library: ``pynvml`` by default.
     """
-    if library is None:
-        library = importlib.import_module("pynvml")
+    library = library or importlib.import_module("pynvml")
     try:
         library.nvmlInit()
     except library.NVMLError as error:

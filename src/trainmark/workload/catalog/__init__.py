@@ -24,9 +24,9 @@ _MOST_BYTES = 1 << 20
 def names() -> list[str]:
     """The workloads that come with trainmark, smallest first, each variant after its workload as ``name:variant``."""
     listed = []
-    for file in sorted(_FOLDER.glob("*.toml"), key=lambda file: tomllib.loads(file.read_text("utf-8"))["position"]):
-        listed.append(file.stem)
-        listed += [f"{file.stem}:{variant}" for variant in tomllib.loads(file.read_text("utf-8")).get("variants", {})]
+    written = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in _FOLDER.glob("*.toml")}
+    for name, data in sorted(written.items(), key=lambda each: each[1]["position"]):
+        listed += [name, *(f"{name}:{variant}" for variant in data.get("variants", {}))]
     return listed
 
 

@@ -14,14 +14,12 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainmark.backends.base import HITS, EpochPlan, Evaluation, Options, SplitName, Steps
+from trainmark.backends.base import HITS, EpochPlan, Evaluation, Job, SplitName, Steps
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.ranks import Ranks
 from trainmark.backends.torch.trainer import TorchTrainer
-from trainmark.data.dataset import Dataset, Split
-from trainmark.workload.model import Model
-from trainmark.workload.spec import Workload
+from trainmark.data.dataset import Split
 
 _SEEDS_APART = 1_000_003
 
@@ -29,21 +27,23 @@ _SEEDS_APART = 1_000_003
 class DataParallel(TorchTrainer):
     """What a rank does otherwise than who trains alone; stands before a style among its bases."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        assert options.layout is not None
-        self._layout = options.layout
-        self._ranks = Ranks(self._layout, options.device)
-        self._everything = data
-        if workload.takes_everything:  # a rank keeps only what it takes in every step
+    def __init__(self, job: Job) -> None:
+        assert job.options.layout is not None
+        self._layout = job.options.layout
+        self._ranks = Ranks(self._layout, job.options.device)
+        self._everything = data = job.data
+        if job.workload.takes_everything:  # a rank keeps only what it takes in every step
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
-        super().__init__(workload, model, data, dataclasses.replace(options, device=str(self._ranks.device)))
+        options = dataclasses.replace(job.options, device=str(self._ranks.device))
+        super().__init__(dataclasses.replace(job, data=data, options=options))
         self._forward = self._averaging(self._network)
         torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout falls differently on each share
 
     def compile(self, plan: EpochPlan) -> bool:
         """A first pass for each batch size, since engines lay out their buffers in it; no weight is changed."""
+        height, width, channels = self._model.input_shape
         for size in dict.fromkeys(self._shared(plan).sizes):
-            x = torch.zeros(size, *self._input_shape, dtype=self._dtype, device=self._device)
+            x = torch.zeros(size, channels, height, width, dtype=self._dtype, device=self._device)
             for _ in range(2):  # DDP orders its buckets anew after the first
                 self._differentiate(x, torch.zeros(size, dtype=torch.int64, device=self._device))
                 self._network.zero_grad(set_to_none=True)
@@ -91,11 +91,6 @@ class DataParallel(TorchTrainer):
     def _averages(self) -> bool:
         return self._layout.data > 1 and self._layout.reduces
 
-    @property
-    def _input_shape(self) -> tuple[int, ...]:
-        height, width, channels = self._model.input_shape
-        return channels, height, width
-
     def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
         """``network`` whose gradients are the mean over all copies."""
         if not self._averages:
@@ -116,8 +111,7 @@ class DataParallel(TorchTrainer):
         sizes = tuple(size // copies for size in plan.sizes)
         if plan.order is None:
             return EpochPlan(sizes, None, plan.whole)
-        edges = np.cumsum(plan.sizes)[:-1]
-        shares = [np.split(batch, copies)[self._ranks.copy] for batch in np.split(plan.order, edges)]
+        shares = [np.split(batch, copies)[self._ranks.copy] for batch in plan.batches(plan.order)]
         return EpochPlan(sizes, np.concatenate(shares))
 
 

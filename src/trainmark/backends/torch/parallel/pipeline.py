@@ -12,22 +12,20 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
-from trainmark.backends.base import Options
+from trainmark.backends.base import Job
 from trainmark.backends.torch import network
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.data_parallel import DataParallel
-from trainmark.data.dataset import Dataset
 from trainmark.workload.model import LayerPlan, Model, Weights
-from trainmark.workload.spec import Workload
 from trainmark.workload.stages import cut
 
 
 class Pipelined(DataParallel):
     """One stage of one copy; stands before a style among its bases."""
 
-    def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
-        super().__init__(workload, model, data, options)
+    def __init__(self, job: Job) -> None:
+        super().__init__(job)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
         self._counts_hits &= self._is_last

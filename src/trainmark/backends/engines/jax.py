@@ -1,0 +1,70 @@
+"""JAX's devices and switches, for JAX itself and for Keras on it."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import jax
+import jax.extend
+import jax.numpy as jnp
+import jaxlib
+from jax import Array
+
+from trainmark.backends.base import Device, Options, cpu
+from trainmark.workload.precision import Precision
+
+OLDEST, NEWEST = "0.5", "0.10"
+
+
+def packages() -> dict[str, str]:
+    """JAX and its compiler."""
+    return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
+
+
+def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dict[Device, Any]:
+    """CPU, and GPUs where JAX has found some, each with JAX's own object for it.
+
+    Args:
+        on_cpu: precisions of the CPU.
+        on_gpu: precisions of a GPU.
+    """
+    found = {cpu(*on_cpu): jax.local_devices(backend="cpu")[0]}
+    if jax.default_backend() == "gpu":
+        for index, device in enumerate(jax.devices()):
+            memory = (device.memory_stats() or {}).get("bytes_limit")
+            found[Device(f"cuda:{index}", device.device_kind, "accelerator", memory, on_gpu)] = device
+    return found
+
+
+def take_share(options: Options) -> None:
+    """Limit the share of the device's memory.
+
+    JAX takes it when it first sees the device, so it has to forget that it has seen it. Once: what other trainers of
+    this process hold would be forgotten, too.
+    """
+    share = None if options.memory_fraction is None else str(options.memory_fraction)
+    if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
+        os.environ["XLA_PYTHON_CLIENT_MEM_FRACTION"] = share
+        jax.extend.backend.clear_backends()
+
+
+def unsettled(kernel: Array, step: Any) -> Array:
+    """The same, but XLA may not know it: of weights that never change it would compute much before a loop."""
+    corner = (0,) * kernel.ndim
+    return kernel.at[corner].set(jnp.where(step < 0, 0, kernel[corner]))
+
+
+def settings() -> dict[str, Any]:
+    """The switches as JAX reports them now."""
+    return {
+        "matmul_precision": jax.config.jax_default_matmul_precision,
+        "enable_x64": jax.config.jax_enable_x64,
+        "XLA_FLAGS": os.environ.get("XLA_FLAGS"),
+        "threads": os.environ.get("NPROC"),
+    }
+
+
+def peak_bytes(device: Any) -> int | None:
+    """Most memory that XLA held on the device; it does not say on a CPU."""
+    return (device.memory_stats() or {}).get("peak_bytes_in_use")
