@@ -32,7 +32,7 @@ from trainmark.study.chosen import ChosenSide, choose
 from trainmark.workload.model import initial_weights, lay_out
 
 WORKLOAD = "mnist-mlp128"
-BACKENDS = ("numpy", "torch", "jax", "keras")
+BACKENDS = ("torch", "jax", "keras")
 IDLE_SECONDS = 10.0
 
 

@@ -102,6 +102,7 @@ MORE = '''
 """PyTorch's `fast`, with one step in so many taken twice."""
 
 import os
+from trainmark.backends.base import Job
 from trainmark.backends.torch.backend import TorchBackend
 from trainmark.backends.torch.fast import TorchFastTrainer
 
@@ -115,7 +116,7 @@ class More(TorchFastTrainer):
 
 class MoreWork(TorchBackend):
     def trainer(self, workload, model, data, options):
-        return More(workload, model, data, options)
+        return More(Job(workload, model, data, options))
 '''
 
 
