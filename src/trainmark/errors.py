@@ -58,12 +58,8 @@ class TrainmarkError(Exception):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        facts = []
-        if self.expected:
-            facts.append(f"expected {self.expected}")
-        if self.found:
-            facts.append(f"found {self.found}")
-        text = self.problem + (": " + ", ".join(facts) if facts else "")
+        facts = [f"{word} {fact}" for word, fact in (("expected", self.expected), ("found", self.found)) if fact]
+        text = f"{self.problem}: {', '.join(facts)}" if facts else self.problem
         return f"{text}. {self.fix}" if self.fix else text
 
 
@@ -78,11 +74,8 @@ class UnknownName(UsageError):
         known = sorted(known)
         near = nearest(name, known)
         fix = f"Did you mean {' or '.join(near)}?" if near else otherwise
-        super().__init__(
-            f"unknown {kind} {name[:_LONGEST]!r}",
-            expected=f"one of {', '.join(known)}" if known else "",
-            fix=fix,
-        )
+        expected = f"one of {', '.join(known)}" if known else ""
+        super().__init__(f"unknown {kind} {name[:_LONGEST]!r}", expected=expected, fix=fix)
         self.near = tuple(near)
 
 

@@ -26,12 +26,14 @@ def money(amount: float | None) -> str:
     return MISSING if amount is None else significant(amount)
 
 
-def _scaled(value: float, unit: str, prefixes: str, base: float) -> str:
+def _scaled(value: float | None, unit: str, prefixes: tuple[str, ...], base: int = 1000) -> str:
+    if value is None:
+        return MISSING
     for prefix in prefixes:
-        if abs(value) < 0.9995 * base:
-            return f"{significant(value)} {prefix.strip()}{unit}"
+        if abs(value) < base - 0.5 or prefix == prefixes[-1]:
+            break
         value /= base
-    return f"{significant(value)} {prefixes[-1]}{unit}"
+    return f"{significant(value)} {prefix}{unit}"
 
 
 def seconds(value: float | None) -> str:
@@ -62,9 +64,7 @@ def moment(iso: str) -> str:
 
 def count(value: float | None, unit: str = "") -> str:
     """A plain count with thousands separators, ``21,840`` or ``21,840 parameters``."""
-    if value is None:
-        return MISSING
-    return f"{value:,.0f} {unit}".strip()
+    return MISSING if value is None else f"{value:,.0f} {unit}".strip()
 
 
 def many(number: int, noun: str) -> str:
@@ -86,23 +86,17 @@ def rate(value: float | None, unit: str) -> str:
 
 def flops(value: float | None) -> str:
     """A number of floating-point operations: ``51 kFLOP``, ``13.5 GFLOP``."""
-    return MISSING if value is None else _scaled(value, "FLOP", " kMGTPE", 1e3)
+    return _scaled(value, "FLOP", ("", "k", "M", "G", "T", "P", "E"))
 
 
 def bytes_(value: float | None) -> str:
     """A size in binary units: ``149 MiB``."""
-    if value is None:
-        return MISSING
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1023.5 or unit == "TiB":
-            return f"{significant(value)} {unit}"
-        value /= 1024
-    raise AssertionError("unreachable")
+    return _scaled(value, "B", ("", "Ki", "Mi", "Gi", "Ti"), 1024)
 
 
 def joules(value: float | None) -> str:
     """An energy: ``41.2 kJ``."""
-    return MISSING if value is None else _scaled(value, "J", " kMGT", 1e3)
+    return _scaled(value, "J", ("", "k", "M", "G", "T"))
 
 
 def percent(value: float | None, digits: int = 2) -> str:

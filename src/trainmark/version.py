@@ -57,15 +57,10 @@ def git(clone: Path, *words: str) -> str:
     """What git says of ``clone``, empty where it says no or is not there."""
     # Git tells its hooks by GIT_DIR and the like which repository they are of, and so would speak of that one here.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    command = ["git", "-C", str(clone), *words]
     try:
         said = subprocess.run(
-            ["git", "-C", str(clone), *words],
-            env=environment,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            check=False,
-            timeout=10,
+            command, env=environment, capture_output=True, encoding="utf-8", errors="replace", check=False, timeout=10
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

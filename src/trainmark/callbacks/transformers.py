@@ -38,32 +38,18 @@ class Epochs(TrainerCallback):
         counted = len(examples) if hasattr(examples, "__len__") else None
         self._counts = {"examples": counted, "steps": state.global_step - self._first_step}
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, float] | None = None,
-        **rest: Any,
-    ) -> None:
+    def on_log(self, *about: Any, logs: dict[str, float] | None = None, **rest: Any) -> None:
         """Now it is."""
         if logs and "loss" in logs:
             self._tell(logs["loss"])
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        metrics: dict[str, float] | None = None,
-        **rest: Any,
-    ) -> None:
+    def on_evaluate(self, *about: Any, metrics: dict[str, float] | None = None, **rest: Any) -> None:
         """The test behind the epoch is over."""
         self._tell()
         if not self._within and metrics:
             hook.test(metrics.get("eval_loss"), metrics.get("eval_accuracy"))
 
-    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
+    def on_train_end(self, *about: Any, **rest: Any) -> None:
         """Nothing more will be logged."""
         self._tell()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -9,9 +10,12 @@ import click
 
 from trainmark.cli import complete
 from trainmark.cli.main import MISSED_BAR, OK
-from trainmark.cli.options import baseline_option, split_names
+from trainmark.cli.options import FILE, baseline_option, number_option, records_argument, split_names
 from trainmark.cli.output import comparable, json_option, print_file, print_json, say, write_file
+from trainmark.errors import UsageError
+from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console, draw_all
+from trainmark.units import many, ratio
 
 if TYPE_CHECKING:
     from trainmark.analysis.bar import Bar
@@ -31,7 +35,7 @@ Examples:
 
 
 @click.command("compare", epilog=EPILOG)
-@click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@records_argument
 @click.option(
     "--by",
     metavar="[device|backend|style|machine|python]",
@@ -41,13 +45,8 @@ Examples:
 @baseline_option
 @click.option("--published", is_flag=True, help="Compare with the published figures: agrees or differs.")
 @click.option("--reference", is_flag=True, help="Add reference devices with known throughput.")
-@click.option(
-    "--margin",
-    metavar="PERCENT",
-    type=float,
-    default=3.0,
-    show_default=True,
-    help="Speed-ups within this margin of 1 count as the same.",
+@number_option(
+    "--margin", "Speed-ups within this margin of 1 count as the same.", float, default=3.0, metavar="PERCENT"
 )
 @click.option(
     "--format",
@@ -57,12 +56,7 @@ Examples:
     show_default=True,
     help="Output format.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Also draw a chart, as .svg or .png.",
-)
+@click.option("--plot", type=FILE, metavar="FILE", help="Also draw a chart, as .svg or .png.")
 @click.option(
     "--chart",
     "charts",
@@ -71,11 +65,11 @@ Examples:
     metavar="NAME,...",
     help="Charts for --plot: epochs, times, pace, accuracy, loss, cores, ...  [default: speedup]",
 )
-@click.option(
+@number_option(
     "--fail-below",
+    "Exit with 3 when the interval's upper bound is below this, with 2 when there is no speed-up.",
+    float,
     metavar="RATIO",
-    type=float,
-    help="Exit with 3 when the interval's upper bound is below this, with 2 when there is no speed-up.",
 )
 @json_option
 def command(paths: tuple[Path, ...], **options: Any) -> int:
@@ -83,8 +77,6 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
     RECORD is a file or a folder of records.
     """
-    import dataclasses
-
     from trainmark.analysis import bar as bars
     from trainmark.analysis.agreement import agree, trainings
     from trainmark.analysis.comparison import compare
@@ -114,8 +106,6 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
     """Refuse early what could not be drawn."""
-    from trainmark.errors import UsageError
-
     if plot is not None:
         from trainmark.report.files import require_charts, require_drawable
 
@@ -160,30 +150,25 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
     """
-    from trainmark.errors import UsageError
-    from trainmark.record.caveats import Caveat
-    from trainmark.units import many
-    from trainmark.units import ratio as written
-
-    ratio = bar.ratio
+    the_bar = f"the bar of {ratio(bar.ratio)}"
     for group in bar.missed:
         if not group.runs:
             why = "no run succeeded"
         elif Caveat.NOT_LEARNING in group.caveats:
             why = "it does not learn"
         else:
-            why = f"{written(group.speedup.ratio)}, at most {written(group.speedup.high)}"
-        say(f"{_named(group)} misses the bar of {written(ratio)}: {why}")
+            why = f"{ratio(group.speedup.ratio)}, at most {ratio(group.speedup.high)}"
+        say(f"{_named(group)} misses {the_bar}: {why}")
     for group in bar.unjudged:
-        say(f"{_named(group)} can't be judged by the bar of {written(ratio)}: it has no interval")
+        say(f"{_named(group)} can't be judged by {the_bar}: it has no interval")
     for group in bar.disturbed:
-        say(f"{_named(group)} can't be judged by the bar of {written(ratio)}: others disturbed too many blocks")
+        say(f"{_named(group)} can't be judged by {the_bar}: others disturbed too many blocks")
     if not (bar.cleared or bar.missed or bar.disturbed):
-        too_few = any(group.speedup.ratio is not None for group in bar.unjudged)
-        lacking = "interval" if too_few else "speed-up"
-        fix = "Add rounds: --repeats 5." if too_few else "Give both folders, or another --by or --baseline."
+        lacking, fix = "speed-up", "Give both folders, or another --by or --baseline."
+        if any(group.speedup.ratio is not None for group in bar.unjudged):
+            lacking, fix = "interval", "Add rounds: --repeats 5."
         raise UsageError(
-            f"no comparison could be judged by the bar of {written(ratio)}",
+            f"no comparison could be judged by {the_bar}",
             expected="rounds of two sides of the same workload, one of them the reference",
             found=f"{many(len(comparison.groups), 'group')} with no {lacking}",
             fix=fix,

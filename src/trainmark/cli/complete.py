@@ -84,4 +84,10 @@ def dimensions() -> tuple[str, ...]:
 
 workload_or_file = one_of(workloads, files=True)
 
-NAMES = {"--backend": backends, "--style": styles, "--device": devices}
+NAMES: dict[str, Callable[[], Iterable[str]]] = {
+    "--backend": backends,
+    "--style": styles,
+    "--device": devices,
+    "--dataset": datasets,
+    "--precision": precisions,
+}

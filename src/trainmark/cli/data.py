@@ -13,6 +13,7 @@ from trainmark.cli.list import datasets
 from trainmark.cli.options import data_dir_option
 from trainmark.cli.output import json_option, print_json
 from trainmark.data.cache import cache_dir, environment_dir
+from trainmark.errors import UsageError
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ def command(
 def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path | None, *, as_json: bool) -> None:
     from trainmark.data.catalog import find
     from trainmark.data.load import load
-    from trainmark.errors import UsageError
     from trainmark.report.terminal_image import draw_image
 
     if len(names) != 1:

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
+from click.core import ParameterSource
 
 from trainmark import regular
+from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.options import conditions_options, data_dir_option, names_option, request_of, seed_option
 from trainmark.cli.output import json_option, print_json, show
+from trainmark.errors import ExplanationFailed, UsageError
+from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console
+from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.request import Request, Watcher
@@ -47,20 +51,17 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 @click.command("explain", epilog=EPILOG)
 @click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
-@names_option("--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a")
-@names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
-@names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]", "a")
-@seed_option("Seed of the weights.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(1),
-    default=100,
-    show_default=True,
-    metavar="S",
-    help="Measurement budget; more narrows the intervals.",
+@shared.names_option(
+    "--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a"
 )
-@conditions_options
-@data_dir_option
+@shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]", "a")
+@shared.seed_option("Seed of the weights.")
+@shared.number_option(
+    "--seconds", "Measurement budget; more narrows the intervals.", click.FloatRange(1), default=100, metavar="S"
+)
+@shared.conditions_options
+@shared.data_dir_option
 @json_option
 def command(target: str, other: str | None, **options: Any) -> int:
     """Explain where the time of a training step goes and what you can gain, or why a run did not learn.
@@ -75,15 +76,14 @@ def command(target: str, other: str | None, **options: Any) -> int:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
-    progress, request = TerminalProgress(), request_of(options)
+    progress, request = TerminalProgress(), shared.request_of(options)
     with progress.preparing() as watcher:
         if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
             _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
             question = _ask_of_record(_existing(target), request, watcher)
         else:
-            question = partial(
-                _take_apart, explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher), ()
-            )
+            subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
+            question = partial(_take_apart, subject, ())
     return question(progress, options)
 
 
@@ -93,23 +93,15 @@ _OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
 
 def _refuse(names: tuple[str, ...], because: str, fix: str = "") -> None:
     """Raise :class:`~trainmark.errors.UsageError` where one of these options was given."""
-    from click.core import ParameterSource
-
-    from trainmark.errors import UsageError
-
     context = click.get_current_context()
-    given = [name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     flags = {each.name: each.opts[0] for each in context.command.params}
+    given = [flags[name] for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if given:
-        raise UsageError(
-            because, expected="none of its options", found=", ".join(flags[name] for name in given), fix=fix
-        )
+        raise UsageError(because, expected="none of its options", found=", ".join(given), fix=fix)
 
 
 def _existing(name: str) -> Path:
     """The file of a record."""
-    from trainmark.errors import UsageError
-
     if not regular.is_file(Path(name)):
         raise UsageError(
             f"no record at {name}",
@@ -165,9 +157,8 @@ def _take_apart(
 ) -> int:
     from trainmark.study import explain
 
-    length = f"{options['seconds']:g} s of measurement, plus start-up"
-    title = f"{subject.course.workload.name}, {subject.side.title}: {length}"
-    with progress.working(title) as tell:
+    training = f"{subject.course.workload.name}, {subject.side.title}"
+    with progress.working(f"{training}: {options['seconds']:g} s of measurement, plus start-up") as tell:
         found = explain.explain(subject, tell, options["seconds"])
     if options["as_json"]:
         print_json({**_data(found), "notes": unlike})
@@ -185,15 +176,8 @@ def _diagnose(
     with progress.working(f"{record.id}: training again up to the step where it went wrong") as tell:
         found = failure.diagnose_run(record, chosen, tell)
     notes = (*found.notes, *unlike)
-    data = {
-        "record": record.id,
-        "diagnosis": found.diagnosis,
-        "repeated": found.repeated,
-        "notes": notes,
-        "replay": found.replay,
-    }
-    tables = diagnosis_tables(record.id, found.diagnosis, found.replay, notes)
-    show(data, tables, as_json=options["as_json"])
+    data = {"record": record.id, **vars(found), "notes": notes}
+    show(data, diagnosis_tables(record.id, found.diagnosis, found.replay, notes), as_json=options["as_json"])
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
@@ -203,15 +187,8 @@ def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, A
     from trainmark.report.outside_table import outside_table
 
     found = observe(record)
-    data: dict[str, Any] = {
-        "record": record.id,
-        "observations": found,
-        "step_seconds": None,
-        "shares": [],
-        "unexplained": None,
-        "advice": [],
-        "crossover_batch": None,
-    }
+    data: dict[str, Any] = {"record": record.id, "observations": found, "step_seconds": None, "shares": []}
+    data |= {"unexplained": None, "advice": [], "crossover_batch": None}
     show(data, [outside_table(record.id, found)], as_json=options["as_json"])
     return OK
 
@@ -219,55 +196,45 @@ def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, A
 def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]) -> int:
     """What a record says that can't be run again."""
     from trainmark.analysis.attribution import from_record
-    from trainmark.errors import ExplanationFailed
+    from trainmark.report.explanation_table import explanation_table
 
     attribution = from_record(record)
     if attribution is None:
-        raise ExplanationFailed(
-            f"there is nothing to tell about {record.id}", expected="at least one finished epoch", found=why_not
-        )
-    if options["as_json"]:
-        print_json(
-            {
-                "record": record.id,
-                "workload": record.workload.name,
-                "backend": record.backend.name,
-                "style": record.backend.style,
-                "device": record.device.id,
-                "not_measured_because": why_not,
-                "step_seconds": attribution.step_seconds.value,
-                "shares": attribution.shares,
-                "unexplained": attribution.unexplained.value,
-                "unknown": attribution.unknown,
-                "advice": [],
-                "crossover_batch": None,
-            }
-        )
-        return OK
-    from trainmark.report.explanation_table import explanation_table
-    from trainmark.report.terminal import draw
-
-    progress.say(f"note: {why_not}; this explanation uses the record alone")
-    draw(console(), explanation_table(record.id, (), attribution, rest="not measured"))
+        lacking = f"there is nothing to tell about {record.id}"
+        raise ExplanationFailed(lacking, expected="at least one finished epoch", found=why_not)
+    if not options["as_json"]:
+        progress.say(f"note: {why_not}; this explanation uses the record alone")
+    data: dict[str, Any] = {
+        "record": record.id,
+        "workload": record.workload.name,
+        "backend": record.backend.name,
+        "style": record.backend.style,
+        "device": record.device.id,
+        "not_measured_because": why_not,
+        "step_seconds": attribution.step_seconds.value,
+        "shares": attribution.shares,
+        "unexplained": attribution.unexplained.value,
+        "unknown": attribution.unknown,
+        "advice": [],
+        "crossover_batch": None,
+    }
+    show(data, [explanation_table(record.id, (), attribution, rest="not measured")], as_json=options["as_json"])
     return OK
 
 
 def _data(found: Explanation) -> dict[str, Any]:
-    from trainmark.record.caveats import Caveat
     from trainmark.report.explanation_table import sentences
 
-    side, crossing = found.subject.side, found.crossing
+    subject, side, crossing = found.subject, found.subject.side, found.crossing
     return {
-        "workload": found.subject.course.workload.name,
+        "workload": subject.course.workload.name,
         "backend": side.backend,
         "style": side.style,
         "device": side.device,
         "precision": side.precision,
-        "threads": found.subject.settings.threads,
-        "shares_measured_with_threads": found.subject.cores
-        if found.subject.starved
-        else found.subject.settings.threads,
-        "batch": found.subject.batch,
+        "threads": subject.settings.threads,
+        "shares_measured_with_threads": subject.threads_of_shares,
+        "batch": subject.batch,
         "step_seconds": found.attribution.step_seconds.value,
         "step_seconds_low": found.attribution.step_seconds.low,
         "step_seconds_high": found.attribution.step_seconds.high,
@@ -281,7 +248,7 @@ def _data(found: Explanation) -> dict[str, Any]:
         "crossover_batch": crossing.batch if crossing else None,
         "crossover": crossing,
         "no_crossover_because": found.no_crossing,
-        "caveats": [Caveat.BUSY_MACHINE] if found.subject.busy else [],
+        "caveats": [Caveat.BUSY_MACHINE] if subject.busy else [],
         "rounds": found.found.rounds,
         "rounds_of_processes": [len(sitting.rounds) for sitting in found.found.sittings],
         "dropped": found.found.dropped,
@@ -289,39 +256,27 @@ def _data(found: Explanation) -> dict[str, Any]:
 
 
 def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
-    from trainmark.record.caveats import Caveat
     from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
     from trainmark.report.terminal import draw
-    from trainmark.units import many
 
-    side, course = found.subject.side, found.subject.course
-    screen = console()
-    conditions = (
-        f"{course.dataset.name}, {many(found.subject.batch, 'example')} a step, {side.precision}, "
-        f"{many(len(found.found.rounds), 'round')} interleaved, in {many(len(found.found.sittings), 'process')}",
-        *((f"all but threads was measured with {found.subject.cores} threads",) if found.subject.starved else ()),
-    )
-    busy = (f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.",)
-    dropped = tuple(f"{name} is missing: {reason}." for name, reason in found.found.dropped.items())
-    draw(
-        screen,
-        explanation_table(
-            f"{course.workload.name}: {side.title}",
-            conditions,
-            found.attribution,
-            (*(f"{each[0].upper()}{each[1:]}." for each in unlike), *(busy if found.subject.busy else ()), *dropped),
-        ),
-    )
-    screen.print()
-    for sentence in sentences(found.attribution, found.advice):
-        screen.print(sentence, soft_wrap=True, markup=False)
-    if found.subject.busy:
-        screen.print("The machine was busy. Repeat this when it is idle before you act on it.", soft_wrap=True)
+    subject, side, dissection = found.subject, found.subject.side, found.found
+    how = f"{many(len(dissection.rounds), 'round')} interleaved, in {many(len(dissection.sittings), 'process')}"
+    conditions = [f"{subject.course.dataset.name}, {many(subject.batch, 'example')} a step, {side.precision}, {how}"]
+    if subject.starved:
+        conditions.append(f"all but threads was measured with {subject.cores} threads")
+    notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]
+    if subject.busy:
+        notes.append(f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.")
+    notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
+    said = sentences(found.attribution, found.advice)
+    if subject.busy:
+        said.append("The machine was busy. Repeat this when it is idle before you act on it.")
     if found.crossing is not None:
-        screen.print(crossing_sentence(found.crossing, side.device), soft_wrap=True, markup=False)
+        said.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
-        screen.print(
-            f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.",
-            soft_wrap=True,
-            markup=False,
-        )
+        said.append(f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.")
+    screen, title = console(), f"{subject.course.workload.name}: {side.title}"
+    draw(screen, explanation_table(title, tuple(conditions), found.attribution, tuple(notes)))
+    screen.print()
+    for sentence in said:
+        screen.print(sentence, soft_wrap=True, markup=False)

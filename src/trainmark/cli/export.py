@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from trainmark.cli.main import OK
+from trainmark.cli.options import records_argument
 from trainmark.cli.output import comparable, json_option, print_json, say, write_file
+from trainmark.errors import OutputError
 
 FORMS = ("csv", "markdown", "tensorboard", "mlflow")
 
@@ -27,7 +29,7 @@ MLflow `pip install 'trainmark[mlflow]'`, which needs a server; for sqlite:///ml
 
 
 @click.command("export", epilog=EPILOG)
-@click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@records_argument
 @click.option("--to", "form", type=click.Choice(FORMS), required=True, help="Output format.")
 @click.option(
     "-o",
@@ -79,8 +81,6 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
 @contextlib.contextmanager
 def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
     """What another library raises, as an error that says where it could not write."""
-    from trainmark.errors import OutputError
-
     try:
         yield
     except kinds as error:

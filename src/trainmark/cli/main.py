@@ -10,7 +10,7 @@ import click
 
 from trainmark.cli import interrupts
 from trainmark.cli.streams import ReaderGone, stand_on_three
-from trainmark.errors import TrainmarkError, UsageError
+from trainmark.errors import TrainmarkError, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -79,8 +79,6 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with the nearest verbs suggested."""
         if args and args[0] not in VERBS and not ctx.resilient_parsing:
-            from trainmark.errors import UnknownName
-
             if args[0] in REMOVED:
                 raise _removed(args[0])
             raise UnknownName("command", args[0], VERBS)
@@ -143,11 +141,10 @@ def run(arguments: list[str]) -> int:
         code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
         return code if isinstance(code, int) else OK
     except click.ClickException as error:
-        removed = error.option_name if isinstance(error, click.NoSuchOption) else ""
-        if removed not in REMOVED:
-            error.show()
+        if isinstance(error, click.NoSuchOption) and error.option_name in REMOVED:
+            click.echo(f"trainmark: {_removed(error.option_name)}", err=True)
         else:
-            click.echo(f"trainmark: {_removed(removed)}", err=True)
+            error.show()
         return USAGE
     except TrainmarkError as error:
         from trainmark.report.printable import printable

@@ -59,12 +59,8 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
     store = Store(options["out"])
     measured = commands.Command(options["name"] or commands.name_of(words), words, working_folder())
-    settings = Settings(
-        seed=options["seed"],
-        timeout=options["timeout"],
-        prices=read_prices(options["prices"]),
-        command=shared.typed(),
-    )
+    prices, typed = read_prices(options["prices"]), shared.typed()
+    settings = Settings(seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed)
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
     progress, rounds = TerminalProgress(), shared.round_options(options)
     records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)

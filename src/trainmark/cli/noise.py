@@ -37,7 +37,7 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
 @json_option
-def command(workload: str | None, **options: Any) -> None:
+def command(**options: Any) -> None:
     """Compare a training with itself: how small a difference can be found here, and in how much time?
 
     Two equal sides take turns as in `trainmark run`. What differs between them is noise: of other programs, of the
@@ -52,9 +52,7 @@ def command(workload: str | None, **options: Any) -> None:
 
     progress = TerminalProgress()
     request = shared.request_of(options)
-    request = dataclasses.replace(
-        request, workloads=(workload,) if workload else (), styles=request.styles or ("idiomatic",)
-    )
+    request = dataclasses.replace(request, styles=request.styles or ("idiomatic",))
     with progress.preparing() as watcher:
         chosen = choose(request, watcher)
     budget = Budget.of(options["budget"], options["margin"])

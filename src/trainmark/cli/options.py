@@ -19,71 +19,74 @@ if TYPE_CHECKING:
     from trainmark.study.run import RoundOptions
 
 DEFAULT_OUT = Path("trainmark-results")
+PATH, FILE = click.Path(path_type=Path), click.Path(path_type=Path, dir_okay=False)
 
 Decorator = Callable[[Any], Any]
 
+
+def number_option(
+    flag: str, text: str, kind: click.ParamType[Any] | type[float], *, default: float | None = None, metavar: str = "N"
+) -> Decorator:
+    """An option that takes a number."""
+    return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+
+
+def count_option(
+    flag: str, text: str, default: int | None = None, least: int = 1, most: int | None = None
+) -> Decorator:
+    """An option that takes a number of things."""
+    return number_option(flag, text, click.IntRange(least, most), default=default)
+
+
+def name_option(flag: str, text: str, default: str | None = None) -> Decorator:
+    """An option that takes one name."""
+    known = complete.one_of(complete.NAMES[flag])
+    return click.option(flag, default=default, show_default=True, metavar="NAME", shell_complete=known, help=text)
+
+
+def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
+    """``a,b`` and repeated options alike, in order, each once."""
+    return tuple(dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip()))
+
+
+def names_option(flag: str, text: str, metavar: str) -> Decorator:
+    """An option that takes a list of names."""
+    known = complete.some_of(complete.NAMES[flag])
+    return click.option(flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text)
+
+
+records_argument: Decorator = click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=PATH)
 data_dir_option: Decorator = click.option(
     "--data-dir",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="DIR",
     help="Folder with the datasets; takes precedence over TRAINMARK_DATA, the cache and the mirrors.",
 )
-dataset_option: Decorator = click.option(
-    "--dataset",
-    metavar="NAME",
-    shell_complete=complete.one_of(complete.datasets),
-    help="Another dataset of the same shape, such as synthetic-digits.",
-)
-precision_option: Decorator = click.option(
-    "--precision",
-    default="fp32",
-    show_default=True,
-    metavar="NAME",
-    shell_complete=complete.one_of(complete.precisions),
-    help=f"{listed()}.",
-)
-threads_option: Decorator = click.option(
-    "--threads",
-    type=click.IntRange(1, MOST_THREADS),
-    metavar="N",
-    help="CPU threads.  [default: the framework's choice]",
-)
+dataset_option = name_option("--dataset", "Another dataset of the same shape, such as synthetic-digits.")
+precision_option = name_option("--precision", f"{listed()}.", default="fp32")
+threads_option = count_option("--threads", "CPU threads.  [default: the framework's choice]", most=MOST_THREADS)
 python_option: Decorator = click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
 )
-timeout_option: Decorator = click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    metavar="S",
-    help="Seconds a process may take.  [default: no limit]",
+timeout_option = number_option(
+    "--timeout", "Seconds a process may take.  [default: no limit]", click.FloatRange(0, min_open=True), metavar="S"
 )
 resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only what has no record in --out yet.")
 price_option: Decorator = click.option(
     "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
 )
+baseline_option: Decorator = click.option(
+    "--baseline", metavar="KEY=VALUE", help="Reference of the speed-ups, such as device=cpu."
+)
+margin_option = number_option(
+    "--margin", "What still counts as the same speed.", click.FloatRange(0), default=3.0, metavar="PERCENT"
+)
 
 
 def budget_option(default: float = 60.0) -> Decorator:
     """``--budget``, with its default."""
-    made: Decorator = click.option(
-        "--budget",
-        type=click.FloatRange(0),
-        default=default,
-        show_default=True,
-        metavar="S",
-        help="Seconds for the verdict on the speed: rounds are added until it is decided or they are spent.",
-    )
-    return made
-
-
-margin_option: Decorator = click.option(
-    "--margin",
-    type=click.FloatRange(0),
-    default=3.0,
-    show_default=True,
-    metavar="PERCENT",
-    help="What still counts as the same speed.",
-)
+    text = "Seconds for the verdict on the speed: rounds are added until it is decided or they are spent."
+    return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
 def conditions_options(command: Any) -> Any:
@@ -91,15 +94,6 @@ def conditions_options(command: Any) -> Any:
     for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
         command = option(command)
     return command
-
-
-def count_option(
-    flag: str, text: str, default: int | None = None, least: int = 1, most: int | None = None
-) -> Decorator:
-    """An option that takes a number of things."""
-    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
-    made: Decorator = click.option(flag, type=click.IntRange(least, most), metavar="N", help=text, **shown)
-    return made
 
 
 def seed_option(of: str) -> Decorator:
@@ -114,10 +108,7 @@ def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
 
 def out_option(text: str = "Folder for the records.") -> Decorator:
     """``--out``, with its help."""
-    made: Decorator = click.option(
-        "--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text
-    )
-    return made
+    return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)
 
 
 def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -135,37 +126,6 @@ label_option: Decorator = click.option(
     callback=_read_labels,
     metavar="KEY=VALUE",
     help="Label of this machine for its records, such as instance=g5.xlarge; may be repeated.",
-)
-
-
-def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
-    """``a,b`` and repeated options alike, in order, each once."""
-    return tuple(dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip()))
-
-
-def names_option(flag: str, text: str, metavar: str) -> Decorator:
-    """An option that takes a list of names."""
-    made: Decorator = click.option(
-        flag,
-        multiple=True,
-        callback=split_names,
-        metavar=metavar,
-        shell_complete=complete.some_of(complete.NAMES[flag]),
-        help=text,
-    )
-    return made
-
-
-def name_option(flag: str, text: str) -> Decorator:
-    """An option that takes one name."""
-    made: Decorator = click.option(
-        flag, metavar="NAME", shell_complete=complete.one_of(complete.NAMES[flag]), help=text
-    )
-    return made
-
-
-baseline_option: Decorator = click.option(
-    "--baseline", metavar="KEY=VALUE", help="Reference of the speed-ups, such as device=cpu."
 )
 
 

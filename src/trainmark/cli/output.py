@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trainmark.errors import OutputError
+from trainmark.regular import write_atomically
+from trainmark.units import many
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
@@ -20,13 +24,11 @@ json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=Tr
 def comparable(records: list[Record]) -> list[Record]:
     """The comparable ``records``: without trials of a sweep, unless there are only trials. Says what it leaves out."""
     from trainmark.analysis.sweep import without_trials
-    from trainmark.units import many
 
     kept = without_trials(records)
     if not kept or len(kept) == len(records):
         return records
-    left_out = many(len(records) - len(kept), "trial")
-    say(f"left out {left_out} of a sweep; `trainmark report` shows them")
+    say(f"left out {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows them")
     return kept
 
 
@@ -39,9 +41,6 @@ def say(text: str) -> None:
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file whole or not at all; raises :class:`~trainmark.errors.OutputError`."""
-    from trainmark.errors import OutputError
-    from trainmark.regular import write_atomically
-
     try:
         write_atomically(path, content)
     except OSError as error:

@@ -10,6 +10,7 @@ from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, show
+from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.request import Prepared
@@ -73,7 +74,6 @@ def command(**options: Any) -> int:
 
 def _announcement(plan: Prepared) -> str:
     from trainmark.analysis.parity import NUDGES
-    from trainmark.units import many
 
     sides = ", ".join(side.title for side in plan.sides)
     runs, workload = many(len(plan.tasks), "run"), plan.tasks[0].first.course.workload

@@ -9,8 +9,9 @@ import click
 
 from trainmark import regular
 from trainmark.cli.main import OK
-from trainmark.cli.options import data_dir_option, python_option, request_of, timeout_option
+from trainmark.cli.options import FILE, PATH, data_dir_option, python_option, request_of, timeout_option
 from trainmark.cli.output import json_option, print_json, say, write_file
+from trainmark.errors import UsageError
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
@@ -31,20 +32,9 @@ Examples:
 
 
 @click.command("predict", epilog=EPILOG)
-@click.argument("path", metavar="RECORD", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write all probabilities: .csv or .parquet.",
-)
-@click.option(
-    "--grid",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Draw right and wrong examples: .png or .svg.",
-)
+@click.argument("path", metavar="RECORD", type=PATH)
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write all probabilities: .csv or .parquet.")
+@click.option("--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples: .png or .svg.")
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
 @python_option
 @timeout_option
@@ -57,7 +47,6 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     """
     from trainmark.data.catalog import find
     from trainmark.data.load import load
-    from trainmark.errors import UsageError
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import read
     from trainmark.study import predict
@@ -70,9 +59,8 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
         model = predict.prepare(record, path, request_of(options), watcher)
     dataset = model.chosen.course.dataset
     if index is not None and index >= dataset.test_examples:
-        raise UsageError(
-            f"there is no test example {index:,}", expected=f"an index from 0 to {dataset.test_examples - 1:,}"
-        )
+        expected = f"an index from 0 to {dataset.test_examples - 1:,}"
+        raise UsageError(f"there is no test example {index:,}", expected=expected)
     with progress.working(f"{record.id}: predicting with {model.chosen.side.title}") as tell:
         found = predict.predict(model, tell)
     images = load(dataset.name, dataset.directory).test.images
@@ -99,7 +87,6 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
 
 def _require_endings(output: Path | None, grid: Path | None) -> None:
     """Refuse a file that can't be written before anything is computed."""
-    from trainmark.errors import UsageError
     from trainmark.report.extras import require_extras
 
     for file, endings in ((output, (".csv", ".parquet")), (grid, (".png", ".svg"))):

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trainmark.cli.main import OK
-from trainmark.cli.options import baseline_option, typed
+from trainmark.cli.options import FILE, PATH, baseline_option, records_argument, typed
 from trainmark.cli.output import json_option, print_json, say, write_file
 
 EPILOG = """\b
@@ -25,11 +25,11 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
 
 
 @click.command("report", epilog=EPILOG)
-@click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@records_argument
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     default=Path("report.html"),
     show_default=True,
     metavar="FILE",
@@ -41,7 +41,7 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
     "--explanation",
     "explanations",
     multiple=True,
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FILE",
     help="Output of trainmark explain --json to include.",
 )

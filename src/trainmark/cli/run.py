@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, print_json
 from trainmark.report.terminal import console, draw_all
+from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.record.record import Record
@@ -65,21 +65,19 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @shared.precision_option
 @shared.threads_option
-@click.option(
+@shared.number_option(
     "--memory-fraction",
-    type=click.FloatRange(0, 1, min_open=True),
+    "Largest fraction of the GPU's memory to use, 0 to 1.",
+    click.FloatRange(0, 1, min_open=True),
     metavar="F",
-    help="Largest fraction of the GPU's memory to use, 0 to 1.",
 )
 @shared.python_option
 @shared.dataset_option
 @shared.count_option("--dataset-repeats", "Passes over the dataset per epoch.")
-@click.option(
-    "--weights-from", type=click.Path(path_type=Path), metavar="RECORD", help="Start from a record's weights."
-)
+@click.option("--weights-from", type=shared.PATH, metavar="RECORD", help="Start from a record's weights.")
 @click.option("--save-weights", is_flag=True, help="Save each run's weights next to its record.")
-@click.option(
-    "--log-every", type=click.IntRange(1), metavar="STEPS", help="Print step, loss and samples/s every STEPS steps."
+@shared.number_option(
+    "--log-every", "Print step, loss and samples/s every STEPS steps.", click.IntRange(1), metavar="STEPS"
 )
 @shared.price_option
 @shared.label_option
@@ -112,19 +110,15 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, *, 
         return code
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import tables_of
-    from trainmark.units import many
 
     screen = console()
     groups = {record.group.id for record in records}
     shown = [record for record in earlier if record.group.id in groups] + records
     if any(record.outcome.status == "ok" for record in shown):
         draw_all(screen, tables_of(compare(shown, margin=margin)))
-    total = len(list(store.folder.glob("*.json")))
-    news = (
-        f"{many(len(records), 'new record')}, {total:,} in all"
-        if records
-        else "Nothing to do: every run already has a record"
-    )
+    news = "Nothing to do: every run already has a record"
+    if records:
+        news = f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
     again = f"trainmark compare {shlex.quote(str(store.folder))}"
     screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)
     return code

@@ -14,6 +14,7 @@ from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, show, write_file
 from trainmark.errors import UsageError
+from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.analysis.scale import Scaling
@@ -65,13 +66,8 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
 @shared.count_option("--nnodes", "Number of machines; run the same command on each.  [default: 1]")
 @click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address: one of the machines.")
-@click.option(
-    "--rdzv-timeout",
-    type=click.FloatRange(1),
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds to wait for the other machines.",
+@shared.number_option(
+    "--rdzv-timeout", "Seconds to wait for the other machines.", click.FloatRange(1), default=60.0, metavar="S"
 )
 @shared.names_option("--backend", "torch or jax.  [default: the best installed one]", "NAME")
 @shared.names_option("--style", "idiomatic or fast.  [default: fast]", "NAME")
@@ -81,7 +77,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.seed_option("Seed of the first round.")
 @shared.conditions_options
 @shared.label_option
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
+@click.option("--plot", type=shared.PATH, metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
@@ -157,8 +153,6 @@ def _require_meant(options: dict[str, Any]) -> None:
 
 
 def _announcement(plan: ScalePlan) -> str:
-    from trainmark.units import many
-
     layouts = ", ".join(f"{data}×{stages}" for data, stages in plan.question.layouts)
     threads = plan.settings.threads
     each = "" if threads is None else f", {many(threads, 'thread')} per rank in all of them"

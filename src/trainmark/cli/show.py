@@ -9,6 +9,7 @@ import click
 from trainmark import regular
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.output import json_option, show
+from trainmark.errors import UsageError
 
 EPILOG = """\b
 Examples:
@@ -26,7 +27,6 @@ def command(what: str, as_json: bool) -> None:
 
     A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or a .toml file.
     """
-    from trainmark.errors import UsageError
     from trainmark.workload import catalog
 
     if regular.is_folder(Path(what)) and what not in catalog.names():

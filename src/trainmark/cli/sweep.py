@@ -14,6 +14,7 @@ from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, show
 from trainmark.errors import NotInstalled
+from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.progress.terminal import TerminalProgress
@@ -56,11 +57,6 @@ class _SeveralWords(click.Command):
         return super().parse_args(ctx, written)
 
 
-def _number_option(flag: str, text: str, *, positive: bool = False) -> shared.Decorator:
-    made: shared.Decorator = click.option(flag, type=click.FloatRange(0, min_open=positive), metavar="N", help=text)
-    return made
-
-
 @click.command("sweep", cls=_SeveralWords, epilog=EPILOG)
 @click.argument("workload", metavar="WORKLOAD", shell_complete=workload_or_file)
 @click.option("--grid", multiple=True, metavar="KEY=A,B...", help="Values to try; every combination is a trial.")
@@ -75,10 +71,16 @@ def _number_option(flag: str, text: str, *, positive: bool = False) -> shared.De
 @click.option("--asha", is_flag=True, help="Stop bad trials early, by their test accuracy after each epoch.")
 @shared.count_option("--parallel", "Maximum number of trials at a time.  [default: what fits on the cores or GPUs]")
 @click.option("--address", metavar="RAY", help="A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; else this machine.")
-@_number_option(
-    "--cpus-per-trial", "Cores reserved for each trial.  [default: its threads times its ranks]", positive=True
+@shared.number_option(
+    "--cpus-per-trial",
+    "Cores reserved for each trial.  [default: its threads times its ranks]",
+    click.FloatRange(0, min_open=True),
 )
-@_number_option("--gpus-per-trial", "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]")
+@shared.number_option(
+    "--gpus-per-trial",
+    "GPUs reserved for each trial; fractions share one.  [default: 1 on a GPU]",
+    click.FloatRange(0),
+)
 @shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
 @shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")
 @shared.name_option("--style", "A style of the backend.  [default: fast if the backend has it]")
@@ -157,7 +159,6 @@ def _train(
     from trainmark.measure.host import usable_core_numbers
     from trainmark.progress.trials import TrialProgress
     from trainmark.study.sweep.collect import collect
-    from trainmark.units import many
 
     at_once = min(options["parallel"] or cluster.slots, cluster.slots, len(planned.tasks))
     planned = planned.side_by_side(at_once > 1)

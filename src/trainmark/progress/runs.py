@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,22 +14,17 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from trainmark import units
+from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
-from trainmark.execute.protocol.answers import Compiled, EpochEnded, Evaluated, Ready
-from trainmark.measure.sampler import tree_percent
+from trainmark.execute.parent.task import Task
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready
+from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, whole_seconds
+from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
-
-if TYPE_CHECKING:
-    from trainmark.execute.parent.command import CommandRun
-    from trainmark.execute.parent.plan import Run
-    from trainmark.execute.parent.task import Task
-    from trainmark.execute.protocol.answers import Answer
-    from trainmark.measure.sampler import Row
-    from trainmark.record.record import Record
-
 
 _LONGEST_WORDS = 200
 
@@ -230,11 +225,10 @@ def use(rows: Sequence[Row], gpu: int | None) -> str:
 
 
 def _summary(record: Record, turn: str) -> str:
-    name = side_of(record)
-    spread = record.group.spread
-    apart = "" if spread is None or spread.all_reduce else ", without averaging"
-    layout = f" {spread.data}×{spread.pipeline}{apart}" if spread else ""
-    which = f"{name}{layout}, {turn}"
+    layout = ""
+    if spread := record.group.spread:
+        layout = f" {spread.data}×{spread.pipeline}" + ("" if spread.all_reduce else ", without averaging")
+    which = f"{side_of(record)}{layout}, {turn}"
     if record.outcome.status != "ok":
         last = (record.outcome.stderr_tail or "").strip().rpartition("\n")[2].strip() if record.process else ""
         words = f"; its last output: {last[:_LONGEST_WORDS]}" if last else ""

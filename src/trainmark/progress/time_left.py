@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.task import Task
 
 
 @dataclass
@@ -50,15 +49,14 @@ class TimeLeft:
 
     def estimate(self) -> float | None:
         """Seconds left; None when unknown."""
-        rests = [self._rest(task) for task in self._running]
-        known = [rest for rest in rests if rest is not None]
-        if len(known) < len(rests):
+        known = [(task, rest) for task in self._running if (rest := self._rest(task)) is not None]
+        if len(known) < len(self._running):
             return None
-        typical = max(
-            [*self._took.values(), *(task.elapsed + rest for task, rest in zip(self._running, known, strict=True))]
+        typical = max([*self._took.values(), *(task.elapsed + rest for task, rest in known)])
+        soon = {task.kind: task.elapsed + rest for task, rest in known}
+        return sum(rest for _, rest in known) + sum(
+            self._took.get(kind, soon.get(kind, typical)) for kind in self._waiting
         )
-        soon = {task.kind: task.elapsed + rest for task, rest in zip(self._running, known, strict=True)}
-        return sum(known) + sum(self._took.get(kind, soon.get(kind, typical)) for kind in self._waiting)
 
     def _rest(self, task: TaskTime) -> float | None:
         # Early, the pace would tell of the first steps alone; at the end, of steps, where something else is done.

@@ -23,12 +23,8 @@ def request_of(record: Record, asked: Request) -> Request:
         ForeignRecord: its workload is not one that this trainmark can read, or it is of a command.
     """
     style, device, precision = record.backend.style, record.device.id, record.backend.precision
-    if (
-        record.process is not None
-        or record.dataset is None
-        or record.seed is None
-        or not (style and device and precision)
-    ):
+    dataset, seed = record.dataset, record.seed
+    if record.process is not None or dataset is None or seed is None or not (style and device and precision):
         raise ForeignRecord(
             f"{record.id} is of a command, which trainmark only measured from outside",
             expected="a record of trainmark run",
@@ -43,7 +39,7 @@ def request_of(record: Record, asked: Request) -> Request:
     try:
         workload = Workload.from_data(record.workload.spec)
         lay_out(workload)
-        settings = dataclasses.replace(asked.settings, seed=record.seed, **limits_of(record))
+        settings = dataclasses.replace(asked.settings, seed=seed, **limits_of(record))
     except (Misfit, UsageError) as error:
         raise ForeignRecord(
             f"the workload of {record.id} can't be read", expected=error.expected, found=str(error.found)
@@ -52,7 +48,7 @@ def request_of(record: Record, asked: Request) -> Request:
     return dataclasses.replace(
         asked,
         specification=workload,
-        dataset=record.dataset.name if record.dataset.name != workload.dataset else None,
+        dataset=dataset.name if dataset.name != workload.dataset else None,
         backends=(f"{record.backend.name}{label}",),
         styles=(style,),
         devices=(device,),

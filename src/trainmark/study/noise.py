@@ -18,11 +18,7 @@ LABELS = ("A", "B")
 
 
 def measure(
-    chosen: ChosenSide,
-    store: Store,
-    progress: Progress,
-    budget: Budget,
-    labels: Mapping[str, str] | None = None,
+    chosen: ChosenSide, store: Store, progress: Progress, budget: Budget, labels: Mapping[str, str] | None = None
 ) -> Noise:
     """Compare ``chosen`` with itself until the budget is spent.
 

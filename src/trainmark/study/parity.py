@@ -22,7 +22,6 @@ from trainmark.record.store import Store
 from trainmark.workload.precision import PRECISIONS, Precision
 from trainmark.workload.spec import Workload
 
-DEFAULT_STEPS = 100
 DEFAULT_DEVICES = ("cpu",)
 """Every backend has it, so two backends named alone make one pair, which differs in nothing else."""
 
@@ -36,9 +35,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
-    request = dataclasses.replace(
-        request, devices=request.devices or DEFAULT_DEVICES, steps=request.steps or DEFAULT_STEPS
-    )
+    request = dataclasses.replace(request, devices=request.devices or DEFAULT_DEVICES)
     selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))

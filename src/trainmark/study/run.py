@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide, require_program
 from trainmark.execute.parent.here import look_around
@@ -53,13 +52,18 @@ def run(request: Request, store: Store, progress: Progress, options: RoundOption
     """
     with progress.preparing() as watcher:
         prepared = prepare(request, watcher)
-    if options.resume or any(_continues(task) for task in prepared.tasks):
+    # Repeats that continue each other have no further rounds.
+    continues = any(task.first.course.workload.schedule.protocol == "continued" for task in prepared.tasks)
+    if options.resume or continues:
         options = dataclasses.replace(options, budget=None)
     for notice in prepared.notices:
         progress.say(f"note: {notice}")
 
     def peaks(tasks: list[Task[Run]]) -> dict[Key, Peaks]:
-        return _peaks(tasks, prepared.seen, request.cache, progress)
+        places = [(task.first.side, task.first.settings.threads) for task in tasks]
+        kept = Keep(request.cache / "limits")
+        with progress.preparing() as watcher:
+            return find_peaks(places, prepared.seen, kept, look_around, watcher.measuring)
 
     log = request.settings.log_every is not None
     return _in_rounds(prepared.tasks, prepared.seen, store, progress, options, announcement, peaks, log=log)
@@ -122,20 +126,6 @@ def _in_rounds(
 
 def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:
     return sum(len(task.runs) - len(task.done) for task in tasks)
-
-
-def _continues(task: Task[Run]) -> bool:
-    """Whether its repeats continue each other, so that there are no more rounds of them."""
-    return task.first.course.workload.schedule.protocol == "continued"
-
-
-def _peaks(
-    tasks: list[Task[Run]], seen: Mapping[tuple[str, str], Seen], cache: Path, progress: Progress
-) -> dict[Key, Peaks]:
-    """The measured peaks of the devices; those of an earlier command if nothing has changed since."""
-    places = [(task.first.side, task.first.settings.threads) for task in tasks]
-    with progress.preparing() as watcher:
-        return find_peaks(places, seen, Keep(cache / "limits"), look_around, watcher.measuring)
 
 
 def announcement(tasks: Sequence[Task[Run]]) -> str:

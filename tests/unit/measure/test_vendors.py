@@ -48,7 +48,7 @@ class Acme:
 
 
 def acme_checks(host: Host, driver: Driver) -> Iterator[Check]:
-    yield passed("gpu.driver", f"Acme {driver.version}")
+    yield Check("gpu.driver", *passed(f"Acme {driver.version}"))
 
 
 @pytest.fixture(autouse=True)

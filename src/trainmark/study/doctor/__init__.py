@@ -59,29 +59,30 @@ def gather(
     if quick:
         return Facts(host, driver, share)
     # Where a GPU takes one process at a time, frameworks that came together would be turned away.
-    frameworks = examine(not any(gpu.exclusive for gpu in driver.gpus))
-    return Facts(host, driver, share, frameworks)
+    return Facts(host, driver, share, examine(not any(gpu.exclusive for gpu in driver.gpus)))
 
 
 def diagnose(facts: Facts) -> Iterator[Check]:
     """Every check of the machine and of its frameworks."""
-    yield host.clock(facts.host)
-    yield host.cpu_quota(facts.host)
-    yield host.governor(facts.host)
-    yield host.load(facts.busy)
-    yield host.memory(facts.host)
-    yield host.memlock(facts.host, facts.driver)
-    yield host.stack(facts.host)
-    yield host.shared_memory(facts.host)
-    yield host.energy(facts.host)
-    yield host.rosetta(facts.host)
+    machine = facts.host
+    yield Check("host.clock", *host.clock(machine.clock_resolution_seconds))
+    yield Check("host.cpu-quota", *host.cpu_quota(machine.cpu_quota, machine.usable_cores))
+    yield Check("host.cpu-governor", *host.governor(machine.governors))
+    yield Check("host.load", *host.load(facts.busy))
+    yield Check("host.memory", *host.memory(machine))
+    yield Check("host.memlock", *host.memlock(machine, facts.driver))
+    yield Check("host.stack", *host.stack(machine.limits.stack_bytes))
+    yield Check("host.shared-memory", *host.shared_memory(machine.shared_memory_bytes))
+    yield Check("host.energy", *host.energy(machine.energy_problem))
+    yield Check("host.rosetta", *host.rosetta(machine.translated))
     if of_vendor := OF_VENDOR.get(maker := vendor_of(facts.driver).name):
-        yield from of_vendor(facts.host, facts.driver)
+        yield from of_vendor(machine, facts.driver)
     else:
-        yield skipped("gpu.driver", f"there are no checks for GPUs of {maker}")
-    yield from host.other_gpus(facts.host)
+        yield Check("gpu.driver", *skipped(f"there are no checks for GPUs of {maker}"))
+    if others := host.other_gpus(machine):
+        yield Check("gpu.other-makers", *others)
     if facts.frameworks is not None:
-        yield from frameworks.each(facts.frameworks, facts.host, facts.driver)
+        yield from frameworks.checks(facts.frameworks, machine, facts.driver)
 
 
 def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> Iterator[Check]:
@@ -92,8 +93,9 @@ def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> 
         places: folders that are written to.
     """
     for name in DATASETS:
-        yield data.dataset(name, locate)
-    yield from data.disk([(place, _free(place)) for place in places])
+        yield Check(f"data.{name}", *data.dataset(name, locate))
+    free = [(place, free) for place in places if (free := _free(place)) is not None]
+    yield Check("data.disk-space", *data.disk(free))
 
 
 def _free(place: Path) -> int | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
 
 
 @dataclass(frozen=True)
 class Check:
-    """One finding.
+    """One finding, and what it is about.
 
     Args:
         id: stable, so that scripts can name it; a dot separates what it is about.
@@ -25,21 +25,29 @@ class Check:
     fix: str = ""
 
 
-def passed(id_: str, found: str) -> Check:
+class Finding(NamedTuple):
+    """All of a :class:`Check` but its id."""
+
+    status: Status
+    found: str
+    fix: str = ""
+
+
+def passed(found: str) -> Finding:
     """The check passed."""
-    return Check(id_, "PASS", found)
+    return Finding("PASS", found)
 
 
-def skipped(id_: str, why: str, fix: str = "") -> Check:
+def skipped(why: str, fix: str = "") -> Finding:
     """The check is not possible or has no meaning here."""
-    return Check(id_, "SKIP", why, fix)
+    return Finding("SKIP", why, fix)
 
 
-def warned(id_: str, found: str, fix: str) -> Check:
+def warned(found: str, fix: str) -> Finding:
     """Slow or doubtful."""
-    return Check(id_, "WARN", found, fix)
+    return Finding("WARN", found, fix)
 
 
-def failed(id_: str, found: str, fix: str) -> Check:
+def failed(found: str, fix: str) -> Finding:
     """Not to be used as it is."""
-    return Check(id_, "FAIL", found, fix)
+    return Finding("FAIL", found, fix)

@@ -12,7 +12,7 @@ from trainmark.execute.parent.examine import Framework
 from trainmark.measure.host import Host
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import vendor_of
-from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
+from trainmark.study.doctor.check import Check, Finding, failed, passed, skipped, warned
 
 _LONG_FIRST_USE_SECONDS = 30.0
 _MACHINE_CODE = re.compile(r"sm_(\d+)(\d)([af]?)$")
@@ -26,147 +26,134 @@ _NEWER_DRIVER = "Install a newer driver: sudo ubuntu-drivers install (elsewhere 
 _JETSON = ((7, 2), (8, 7))  # these run no code of their generation but their own
 
 
-def each(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
+def checks(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
     """All checks of every framework, and whether they agree."""
     for framework in frameworks:
-        yield imports(framework)
-        if not framework.installed:
-            continue
-        if framework.examination is not None:
-            yield cuda(framework, framework.examination, driver)
-            yield sees_gpu(framework, framework.examination, host, driver)
-            yield architecture(framework, framework.examination, host, driver)
-        else:
-            why = "not reached" if framework.problem else "a plug-in without this check"
-            yield from (skipped(f"{framework.name}.{what}", why) for what in ("cuda-driver", "gpu", "architecture"))
-        yield libraries(framework, host)
-        for product in framework.products:
-            yield _product(framework, product)
-    yield agree(frameworks)
+        for what, finding in _findings(framework, host, driver):
+            yield Check(f"{framework.name}.{what}", *finding)
+    yield Check("frameworks.agree", *agree(frameworks))
 
 
-def imports(framework: Framework) -> Check:
-    """Whether it can be imported and examined."""
-    id_ = f"{framework.name}.import"
+def _findings(framework: Framework, host: Host, driver: Driver) -> Iterator[tuple[str, Finding]]:
+    yield "import", imports(framework)
     if not framework.installed:
-        return skipped(id_, "not installed", framework.install)
+        return
+    if (examination := framework.examination) is not None:
+        yield "cuda-driver", cuda(examination, driver)
+        yield "gpu", sees_gpu(framework, examination, host, driver)
+        yield "architecture", architecture(framework, examination, host, driver)
+    else:
+        why = "not reached" if framework.problem else "a plug-in without this check"
+        yield from ((what, skipped(why)) for what in ("cuda-driver", "gpu", "architecture"))
+    yield "libraries", libraries(framework, host)
+    for product in framework.products:
+        yield f"product.{product.device}", _product(framework.name, product)
+
+
+def imports(framework: Framework) -> Finding:
+    """Whether it can be imported and examined."""
+    if not framework.installed:
+        return skipped("not installed", framework.install)
     if framework.devices is None:
         version = f" {framework.version}" if framework.version else ""
         problem, update, how = (framework.problem or "no output").partition(registry.UPDATE)
         found = f"{framework.name}{version} failed: {problem.removesuffix('. ')}"
-        return failed(id_, found, f"{update}{how}" or _AGAIN.format(framework.install))
-    return passed(id_, f"{framework.name} {framework.version} (import and test: {units.seconds(framework.seconds)})")
+        return failed(found, f"{update}{how}" or _AGAIN.format(framework.install))
+    return passed(f"{framework.name} {framework.version} (import and test: {units.seconds(framework.seconds)})")
 
 
-def cuda(framework: Framework, examination: Examination, driver: Driver) -> Check:
+def cuda(examination: Examination, driver: Driver) -> Finding:
     """Whether the driver is new enough for the CUDA that it was built with."""
-    id_, built = f"{framework.name}.cuda-driver", _cuda_of(examination)
+    built = _cuda_of(examination)
     if built is None:
-        return skipped(id_, f"built for {examination.built_for or 'the CPU only'}")
+        return skipped(f"built for {examination.built_for or 'the CPU only'}")
     if driver.cuda is None:
-        return skipped(id_, f"built for {examination.built_for}; there is no driver to compare with")
+        return skipped(f"built for {examination.built_for}; there is no driver to compare with")
     serves = f"{driver.cuda[0]}.{driver.cuda[1]}"
     found = f"built for {examination.built_for}; driver {driver.version} supports CUDA up to {serves}"
     if built[0] > driver.cuda[0]:
-        return failed(id_, found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
-    return passed(id_, found)  # machine code of a newer minor version runs on a driver of the same major one
+        return failed(found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
+    return passed(found)  # machine code of a newer minor version runs on a driver of the same major one
 
 
-def sees_gpu(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
+def sees_gpu(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Finding:
     """Whether it uses the GPUs that it should see."""
-    id_, seen = f"{framework.name}.gpu", framework.gpus
+    seen = framework.gpus
     expected = vendor_of(driver).shown(driver, host.environment)
     if not expected and not seen:
-        return skipped(id_, "no GPU, or all are hidden")
+        return skipped("no GPU, or all are hidden")
     if framework.devices is None:
-        return skipped(id_, "not reached")
+        return skipped("not reached")
     if len(seen) >= len(expected):
-        return passed(id_, f"sees {', '.join(seen)}")
+        return passed(f"sees {', '.join(seen)}")
     lacking = f"sees {len(seen)} of {units.many(len(expected), 'GPU')}"
     if examination.built_for is None:
         fix = _for_driver(framework.install_gpu, driver)
-        return failed(id_, f"{lacking}: this {framework.name} was built for the CPU only", fix)
+        return failed(f"{lacking}: this {framework.name} was built for the CPU only", fix)
     if examination.hidden_by is not None:
-        return warned(id_, f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
+        return warned(f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
     if not seen and any(gpu.mig for gpu in expected):
-        return failed(
-            id_,
-            f"{lacking}: they are divided (MIG), and perhaps no part exists",
-            vendor_of(driver).undivide,
-        )
+        return failed(f"{lacking}: they are divided (MIG), and perhaps no part exists", vendor_of(driver).undivide)
     reason = f": {examination.blind}" if examination.blind else ""
-    return failed(id_, f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
+    return failed(f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
 
 
-def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Check:
+def architecture(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Finding:
     """Whether its GPU code fits the GPUs, must be compiled at first use, or is missing."""
-    id_, names = f"{framework.name}.architecture", examination.architectures
-    gpus = [gpu for gpu in vendor_of(driver).shown(driver, host.environment) if gpu.compute_capability is not None]
+    names = examination.architectures
+    shown = vendor_of(driver).shown(driver, host.environment)
+    gpus = [(gpu, gpu.compute_capability) for gpu in shown if gpu.compute_capability is not None]
     if not names or not gpus or not any(name.startswith(("sm_", "compute_")) for name in names):
-        return skipped(id_, "no GPU, or its architectures are not reported")
-    built = f"{framework.name} was compiled for {', '.join(names)}"
-    slow = None
-    for gpu in gpus:
-        assert gpu.compute_capability is not None
-        capability = gpu.compute_capability
-        needs = f"GPU {gpu.index} ({gpu.name}) is sm_{capability[0]}{capability[1]}"
+        return skipped("no GPU, or its architectures are not reported")
+    built, built_with = f"{framework.name} was compiled for {', '.join(names)}", _cuda_of(examination)
+    newer, slow = _for_driver(framework.install_gpu, driver), None
+    for gpu, capability in gpus:
         if runs_on(names, capability):
             continue
+        unfit = f"GPU {gpu.index} ({gpu.name}) is sm_{capability[0]}{capability[1]}, but {built}"
         if not compiles_for(names, capability):
-            return failed(
-                id_,
-                f"{needs}, but {built}: 'no kernel image is available for execution on the device'",
-                f"For a newer GPU: {_for_driver(framework.install_gpu, driver)}; for an older GPU: a build "
-                "for an older CUDA, from the framework's page of previous versions",
-            )
-        cuda_built = _cuda_of(examination)
-        if cuda_built and driver.cuda and cuda_built > driver.cuda:
-            return failed(
-                id_,
-                f"{needs}, but {built}; the driver must compile the rest, but is older than {examination.built_for}",
-                _NEWER_DRIVER,
-            )
-        slow = f"{needs}, but {built}: its code is compiled at first use, which takes minutes once"
+            older = "a build for an older CUDA, from the framework's page of previous versions"
+            fix = f"For a newer GPU: {newer}; for an older GPU: {older}"
+            return failed(f"{unfit}: 'no kernel image is available for execution on the device'", fix)
+        if built_with and driver.cuda and built_with > driver.cuda:
+            why = f"the driver must compile the rest, but is older than {examination.built_for}"
+            return failed(f"{unfit}; {why}", _NEWER_DRIVER)
+        slow = f"{unfit}: its code is compiled at first use, which takes minutes once"
     if slow:
-        fix = f"A newer build may include it: {_for_driver(framework.install_gpu, driver)}; and keep ~/.nv/ComputeCache"
-        return warned(id_, slow, fix)
-    return passed(id_, f"{built}, which fits")
+        return warned(slow, f"A newer build may include it: {newer}; and keep ~/.nv/ComputeCache")
+    return passed(f"{built}, which fits")
 
 
-def libraries(framework: Framework, host: Host) -> Check:
+def libraries(framework: Framework, host: Host) -> Finding:
     """Whether the GPU's libraries are present and loaded once."""
-    id_ = f"{framework.name}.libraries"
     blind = framework.examination.blind if framework.examination else None
     said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
     missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
     if missing and missing[0].startswith("libcuda.so"):
-        return skipped(id_, f"{missing[0]} is missing, which comes with the driver", "See gpu.driver")
+        return skipped(f"{missing[0]} is missing, which comes with the driver", "See gpu.driver")
     if missing:
-        return failed(id_, f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
+        return failed(f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}
     if twice:
         listed = "; ".join(f"{name}: {', '.join(files)}" for name, files in twice.items())
-        steered = "LD_LIBRARY_PATH" in host.environment
-        fix = (
-            "unset LD_LIBRARY_PATH, so that it uses its own libraries" if steered else _AFRESH.format(framework.install)
-        )
-        return warned(id_, f"loaded from two places: {listed}", fix)
+        fix = _AFRESH.format(framework.install)
+        if "LD_LIBRARY_PATH" in host.environment:
+            fix = "unset LD_LIBRARY_PATH, so that it uses its own libraries"
+        return warned(f"loaded from two places: {listed}", fix)
     if not framework.libraries:
-        return skipped(id_, "it loaded no GPU libraries")
-    return passed(id_, f"{', '.join(framework.libraries)}: each loaded once")
+        return skipped("it loaded no GPU libraries")
+    return passed(f"{', '.join(framework.libraries)}: each loaded once")
 
 
-def agree(frameworks: Sequence[Framework]) -> Check:
+def agree(frameworks: Sequence[Framework]) -> Finding:
     """Whether all frameworks built for GPUs see the same number of them."""
-    id_ = "frameworks.agree"
     seen = {each.name: len(each.gpus) for each in frameworks if each.examination and each.examination.built_for}
     if len(seen) < 2 or not any(seen.values()):
-        return skipped(id_, "fewer than two frameworks are built for GPUs, or none sees a GPU")
+        return skipped("fewer than two frameworks are built for GPUs, or none sees a GPU")
     if len(set(seen.values())) > 1:
         listed = ", ".join(f"{name} {number}" for name, number in seen.items())
-        fix = "See the checks above of the one with fewer"
-        return warned(id_, f"they see different numbers of GPUs: {listed}", fix)
-    return passed(id_, f"each sees {units.many(next(iter(seen.values())), 'GPU')}")
+        return warned(f"they see different numbers of GPUs: {listed}", "See the checks above of the one with fewer")
+    return passed(f"each sees {units.many(next(iter(seen.values())), 'GPU')}")
 
 
 def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
@@ -199,22 +186,18 @@ def _for_driver(install: str, driver: Driver) -> str:
     return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
 
 
-def _product(framework: Framework, product: DeviceProduct) -> Check:
-    id_ = f"{framework.name}.product.{product.device}"
+def _product(framework: str, product: DeviceProduct) -> Finding:
     if product.values is None:
-        fix = f"See {framework.name}.architecture and {framework.name}.libraries"
-        return failed(id_, f"a small matrix product failed: {product.problem}", fix)
-    written = " ".join(f"{value:g}" for value in product.values)
-    took = f" in {units.seconds(product.seconds)}" if product.seconds is not None else ""
+        fix = f"See {framework}.architecture and {framework}.libraries"
+        return failed(f"a small matrix product failed: {product.problem}", fix)
     if product.values != EXPECTED:
-        return failed(
-            id_,
-            f"1…6 as 2×3 by 3×2 gave {written}, not {' '.join(f'{value:g}' for value in EXPECTED)}",
-            "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)",
-        )
+        gave, right = (" ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED))
+        fix = "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)"
+        return failed(f"1…6 as 2×3 by 3×2 gave {gave}, not {right}", fix)
     if product.device != "cpu" and product.placed_on and "cpu" in product.placed_on.lower():
-        return failed(id_, f"asked for {product.device}, computed on {product.placed_on}", f"See {framework.name}.gpu")
+        return failed(f"asked for {product.device}, computed on {product.placed_on}", f"See {framework}.gpu")
+    took = f" in {units.seconds(product.seconds)}" if product.seconds is not None else ""
     found = f"22 28 / 49 64 on {product.placed_on}{took}"
     if product.seconds is not None and product.seconds > _LONG_FIRST_USE_SECONDS:
-        return warned(id_, f"{found}: the first use is slow", f"See {framework.name}.architecture")
-    return passed(id_, found)
+        return warned(f"{found}: the first use is slow", f"See {framework}.architecture")
+    return passed(found)

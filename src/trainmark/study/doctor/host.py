@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from trainmark import units
 from trainmark.measure.host import Host
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import VENDORS
 from trainmark.record.caveats import BUSY_SHARE
-from trainmark.study.doctor.check import Check, failed, passed, skipped, warned
+from trainmark.study.doctor.check import Finding, failed, passed, skipped, warned
 
 MIB = 2**20
 GIB = 2**30
@@ -20,88 +20,73 @@ _SMALL_MEMLOCK, _SMALL_STACK, _SMALL_SHARED = 64 * MIB, 4 * MIB, GIB
 _LITTLE_MEMORY = 2 * GIB
 
 
-def clock(host: Host) -> Check:
+def clock(resolution: float | None) -> Finding:
     """Whether the clock is fine enough for timing and never goes back."""
-    id_, resolution = "host.clock", host.clock_resolution_seconds
     if resolution is None:
-        return skipped(id_, "the clock was not read")
+        return skipped("the clock was not read")
     if resolution < 0:
-        return failed(id_, f"the clock went back by {-resolution:.3g} s", "Restart the machine, or its virtual clock.")
+        return failed(f"the clock went back by {-resolution:.3g} s", "Restart the machine, or its virtual clock.")
     if resolution > _COARSE_CLOCK_SECONDS:
-        return warned(
-            id_,
-            f"the clock has steps of {resolution * 1e3:.3g} ms",
-            "Choose another clock source: /sys/devices/system/clocksource/clocksource0/current_clocksource",
-        )
-    return passed(id_, f"steps of {resolution * 1e9:.0f} ns or less")
+        fix = "Choose another clock source: /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        return warned(f"the clock has steps of {resolution * 1e3:.3g} ms", fix)
+    return passed(f"steps of {resolution * 1e9:.0f} ns or less")
 
 
-def cpu_quota(host: Host) -> Check:
+def cpu_quota(quota: float | None, cores: int | None) -> Finding:
     """Whether the control group allows all visible cores: frameworks start a thread for each."""
-    id_, quota, cores = "host.cpu-quota", host.cpu_quota, host.usable_cores
     if quota is None or cores is None:
-        return passed(id_, f"no quota, {units.many(cores, 'core')}" if cores else "no quota")
+        return passed(f"no quota, {units.many(cores, 'core')}" if cores else "no quota")
     if quota < cores:
         threads = max(int(quota), 1)
         return warned(
-            id_,
             f"the control group allows {quota:g} of {cores} visible cores, so frameworks start too many threads",
             f"trainmark run --threads {threads}, or start the container with --cpuset-cpus instead of --cpus",
         )
-    return passed(id_, f"{quota:g} cores allowed, {cores} visible")
+    return passed(f"{quota:g} cores allowed, {cores} visible")
 
 
-def governor(host: Host) -> Check:
+def governor(governors: Sequence[str]) -> Finding:
     """Whether the CPU keeps its frequency high."""
-    id_ = "host.cpu-governor"
-    if not host.governors:
-        return skipped(id_, "the frequency governor is not visible (a virtual machine, or not Linux)")
-    if set(host.governors) <= {"performance"}:
-        return passed(id_, "performance")
-    return warned(
-        id_,
-        f"{', '.join(host.governors)}: cores speed up with a delay",
-        "sudo cpupower frequency-set -g performance",
-    )
+    if not governors:
+        return skipped("the frequency governor is not visible (a virtual machine, or not Linux)")
+    if set(governors) <= {"performance"}:
+        return passed("performance")
+    return warned(f"{', '.join(governors)}: cores speed up with a delay", "sudo cpupower frequency-set -g performance")
 
 
-def load(busy: float | None) -> Check:
+def load(busy: float | None) -> Finding:
     """Whether something else is using the CPU.
 
     Args:
         busy: share of all cores in use just now, 0 to 1.
     """
-    id_ = "host.load"
     if busy is None:
-        return skipped(id_, "the load was not read")
+        return skipped("the load was not read")
     found = f"{busy:.0%} of the machine's cores in use"
     if busy > BUSY_SHARE:
-        return warned(id_, found, "Wait, or stop other programs: top")
-    return passed(id_, found)
+        return warned(found, "Wait, or stop other programs: top")
+    return passed(found)
 
 
-def memory(host: Host) -> Check:
+def memory(host: Host) -> Finding:
     """Whether enough memory is free and swap is little used."""
-    id_ = "host.memory"
     if host.memory_available_bytes is None:
-        return skipped(id_, "the memory was not read")
+        return skipped("the memory was not read")
     used, total = host.swap_bytes or (0, 0)
     swap = f"{units.bytes_(used)} of {units.bytes_(total)} swap in use"
     found = f"{units.bytes_(host.memory_available_bytes)} available, {swap}"
     if host.memory_available_bytes < _LITTLE_MEMORY:
-        return warned(id_, found, "Stop programs that use much memory: ps aux --sort=-rss | head")
+        return warned(found, "Stop programs that use much memory: ps aux --sort=-rss | head")
     if sys.platform == "linux" and total and used > total / 2:  # elsewhere swap grows as it is used
-        return warned(id_, found, "sudo swapoff -a && sudo swapon -a, once there is enough free memory")
-    return passed(id_, found)
+        return warned(found, "sudo swapoff -a && sudo swapon -a, once there is enough free memory")
+    return passed(found)
 
 
-def memlock(host: Host, driver: Driver) -> Check:
+def memlock(host: Host, driver: Driver) -> Finding:
     """Whether enough memory can be locked for copies between GPUs and machines."""
-    id_ = "host.memlock"
     if len(driver.gpus) < 2 and not host.infiniband:
-        return skipped(id_, "not needed: neither several GPUs nor InfiniBand")
+        return skipped("not needed: neither several GPUs nor InfiniBand")
     return _limit(
-        id_,
         host.limits.memlock_bytes,
         _SMALL_MEMLOCK,
         "may be locked, too little for copies between GPUs and machines",
@@ -109,66 +94,57 @@ def memlock(host: Host, driver: Driver) -> Check:
     )
 
 
-def stack(host: Host) -> Check:
+def stack(limit: float | None) -> Finding:
     """Whether the stack of a thread is large enough for compilers."""
     return _limit(
-        "host.stack",
-        host.limits.stack_bytes,
+        limit,
         _SMALL_STACK,
         "of stack per thread, too little for compilers",
         "ulimit -s 65536, or docker run --ulimit stack=67108864",
     )
 
 
-def shared_memory(host: Host) -> Check:
+def shared_memory(size: int | None) -> Finding:
     """Whether loader processes can pass batches through ``/dev/shm``."""
-    id_, size = "host.shared-memory", host.shared_memory_bytes
     if size is None:
-        return skipped(id_, "there is no /dev/shm")
+        return skipped("there is no /dev/shm")
     if size < _SMALL_SHARED:
-        return warned(
-            id_,
-            f"/dev/shm has {units.bytes_(size)}, too little for multi-process data loaders",
-            "docker run --ipc=host, or --shm-size=8g",
-        )
-    return passed(id_, units.bytes_(size))
+        found = f"/dev/shm has {units.bytes_(size)}, too little for multi-process data loaders"
+        return warned(found, "docker run --ipc=host, or --shm-size=8g")
+    return passed(units.bytes_(size))
 
 
-def energy(host: Host) -> Check:
+def energy(problem: str | None) -> Finding:
     """Whether the CPU's energy can be read."""
-    id_, problem = "host.energy", host.energy_problem
     if problem is None:
-        return passed(id_, "RAPL counters are readable")
+        return passed("RAPL counters are readable")
     fix = "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj" if "permission" in problem else ""
-    return skipped(id_, problem, fix)
+    return skipped(problem, fix)
 
 
-def other_gpus(host: Host) -> Iterator[Check]:
-    """GPUs of other makers, about which only frameworks report."""
+def other_gpus(host: Host) -> Finding | None:
+    """GPUs of other makers, about which only frameworks report; None without any."""
     known = {vendor.name for vendor in VENDORS}
     others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker not in known and number}
-    if others:
-        listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-        yield skipped("gpu.other-makers", f"{listed}: checked by frameworks only; no power or clocks are sampled")
+    listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
+    return skipped(f"{listed}: checked by frameworks only; no power or clocks are sampled") if others else None
 
 
-def rosetta(host: Host) -> Check:
+def rosetta(translated: bool | None) -> Finding:
     """On a Mac, whether this Python is built for its processor."""
-    id_ = "host.rosetta"
-    if host.translated is None:
-        return skipped(id_, "not macOS")
-    if host.translated:
+    if translated is None:
+        return skipped("not macOS")
+    if translated:
         return failed(
-            id_,
             "this Python is built for Intel, so Rosetta translates it: slow, and without the GPU",
             "Recreate the environment with an arm64 Python: file $(which python3) says arm64",
         )
-    return passed(id_, "this Python is built for this processor")
+    return passed("this Python is built for this processor")
 
 
-def _limit(id_: str, limit: float | None, least: int, what: str, fix: str) -> Check:
+def _limit(limit: float | None, least: int, what: str, fix: str) -> Finding:
     if limit is None:
-        return skipped(id_, "the limit was not read")
+        return skipped("the limit was not read")
     if limit < least:
-        return warned(id_, f"{units.bytes_(int(limit))} {what}", fix)
-    return passed(id_, "unlimited" if math.isinf(limit) else units.bytes_(int(limit)))
+        return warned(f"{units.bytes_(int(limit))} {what}", fix)
+    return passed("unlimited" if math.isinf(limit) else units.bytes_(int(limit)))

@@ -30,10 +30,10 @@ class DiagnosedRun:
         notes: sentences for people: what in the replay was not as in the run.
     """
 
-    replay: Replay
     diagnosis: Diagnosis
     repeated: bool | None
     notes: tuple[str, ...]
+    replay: Replay
 
 
 def needs_diagnosis(record: Record) -> bool:
@@ -60,7 +60,7 @@ def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun
     heard, ending = chosen.ask(request, look=look)
     replay = replay_of(heard, workload, side.precision, ending.reason)
     repeated = replay.failed_at is not None if record.outcome.status == "diverged" else None
-    return DiagnosedRun(replay, diagnose(replay), repeated, tuple(_notes(record, replay)))
+    return DiagnosedRun(diagnose(replay), repeated, tuple(_notes(record, replay)), replay)
 
 
 def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None) -> Replay:
@@ -95,9 +95,8 @@ def _notes(record: Record, replay: Replay) -> list[str]:
         notes.append("the batches came in an order given by trainmark, not in the framework's own")
     if record.outcome.status == "diverged" and replay.losses:
         if replay.failed_at is None:
-            notes.append(
-                f"in {len(replay.losses):,} steps the replay did not fail, so it depends on chance or on order"
-            )
+            steps = f"{len(replay.losses):,} steps"
+            notes.append(f"in {steps} the replay did not fail, so it depends on chance or on order")
         elif replay.failed_at != record.outcome.step:
             notes.append(f"the run failed at step {record.outcome.step}, the replay at step {replay.failed_at}")
     if replay.losses and not math.isfinite(replay.losses[0]):

@@ -113,11 +113,9 @@ def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[
     """What each sitting said, one after the other, as many as the first one asks for."""
     number, of = 0, request.sittings
     while number < of:
-        heard = _hold(
-            subject,
-            dataclasses.replace(request, sitting=number, sittings=of, evaluations=0 if number else _EVALUATIONS),
-            tell,
-        )
+        evaluations = 0 if number else _EVALUATIONS
+        sitting = dataclasses.replace(request, sitting=number, sittings=of, evaluations=evaluations)
+        heard = _hold(subject, sitting, tell)
         yield heard
         number, of = number + 1, _ready(heard).sittings
 

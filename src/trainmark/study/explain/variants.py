@@ -5,16 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from trainmark.analysis.attribution import (
-    CAPTURED,
-    FAST,
-    LARGER,
-    PARTS,
-    PLAIN,
-    SHRUNK,
-    SHRUNK_PLAIN,
-    WHOLE,
-)
+from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, PARTS, PLAIN, SHRUNK, SHRUNK_PLAIN, WHOLE
 from trainmark.backends.base import Options
 from trainmark.execute.protocol.requests import Variant
 from trainmark.workload.reduce import shrunk, with_batch, without_elementwise
