@@ -162,9 +162,12 @@ def test_usage(arguments: list[str], said: str, folder: Path, capsys: pytest.Cap
     assert said in err
 
 
-def test_records_are_needed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_are_needed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert run(["compare"]) == 2
-    assert "RECORD" in capsys.readouterr().err
+    assert "there is no trainmark-results here" in capsys.readouterr().err
 
 
 def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from trainmark.backends.base import Backend, Capabilities
 
 ENTRY_POINT_GROUP = "trainmark.backends"
+SYNONYMS = {"pytorch": "torch", "tensorflow": "keras", "tf": "keras"}
+"""What users call a backend; Keras computes with TensorFlow unless another engine is named."""
 UPDATE = "Update it, or change it as CHANGELOG.md says"
 """The start of the advice about a plug-in for another version of trainmark."""
 

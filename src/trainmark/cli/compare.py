@@ -11,7 +11,17 @@ import click
 from trainmark.cli import complete
 from trainmark.cli.main import MISSED_BAR, OK
 from trainmark.cli.options import FILE, baseline_option, number_option, records_argument, split_names
-from trainmark.cli.output import comparable, json_option, print_file, print_json, say, write_file
+from trainmark.cli.output import (
+    comparable,
+    export,
+    export_options,
+    json_option,
+    legend_option,
+    print_file,
+    print_json,
+    say,
+    write_file,
+)
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console, draw_all
@@ -71,11 +81,13 @@ Examples:
     float,
     metavar="RATIO",
 )
+@export_options
+@legend_option
 @json_option
 def command(paths: tuple[Path, ...], **options: Any) -> int:
     """Compare records: speed-ups with intervals, verdicts, accuracy, caveats.
 
-    RECORD is a file or a folder of records.
+    RECORD is a file or a folder of records.  [default: trainmark-results]
     """
     from trainmark.analysis import bar as bars
     from trainmark.analysis.agreement import agree, trainings
@@ -100,7 +112,8 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
             say("no reference device has trained the same steps")
     if plot is not None:
         _plot(plot, charts or ("speedup",), comparison)
-    _show(comparison, "json" if options["as_json"] else options["form"])
+    export(comparison, options)
+    _show(comparison, "json" if options["as_json"] else options["form"], legend=options["legend"])
     return OK if bar is None else _hold_against(bar, comparison)
 
 
@@ -127,7 +140,7 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     say(f"wrote {path}")
 
 
-def _show(comparison: Comparison, form: Format) -> None:
+def _show(comparison: Comparison, form: Format, *, legend: bool) -> None:
     if form == "json":
         print_json(comparison.data)
         return
@@ -141,7 +154,7 @@ def _show(comparison: Comparison, form: Format) -> None:
     elif form == "csv":
         print_file(to_csv(tables))
     else:
-        draw_all(console(), tables)
+        draw_all(console(), tables, legend=legend)
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:

@@ -270,13 +270,11 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
     said = sentences(found.attribution, found.advice)
     if subject.busy:
-        said.append("The machine was busy. Repeat this when it is idle before you act on it.")
+        said[0] += " But the machine was busy: repeat this when it is idle before you act on it."
     if found.crossing is not None:
         said.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:
         said.append(f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.")
-    screen, title = console(), f"{subject.course.workload.name}: {side.title}"
-    draw(screen, explanation_table(title, tuple(conditions), found.attribution, tuple(notes)))
-    screen.print()
-    for sentence in said:
-        screen.print(sentence, soft_wrap=True, markup=False)
+    answer, *details = said
+    title = f"{subject.course.workload.name}: {side.title}"
+    draw(console(), explanation_table(title, tuple(conditions), found.attribution, (*details, *notes), answer=answer))

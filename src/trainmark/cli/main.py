@@ -10,10 +10,14 @@ import click
 
 from trainmark.cli import interrupts
 from trainmark.cli.streams import ReaderGone, stand_on_three
-from trainmark.errors import TrainmarkError, UnknownName, UsageError
+from trainmark.errors import TrainmarkError, UsageError, nearest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from click.shell_completion import CompletionItem
+
+    from trainmark.cli.configuration import Configuration
 
 OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -34,19 +38,8 @@ VERBS = {
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
     "schema": "Print the JSON Schema of a record.",
+    "config": "Show which options hold, and where each comes from.",
 }
-
-REMOVED = {
-    "--max-restarts": "Use scale --resume, which runs what failed again",
-    "--until-stable": "Use --budget, such as --budget 300, and --margin",
-    "--cloud": "Use --label, such as --label instance=g5.xlarge",
-    "--link": "trainmark reports what it measured: run the layouts on that network (docs/scaling.md)",
-    "--prediction": "trainmark reports what it measured: run the layouts (docs/scaling.md)",
-    "completion": 'Use eval "$(_TRAINMARK_COMPLETE=bash_source trainmark)" (docs/install.md)',
-    "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile -t trainmark:cpu "
-    "--build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA image)",
-}
-"""Verbs and options of older versions, and what to use instead."""
 
 EPILOG = """\b
 Examples:
@@ -57,11 +50,14 @@ Examples:
 \b
 Exit codes: 0 done; 1 a run failed, or doctor, parity or scale reports FAIL; 2 usage; 3 below the --fail-below bar;
 130 interrupted.
+Options may also come from TRAINMARK_OPTION or a file: `trainmark config --help`.
 """
 
 
 class Verbs(click.Group):
     """The verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
+
+    _configuration: Configuration | None = None
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """All verbs, in the order of the help."""
@@ -69,20 +65,53 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The verb's command, imported now."""
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"trainmark.cli.{cmd_name}").command
+        return self._found(cmd_name) if cmd_name in VERBS else None
+
+    def _found(self, verb: str) -> click.Command:
+        command: click.Command = importlib.import_module(f"trainmark.cli.{verb}").command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest verbs suggested."""
-        if args and args[0] not in VERBS and not ctx.resilient_parsing:
-            if args[0] in REMOVED:
-                raise _removed(args[0])
-            raise UnknownName("command", args[0], VERBS)
+        """As click does, with the nearest verbs suggested, and with the options that a file or the environment sets."""
+        if args and args[0] == "help":
+            args = [*args[1:2], "--help"] if args[1:] else []
+        if not args:
+            raise click.exceptions.NoArgsIsHelpError(ctx)
+        if args[0] not in VERBS and not ctx.resilient_parsing:
+            raise unknown("command", args[0], VERBS)
+        if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(args):
+            self.configured(ctx, args[0])
         return super().resolve_command(ctx, args)
+
+    def configuration(self) -> Configuration:
+        """What the nearest file says, read once."""
+        from trainmark.cli import configuration
+        from trainmark.study.options import working_folder
+
+        if self._configuration is None:
+            self._configuration = configuration.read(working_folder())
+        return self._configuration
+
+    def configured(self, ctx: click.Context, verb: str) -> click.Command:
+        """The command of ``verb``, whose options take their defaults from the environment and the file.
+
+        Raises:
+            UnknownName: no such verb.
+            UsageError: a file that says what no option takes.
+        """
+        from trainmark.cli.configuration import options_of, variable_of
+
+        if verb not in VERBS:
+            raise unknown("command", verb, VERBS)
+        command = self._found(verb)
+        for option in options_of(command).values():
+            option.envvar = variable_of(option)
+        root = ctx.find_root()
+        file = self.configuration()
+        root.default_map = {**(root.default_map or {}), verb: file.defaults(verb, command, VERBS, self._found)}
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """List the verbs without importing any."""
@@ -107,6 +136,7 @@ def _say_version(context: click.Context, _parameter: click.Parameter, asked: boo
 
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
+    "-V",
     "--version",
     is_flag=True,
     is_eager=True,
@@ -122,8 +152,31 @@ def command() -> None:
     """
 
 
-def _removed(name: str) -> UsageError:
-    return UsageError(f"{name} was removed", fix=REMOVED[name])
+def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
+    """An option or a verb that is not there: what to use instead, or the nearest there are."""
+    from trainmark.cli.elsewhere import ANSWERS, REMOVED
+
+    if name in REMOVED:
+        return UsageError(f"{name} was removed", fix=REMOVED[name])
+    if name in ANSWERS:
+        return UsageError(f"unknown {kind} {name}", fix=ANSWERS[name])
+    near = nearest(name, known)
+    return UsageError(f"unknown {kind} {name[:100]!r}", fix=f"Did you mean {' or '.join(near)}?" if near else "")
+
+
+def _in_our_words(error: click.ClickException) -> UsageError:
+    """What click refuses, in the style of every other error."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return UsageError(error.format_message())
+    if isinstance(error, click.NoSuchOption):
+        known = [flag for each in context.command.params for flag in each.opts if flag.startswith("--")]
+        found = unknown("option", error.option_name, known)
+    else:
+        message = error.format_message().removesuffix(".")
+        found = UsageError(f"{message[:1].lower()}{message[1:]}")
+    found.fix = found.fix or f"See `{context.command_path} --help`."
+    return found
 
 
 def main() -> None:
@@ -140,19 +193,23 @@ def run(arguments: list[str]) -> int:
     try:
         code = command.main(arguments, prog_name="trainmark", standalone_mode=False)
         return code if isinstance(code, int) else OK
-    except click.ClickException as error:
-        if isinstance(error, click.NoSuchOption) and error.option_name in REMOVED:
-            click.echo(f"trainmark: {_removed(error.option_name)}", err=True)
-        else:
-            error.show()
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
         return USAGE
+    except click.ClickException as error:
+        return _tell(_in_our_words(error))
     except TrainmarkError as error:
-        from trainmark.report.printable import printable
-
-        click.echo(f"trainmark: {printable(str(error))}", err=True)
-        return USAGE if isinstance(error, UsageError) else FAILED
+        return _tell(error)
     except (KeyboardInterrupt, click.Abort):
         click.echo("trainmark: interrupted", err=True)
         return INTERRUPTED
     except ReaderGone:
         return OK
+
+
+def _tell(error: TrainmarkError) -> int:
+    """Print ``error``; returns the exit code."""
+    from trainmark.report.printable import printable
+
+    click.echo(f"trainmark: {printable(str(error))}", err=True)
+    return USAGE if isinstance(error, UsageError) else FAILED

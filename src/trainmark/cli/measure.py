@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trainmark.cli import options as shared
-from trainmark.cli.output import json_option
+from trainmark.cli.output import export_options, json_option, legend_option
 from trainmark.errors import UsageError
 
 EPILOG = """\b
@@ -41,7 +41,12 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.label_option
 @shared.timeout_option
 @shared.resume_option
+@click.option("--ignore-failure", is_flag=True, help="Run all rounds, although a run of the first one failed.")
 @shared.out_option()
+@shared.dry_run_option
+@export_options
+@legend_option
+@shared.quiet_option
 @json_option
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
@@ -62,9 +67,9 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     prices, typed = read_prices(options["prices"]), shared.typed()
     settings = Settings(seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed)
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))
-    progress, rounds = TerminalProgress(), shared.round_options(options)
+    progress, rounds = TerminalProgress(quiet=options["quiet"]), shared.round_options(options)
     records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
-    return show_records(records, earlier, store, margin=options["margin"] / 100, as_json=options["as_json"])
+    return show_records(records, earlier, store, options)
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:

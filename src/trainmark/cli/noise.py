@@ -10,7 +10,6 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.output import json_option, show
-from trainmark.report.terminal import console
 
 FOLDER = "noise"
 
@@ -45,7 +44,7 @@ def command(**options: Any) -> None:
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store
-    from trainmark.report.noise_table import answer, noise_table
+    from trainmark.report.noise_table import noise_table
     from trainmark.study import noise
     from trainmark.study.chosen import choose
     from trainmark.study.rounds import Budget
@@ -58,5 +57,3 @@ def command(**options: Any) -> None:
     budget = Budget.of(options["budget"], options["margin"])
     found = noise.measure(chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"])
     show(found, [noise_table(found)], as_json=options["as_json"])
-    if not options["as_json"]:
-        console().print(f"\n{answer(found)}", style="bold", soft_wrap=True)

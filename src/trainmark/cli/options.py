@@ -25,10 +25,15 @@ Decorator = Callable[[Any], Any]
 
 
 def number_option(
-    flag: str, text: str, kind: click.ParamType[Any] | type[float], *, default: float | None = None, metavar: str = "N"
+    flag: str,
+    text: str,
+    kind: click.ParamType[Any] | type[float],
+    *others: str,
+    default: float | None = None,
+    metavar: str = "N",
 ) -> Decorator:
-    """An option that takes a number."""
-    return click.option(flag, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+    """An option that takes a number; ``others`` are other names of it."""
+    return click.option(flag, *others, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
 def count_option(
@@ -55,7 +60,17 @@ def names_option(flag: str, text: str, metavar: str) -> Decorator:
     return click.option(flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text)
 
 
-records_argument: Decorator = click.argument("paths", metavar="RECORD...", nargs=-1, required=True, type=PATH)
+def _default_folder(ctx: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    if paths or ctx.resilient_parsing:
+        return paths
+    if not DEFAULT_OUT.is_dir():
+        raise click.UsageError(f"give records; there is no {DEFAULT_OUT} here", ctx)
+    return (DEFAULT_OUT,)
+
+
+records_argument: Decorator = click.argument(
+    "paths", metavar="[RECORD]...", nargs=-1, type=PATH, callback=_default_folder
+)
 data_dir_option: Decorator = click.option(
     "--data-dir",
     type=PATH,
@@ -102,13 +117,18 @@ def seed_option(of: str) -> Decorator:
 
 
 def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
-    """``--repeats``, with its help."""
-    return count_option("--repeats", text, default, most=MOST_ROUNDS)
+    """``--repeats``, with its help and the names that other tools have for it."""
+    most = click.IntRange(1, MOST_ROUNDS)
+    return number_option("--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default)
 
 
 def out_option(text: str = "Folder for the records.") -> Decorator:
     """``--out``, with its help."""
     return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)
+
+
+quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show results and errors alone.")
+dry_run_option: Decorator = click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
 
 
 def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -141,7 +161,9 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    return RoundOptions(options["resume"], Budget.of(options["budget"], options["margin"]), options["labels"])
+    budget = Budget.of(options["budget"], options["margin"])
+    goes_on = options.get("ignore_failure", True)
+    return RoundOptions(options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on)
 
 
 def typed() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pathlib
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,13 +13,47 @@ from trainmark.regular import write_atomically
 from trainmark.units import many
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
+    from trainmark.analysis.results import Comparison
     from trainmark.record.record import Record
     from trainmark.report.table import Table
 
 json_option: Callable[[Any], Any] = click.option("--json", "as_json", is_flag=True, help="Print only JSON on stdout.")
+
+EXPORTS = ("json", "markdown", "csv")
+
+
+def export_options(command: Any) -> Any:
+    """``--export-json``, ``--export-markdown`` and ``--export-csv``, each with a file."""
+    for form in reversed(EXPORTS):
+        kind = click.Path(path_type=pathlib.Path, dir_okay=False)
+        text = f"Write the comparison as {form if form == 'markdown' else form.upper()}."
+        command = click.option(f"--export-{form}", type=kind, metavar="FILE", help=text)(command)
+    return command
+
+
+def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
+    """Write ``comparison`` into the files that were asked for."""
+    from trainmark.report.csv_text import to_csv
+    from trainmark.report.tables import comparison_markdown, tables_of
+
+    for form in EXPORTS:
+        if (file := options[f"export_{form}"]) is None:
+            continue
+        match form:
+            case "json":
+                text = f"{as_json(comparison.data)}\n"
+            case "markdown":
+                text = comparison_markdown(comparison)
+            case _:
+                text = to_csv(tables_of(comparison))
+        write_file(file, text.encode())
+        say(f"wrote {file}")
+
+
+legend_option: Callable[[Any], Any] = click.option("--legend", is_flag=True, help="Explain the columns of the table.")
 
 
 def comparable(records: list[Record]) -> list[Record]:
@@ -52,23 +87,28 @@ def write_file(path: Path, content: bytes) -> None:
         ) from error
 
 
-def show(data: Any, tables: Iterable[Table], *, as_json: bool) -> None:
-    """Print ``data`` as JSON, or draw the tables of it."""
+def show(data: Any, tables: Iterable[Table], *, as_json: bool, legend: bool = False) -> None:
+    """Print ``data`` as JSON, or draw the tables of it, with the ``legend`` of their columns."""
     from trainmark.report.terminal import console, draw_all
 
     if as_json:
         print_json(data)
     else:
-        draw_all(console(), tables)
+        draw_all(console(), tables, legend=legend)
 
 
 def print_json(value: Any) -> None:
     """Plain JSON, never coloured, non-finite numbers as strings."""
+    print_file(f"{as_json(value)}\n")
+
+
+def as_json(value: Any) -> str:
+    """The same as text."""
     from trainmark.record.codec import to_plain
     from trainmark.report.printable import STEERING
 
     text = json.dumps(to_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
-    print_file(STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_file(text: str) -> None:

@@ -9,7 +9,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, show
+from trainmark.cli.output import json_option, legend_option, show
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ Exit codes: 0 every pair agrees; 1 a pair differs, or a run failed; 2 usage; 130
 @shared.conditions_options
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}; don't compare their timings.")
+@legend_option
 @json_option
 def command(**options: Any) -> int:
     """Check that sides with the same weights and batches, without dropout, compute the same losses.
@@ -67,7 +68,7 @@ def command(**options: Any) -> int:
         progress.say(_announcement(plan))
         with progress.running(plan.tasks, store.folder, resumes=False) as observer:
             found = parity.measure(plan, store, observer)
-    show(found, parity_tables(found), as_json=options["as_json"])
+    show(found, parity_tables(found), as_json=options["as_json"], legend=options["legend"])
     progress.say(f"Records: {store.folder}")
     return OK if found.passed else FAILED
 

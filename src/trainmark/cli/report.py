@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import webbrowser
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
     help="File for the page.",
 )
 @click.option("--title", default="Training compared", show_default=True, metavar="WORDS", help="Title of the page.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 @baseline_option
 @click.option(
     "--explanation",
@@ -49,7 +51,7 @@ For examples with predictions: trainmark predict RECORD --grid FILE.
 def command(paths: tuple[Path, ...], **options: Any) -> int:
     """Write a page with the answer, tables and charts about records.
 
-    RECORD is a file or a folder of records.
+    RECORD is a file or a folder of records.  [default: trainmark-results]
     """
     from trainmark.analysis.comparison import compare
     from trainmark.analysis.reference import read_baseline
@@ -76,4 +78,6 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
         print_json({"output": str(output), "records": len(records), "bytes": len(text)})
     else:
         say(f"wrote {output}")
+    if options["opens"] and not webbrowser.open(output.absolute().as_uri()):
+        say(f"no browser was found here; open {output} in yours")
     return OK

@@ -10,7 +10,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import export, export_options, json_option, legend_option, print_json
 from trainmark.report.terminal import console, draw_all
 from trainmark.units import many
 
@@ -85,6 +85,10 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option()
+@shared.dry_run_option
+@export_options
+@legend_option
+@shared.quiet_option
 @json_option
 def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
@@ -98,27 +102,36 @@ def command(**options: Any) -> int:
     from trainmark.study.run import run
 
     store, request = Store(options["out"]), shared.request_of(options)
-    records, earlier = run(request, store, TerminalProgress(), shared.round_options(options))
-    return show_records(records, earlier, store, margin=options["margin"] / 100, as_json=options["as_json"])
+    progress = TerminalProgress(quiet=options["quiet"])
+    records, earlier = run(request, store, progress, shared.round_options(options))
+    return show_records(records, earlier, store, options)
 
 
-def show_records(records: list[Record], earlier: list[Record], store: Store, *, margin: float, as_json: bool) -> int:
+def show_records(records: list[Record], earlier: list[Record], store: Store, options: dict[str, Any]) -> int:
     """Print the new records as JSON, or compare them with the earlier ones of the same plan; returns the exit code."""
-    code = FAILED if any(record.outcome.status != "ok" for record in records) else OK
-    if as_json:
-        print_json(records)
-        return code
     from trainmark.analysis.comparison import compare
     from trainmark.report.tables import tables_of
 
-    screen = console()
+    code = FAILED if any(record.outcome.status != "ok" for record in records) else OK
+    if options["dry_run"]:
+        return code
     groups = {record.group.id for record in records}
     shown = [record for record in earlier if record.group.id in groups] + records
-    if any(record.outcome.status == "ok" for record in shown):
-        draw_all(screen, tables_of(compare(shown, margin=margin)))
+    comparison = compare(shown, margin=options["margin"] / 100) if shown else None
+    if comparison is not None:
+        export(comparison, options)
+    if options["as_json"]:
+        print_json(records)
+        return code
+    screen = console()
+    if comparison is not None and any(record.outcome.status == "ok" for record in shown):
+        draw_all(screen, tables_of(comparison), legend=options["legend"])
+    if options["quiet"]:
+        return code
     news = "Nothing to do: every run already has a record"
     if records:
         news = f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
-    again = f"trainmark compare {shlex.quote(str(store.folder))}"
+    folder = shlex.quote(str(store.folder))
+    again = "trainmark compare" if store.folder == shared.DEFAULT_OUT else f"trainmark compare {folder}"
     screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)
     return code

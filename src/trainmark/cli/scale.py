@@ -12,7 +12,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, show, write_file
+from trainmark.cli.output import json_option, legend_option, show, write_file
 from trainmark.errors import UsageError
 from trainmark.units import many
 
@@ -81,6 +81,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
+@legend_option
 @json_option
 def command(**options: Any) -> int:
     """Compare training on several devices with training on one.
@@ -112,7 +113,7 @@ def command(**options: Any) -> int:
         with progress.running(plan.tasks, store.folder) as observer:
             records = scale.measure(plan, store, observer, earlier, labels=options["labels"])
     found = scale.conclude(plan, records)
-    show(found, scale_tables(found), as_json=options["as_json"])
+    show(found, scale_tables(found), as_json=options["as_json"], legend=options["legend"])
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")

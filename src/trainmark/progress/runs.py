@@ -152,7 +152,7 @@ class FollowedTask:
 
     def __init__(self, runs: int, time: TaskTime) -> None:
         self._runs, self.time, self._ready = runs, time, False
-        self._epochs = 0
+        self._epochs, self._samples_a_step = 0, 0.0
         self._pace = Throughput()
         self.description = self.number = self.turn = ""
         self.facts = "starting, reading the data"
@@ -169,6 +169,8 @@ class FollowedTask:
     def run_started(self, run: Run | CommandRun, number: str, *, replayed: bool) -> None:
         """It begins a run."""
         self.turn, self.number = run.turn, number
+        if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
+            self._samples_a_step = float(size)
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
 
     def hear(self, answer: Answer) -> None:
@@ -178,7 +180,7 @@ class FollowedTask:
                 self._ready = True
                 self.steps, self._epochs = answer.steps * self._runs, answer.epochs
                 self.facts = "compiling" if self._epochs else "running"
-                self._pace = Throughput()
+                self._pace = Throughput(self._samples_a_step)
             case Compiled():
                 self.facts = f"epoch 1/{self._epochs}"
             case EpochEnded():
@@ -237,14 +239,24 @@ def _summary(record: Record, turn: str) -> str:
     if record.process is not None:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
     if record.slices and not record.epochs:
-        pace = sum(each.examples for each in record.slices) / sum(each.seconds for each in record.slices)
-        facts.append(f"{units.many(len(record.slices), 'slice')}, {units.rate(pace, 'samples/s')}")
+        seconds = sum(each.seconds for each in record.slices)
+        of_slices = units.rate(sum(each.examples for each in record.slices) / seconds, "samples/s")
+        facts.append(f"{units.many(len(record.slices), 'slice')}, {of_slices}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
+        if (pace := _pace(record)) is not None:
+            facts.append(units.rate(pace, "samples/s"))
     if record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:
         facts.append(f"train loss {units.loss(record.final.train_loss)}")
     return f"{which}: {', '.join(facts)}"
+
+
+def _pace(record: Record) -> float | None:
+    """Samples a second, of steady epochs where there are any."""
+    epochs = [each for each in (record.epochs[1:] or record.epochs) if each.examples and each.seconds]
+    seconds = sum(each.seconds for each in epochs)
+    return sum(each.examples or 0 for each in epochs) / seconds if seconds else None

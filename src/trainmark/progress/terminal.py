@@ -16,10 +16,14 @@ from trainmark.study.progress import Progress, Tell
 
 
 class TerminalProgress(Progress):
-    """Shows a study where it can be seen next to what is printed."""
+    """Shows a study where it can be seen next to what is printed.
 
-    def __init__(self) -> None:
-        self.screen = console(to_stderr=True)
+    Args:
+        quiet: show nothing.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.screen = console(to_stderr=True, quiet=quiet)
 
     def say(self, text: str) -> None:
         """Print ``text`` as it is."""

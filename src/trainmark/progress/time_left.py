@@ -74,10 +74,14 @@ def whole_seconds(seconds: float) -> float:
 
 
 class Throughput:
-    """Samples a second, from steps counted between looks."""
+    """Samples a second, from steps counted between looks.
 
-    def __init__(self) -> None:
-        self.samples_a_step = 0.0  # unknown until the first epoch tells
+    Args:
+        samples_a_step: as far as it is known before the first epoch tells; 0 is unknown.
+    """
+
+    def __init__(self, samples_a_step: float = 0.0) -> None:
+        self.samples_a_step = samples_a_step
         self._looks: list[tuple[float, int]] = []
 
     def rate(self, steps: int) -> float | None:

@@ -36,12 +36,13 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
     conditions, facts = split(groups, HARDWARE if by_machine else ())
     met = dict.fromkeys(caveat for group in groups for caveat in group.caveats)
     marks = {caveat: str(place) for place, caveat in enumerate(met, 1)}
+    first = who_by_machine(groups, facts) if by_machine else who(groups, facts)
     return table_of(
         rows,
-        _fields(rows, who_by_machine(groups, facts) if by_machine else who(facts), marks, whole=by_machine),
+        [*first, *_fields(comparison, rows, marks, whole=by_machine)],
         title=title_of(groups),
-        conditions=(*filter(None, [same_side(groups)] if by_machine else []), *conditions),
-        notes=(*_explanations(comparison, rows), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
+        conditions=(*filter(None, [same_side(groups)]), *conditions),
+        notes=(*_notes(comparison, rows), *(f"{mark} {c.value}: {c.meaning}" for c, mark in marks.items())),
         data=lambda row: flat_group(row.group, row.position),
         starts_section=lambda row: row.position in starts,
     )
@@ -56,35 +57,49 @@ def title_of(groups: Sequence[GroupResult]) -> str:
 
 
 def _fields(
-    rows: Sequence[GroupRow], who: Sequence[Field[GroupRow]], marks: dict[Caveat, str], *, whole: bool
+    comparison: Comparison, rows: Sequence[GroupRow], marks: dict[Caveat, str], *, whole: bool
 ) -> list[Field[GroupRow]]:
     """The columns worth showing, the most important first; the optional ones give way on a narrow terminal.
 
     Args:
-        whole: pace and accuracy don't give way.
+        whole: epochs don't give way.
     """
-    tested = any(row.group.test_accuracy is not None for row in rows)
+    groups = [row.group for row in rows]
+    tested = any(group.test_accuracy is not None for group in groups)
+    points = f"{100 * comparison.learning_margin:g}"
     fields: list[Field[GroupRow]] = [
-        *who,
-        Field("runs", lambda row: Cell(_runs(row.group), value=row.group.runs), "right"),
-        Field("epoch", lambda row: _timed(row.group.epoch_seconds), "right"),
-        Field("process", lambda row: _timed(row.group.process_seconds), "right"),
-        Field("samples\nper s", lambda row: _rate(row.group.samples_per_second), "right", not whole),
-        Field("speed-up", _speedup, "right"),
-        Field("to\ntarget", lambda row: _to_target(row.group), "right"),
-        Field("of\npeak", lambda row: _of_peak(row.group), "right", optional=True),
-        Field("energy", lambda row: number(row.group.cost.joules, units.joules), "right", optional=True),
-        Field("cost", lambda row: number(row.group.cost.money, units.money), "right"),
-        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", not whole),
+        Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, groups)),
+        Field("samples\nper s", lambda row: _rate(row.group.samples_per_second), "right"),
+        Field("process", lambda row: _timed(row.group.process_seconds), "right", meaning=f"whole command, {_RANGE}"),
+        Field("to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)),
+        Field("cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED),
+        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right"),
         Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
-        Field("learns", _learning, "right"),
+        Field(
+            "learns", _learning, "right", not whole,
+            f"final accuracy minus the reference's, with its 95 % interval in points; same: within ±{points}.",
+        ),
+        Field(
+            "epoch", lambda row: _timed(row.group.epoch_seconds), "right", not whole,
+            f"{which_epoch(groups)}, {_RANGE}",
+        ),
+        Field("of\npeak", lambda row: _of_peak(row.group), "right", True, _of_peaks(groups)),
+        Field("energy", lambda row: number(row.group.cost.joules, units.joules), "right", True, _of_energy(groups)),
+        Field("runs", lambda row: Cell(_runs(row.group), value=row.group.runs), "right", True),
+        Field("training", lambda row: number(row.group.training_seconds, units.seconds), "right", True, _TRAINING),
+        Field("compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", True),
+        Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", True),
         Field("notes", lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful")),
-        Field("training", lambda row: number(row.group.training_seconds, units.seconds), "right", optional=True),
-        Field("compile", lambda row: number(row.group.compile_seconds, units.seconds), "right", optional=True),
-        Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", optional=True),
-    ]
+    ]  # fmt: skip
     told = [dataclasses.replace(row, is_reference=False) for row in rows]  # that it is one alone needs no column
-    return [each for each in fields if any(each.cell(row).text not in ("", units.MISSING) for row in told)]
+    shown = [each for each in fields if any(each.cell(row).text not in ("", units.MISSING) for row in told)]
+    same_runs = len({_runs(group) for group in groups}) == 1 and not any(group.failed for group in groups)
+    return [each for each in shown if not (same_runs and each.title == "runs")]
+
+
+_RANGE = "median over runs, with the range below it (95 % interval from 6 runs)."
+_PRICED = "of one run's training epochs, at the given price."
+_TRAINING = "all epochs, including the first; without evaluation and compilation."
 
 
 def _runs(group: GroupResult) -> str:
@@ -152,37 +167,30 @@ def _points(difference: float) -> str:
     return f"{100 * difference:+.2f}".replace("-", "−")
 
 
-def _explanations(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
-    """What the columns mean, and what could not be compared."""
+def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
+    """What could not be compared, and what is cheapest."""
     groups = [row.group for row in rows]
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
-    told = "median over runs, with the range below it (95 % interval from 6 runs)."
-    if any(group.epoch_seconds.median is not None for group in groups):
-        lines.append(f"epoch: {which_epoch(groups)}, {told}")
-    if any(group.process_seconds.median is not None for group in groups):
-        lines.append(f"process: the whole command, {told}")
-    if any(row.group.reference is not None and not row.is_reference for row in rows):
-        margin, points = f"{100 * comparison.margin:g}", f"{100 * comparison.learning_margin:g}"
-        lines += [
-            f"speed-up: reference / this{_of_what(groups)}, {_how_matched(groups)}",
-            f"same: within ±{margin} %; unclear: the interval allows both; too few: a verdict needs 3 rounds.",
-            f"learns: final accuracy minus the reference's, 95 % interval in points; same: within ±{points}.",
-        ]
-    elif comparison.by is not None and len(groups) > 1:
+    compared = any(row.group.reference is not None and not row.is_reference for row in rows)
+    if not compared and comparison.by is not None and len(groups) > 1:
         lines.append(f"No two groups differ only in {comparison.by}, so nothing is compared.")
     if comparison.by == "machine" and len({bool(group.key.device_name) for group in groups}) > 1:
         lines.append("CPUs are compared with CPUs, accelerators with accelerators; without --by, all with one.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}.")
-    lines += _of_targets(groups)
-    if any(group.training_seconds is not None for group in groups):
-        lines.append("training: all epochs, including the first; without evaluation and compilation.")
-    lines += _of_peaks(groups)
-    lines += _of_costs(groups)
+    lines += _cheapest(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
         lines.append("A reference does not learn, so ratios to it have no verdict.")
     return tuple(lines)
+
+
+def _of_speedups(comparison: Comparison, groups: Sequence[GroupResult]) -> str:
+    """What they are ratios of, and what their verdicts mean."""
+    return (
+        f"reference / this{_of_what(groups)}, {_how_matched(groups)} same: within ±{100 * comparison.margin:g} %; "
+        "unclear: the interval allows both; too few: a verdict needs 3 rounds."
+    )
 
 
 def _of_what(groups: Sequence[GroupResult]) -> str:
@@ -210,19 +218,18 @@ def _how_matched(groups: Sequence[GroupResult]) -> str:
 _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show RECORD shows why."
 
 
-def _of_targets(groups: Sequence[GroupResult]) -> list[str]:
-    targets = dict.fromkeys(group.reached.target for group in groups if group.reached)
-    return [
-        f"to target: training until {target}, without compilation and evaluation; median of the runs that reached it, "
+def _of_targets(groups: Sequence[GroupResult]) -> str:
+    targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
+    return (
+        f"training until {', '.join(targets)}, without compilation and evaluation; median of the runs that reached it, "
         "and their number."
-        for target in targets
-    ]
+    )
 
 
-def _of_peaks(groups: Sequence[GroupResult]) -> list[str]:
+def _of_peaks(groups: Sequence[GroupResult]) -> str:
     """What the share of the peak is a share of."""
     several = {title for title, of in _PLACES if len({of(group.key) for group in groups}) > 1}
-    lines: dict[str, None] = {}
+    peaks: dict[str, None] = {}
     for group in groups:
         key, known = group.key, group.efficiency
         if known is None:
@@ -230,12 +237,12 @@ def _of_peaks(groups: Sequence[GroupResult]) -> list[str]:
         promised = known.datasheet_flops_per_second
         sheet = f"; datasheet: {units.flops(promised)}/s" if promised else ""
         place = "".join(f", {of(key)}" for title, of in _PLACES if title in several)
-        lines[
-            f"of peak: share of the {units.flops(known.peak_flops_per_second)}/s that matrix products of "
+        peaks[
+            f"{units.flops(known.peak_flops_per_second)}/s that matrix products of "
             f"{known.measured_by} reach on {key.device_name or key.device} in {key.precision}{place}, "
-            f"{when_measured(known.measured_at, known.others_share)}{sheet}."
+            f"{when_measured(known.measured_at, known.others_share)}{sheet}"
         ] = None
-    return list(lines)
+    return f"share of the {', or of the '.join(peaks)}."
 
 
 _PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
@@ -245,19 +252,21 @@ _PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
 """What else a peak belongs to, told where the groups differ in it."""
 
 
-def _of_costs(groups: Sequence[GroupResult]) -> list[str]:
+def _of_energy(groups: Sequence[GroupResult]) -> str:
     sources = dict.fromkeys(group.cost.source for group in groups if group.cost.source and group.cost.joules)
-    lines = [f"energy: of one run's training epochs, {source}." for source in sources]
+    return f"of one run's training epochs, {', '.join(sources)}."
+
+
+def _cheapest(groups: Sequence[GroupResult]) -> list[str]:
+    """The device on which a million samples cost least, if there are several."""
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
-    if priced:
-        lines.append("cost: of one run's training epochs, at the given price.")
     able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
-    if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) > 1:
-        best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)
-        several = len({group.key.machine for group in able}) > 1
-        where = best.key.words("device") + (f" of {best.key.machine}" if several else "")
-        lines.append(
-            f"cheapest: {best.key.backend} {best.key.words('style')} on {where}, "
-            f"{units.money(best.cost.money_per_million_samples)} for a million samples."
-        )
-    return lines
+    if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) < 2:
+        return []
+    best = min(able, key=lambda group: group.cost.money_per_million_samples or 0.0)
+    several = len({group.key.machine for group in able}) > 1
+    where = best.key.words("device") + (f" of {best.key.machine}" if several else "")
+    return [
+        f"cheapest: {best.key.backend} {best.key.words('style')} on {where}, "
+        f"{units.money(best.cost.money_per_million_samples)} for a million samples."
+    ]

@@ -14,7 +14,8 @@ def diagnosis_tables(title: str, diagnosis: Diagnosis, replay: Replay, notes: tu
     step = "" if diagnosis.step is None else f" at step {diagnosis.step:,} (counted from 0)"
     cause = Table(
         title=f"{title}: {diagnosis.cause}{step}{where}",
-        notes=tuple(_sentence(each) for each in (*diagnosis.evidence, diagnosis.do, *notes)),
+        notes=tuple(_sentence(each) for each in (*diagnosis.evidence, *notes)),
+        answer=Cell(_sentence(diagnosis.do)),
     )
     return [cause, *([_steps(replay)] if replay.opened else [])]
 

@@ -8,7 +8,7 @@ from trainmark.analysis.attribution import Attribution, Share
 from trainmark.analysis.crossing import Crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.report.explained import Part
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _BAR_WIDTH = 24
 _ABOUT = 0.9
@@ -20,10 +20,12 @@ def explanation_table(
     attribution: Attribution,
     notes: tuple[str, ...] = (),
     rest: str = "not attributed to any cause",
+    answer: str = "",
 ) -> Table:
     """The causes of a step's time, the largest first.
 
     Args:
+        answer: what can be done.
         title: the training that is explained.
         conditions: conditions of all rows.
         notes: notes below the table, before the list of what was not measured.
@@ -38,42 +40,43 @@ def explanation_table(
         parts,
         (
             Field("cause", lambda part: Cell(part.cause, tone="dim" if part.on_top else "strong")),
-            Field("share of\na step", lambda part: f"{'+' if part.on_top else ''}{_percent(part.share)}", "right"),
+            Field("share of\na step", _share, "right"),
             Field("95 % interval", _interval, "right"),
-            Field("time in\na step", lambda part: units.seconds(round(part.share * step.value, 12)), "right"),
-            Field("", lambda part: Cell(_bar(part.share), tone="dim" if part.on_top else "plain")),
+            Field("time in\na step", lambda part: _time(part, step.value), "right"),
+            Field("", lambda part: Cell(_bar(part), tone="dim" if part.on_top else "plain")),
             Field("what it is", lambda part: _what_it_is(part, rest), optional=True),
         ),
         title=title,
         conditions=(f"a step takes {_seconds(step)}", *conditions),
         notes=(*notes, *_of_noise(attribution), *((f"Not measured here: {unknown}.",) if unknown else ())),
         starts_section=lambda part: part.on_top or isinstance(part, Part),
+        answer=Cell(answer) if answer else None,
     )
 
 
 def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]:
-    """At most three: the largest cause, what to do, and the most that you can gain."""
+    """What to do, the most that you can gain, and the largest cause; in this order."""
     largest = largest_cause(attribution)
     if largest is None:
         return [
-            "No cause is more than noise and larger than the unexplained share, so there is nothing to advise. "
-            "Try more --seconds."
+            "Too noisy to tell: no cause is certain and larger than the unexplained share. Try more --seconds, or an "
+            "idle machine."
         ]
-    said = [f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."]
+    cause = f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."
     if not advice:
-        return [*said, WORDS[largest.cause][1]]
+        return [WORDS[largest.cause][1], cause]
     best = advice[0]
     if _batch_is_too_small(best, largest):
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
-        said = [
+        cause = (
             f"The largest cause is that the batch is too small: {_percent(best.fixed or 0.0)} of a step costs the same "
             f"for any number of examples, mainly {above_all}."
-        ]
+        )
     if best.cause != largest.cause:
-        said[0] += f" You can't reduce it. Next: {best.cause}."
-    interval = "" if best.low is None or best.high is None else f" [{best.low:.2f}, {best.high:.2f}]"
-    how = "Measured here" if best.measured else "At most"
-    return [*said, best.do, f"{how}, that makes an epoch {best.promise:.2f}×{interval} as fast."]
+        cause += f" You can't reduce it; the next is {best.cause}."
+    gain = f"{best.promise:.2f}×{interval(best.low, best.high)} as fast"
+    how = f"Measured here: an epoch is {gain}." if best.measured else f"An epoch is at most {gain}."
+    return [best.do, how, cause]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
@@ -95,12 +98,28 @@ def crossing_sentence(crossing: Crossing, device: str) -> str:
 
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
     """A note on the causes whose interval holds 0."""
-    lost = [each.cause for each in attribution.shares if each.low is not None and each.low < 0]
-    return (f"Too noisy to tell: {', '.join(lost)}. More --seconds narrow the intervals.",) if lost else ()
+    return ("More --seconds narrow the intervals.",) if any(map(_too_noisy, attribution.shares)) else ()
+
+
+def _too_noisy(part: Share | Part) -> bool:
+    """Whether the interval of a cause holds 0; what is left unexplained may be anything."""
+    return not isinstance(part, Part) and part.low is not None and part.low < 0
+
+
+def _share(part: Share | Part) -> str:
+    return units.MISSING if _too_noisy(part) else f"{'+' if part.on_top else ''}{_percent(part.share)}"
+
+
+def _time(part: Share | Part, step_seconds: float) -> str:
+    return units.MISSING if _too_noisy(part) else units.seconds(round(part.share * step_seconds, 12))
 
 
 def _interval(part: Share | Part) -> str:
-    return "" if part.low is None or part.high is None else f"{_percent(part.low)} to {_percent(part.high)}"
+    if part.low is None or part.high is None:
+        return ""
+    if _too_noisy(part):
+        return f"too noisy to tell (below {_percent(part.high)})"
+    return f"{_percent(part.low)} to {_percent(part.high)}"
 
 
 def _what_it_is(part: Share | Part, rest: str) -> Cell:
@@ -108,8 +127,8 @@ def _what_it_is(part: Share | Part, rest: str) -> Cell:
     return Cell(words + (" (outside the steps, spread over them)" if part.on_top else ""), tone="dim")
 
 
-def _bar(share: float) -> str:
-    return "█" * round(_BAR_WIDTH * min(max(share, 0.0), 1.0))
+def _bar(part: Share | Part) -> str:
+    return "" if _too_noisy(part) else "█" * round(_BAR_WIDTH * min(max(part.share, 0.0), 1.0))
 
 
 def _percent(share: float) -> str:

@@ -10,13 +10,14 @@ from trainmark.report.table import Cell, Column, Table
 
 
 def to_html(tables: Iterable[Table]) -> str:
-    """The tables under each other, each with its title, conditions and notes."""
+    """The tables under each other, each with its title, answer, conditions, notes and legend."""
     return "\n".join(_one(table) for table in tables)
 
 
 def _one(table: Table) -> str:
     about = "".join(f"<br><small>{_escaped(line)}</small>" for line in table.conditions)
-    lines = [f"<p><strong>{_escaped(table.title)}</strong>{about}</p>"]
+    answer = "" if table.answer is None else f"<p><strong>{_escaped(table.answer.text)}</strong></p>"
+    lines = [f"{answer}<p><strong>{_escaped(table.title)}</strong>{about}</p>"]
     if table.rows:
         head = "".join(f'<th scope="col"{_aligned(column)}>{_escaped(column.title)}</th>' for column in table.columns)
         body = "".join(
@@ -24,8 +25,8 @@ def _one(table: Table) -> str:
             for row in table.rows
         )
         lines.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
-    if table.notes:
-        lines.append(f"<p><small>{'<br>'.join(_escaped(note) for note in table.notes)}</small></p>")
+    if notes := (*table.notes, *table.legend()):
+        lines.append(f"<p><small>{'<br>'.join(map(_escaped, notes))}</small></p>")
     return "".join(lines)
 
 

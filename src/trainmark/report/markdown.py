@@ -14,12 +14,15 @@ _LINKING = re.compile(r":(?=//)|www(?=\.)|@(?=\S)|#(?=\d)|(?<![a-z])gh(?=-\d)", 
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
-    """The tables under each other, each with its title, conditions and notes."""
+    """The tables under each other, each with its title, answer, conditions, notes and legend."""
     return "\n".join(_one(table) for table in tables)
 
 
 def _one(table: Table) -> str:
-    lines = [f"### {_escaped(table.title)}", "", *(f"- {_escaped(condition)}" for condition in table.conditions), ""]
+    lines = [f"### {_escaped(table.title)}", ""]
+    if table.answer is not None:
+        lines += [f"**{_escaped(table.answer.text)}**", ""]
+    lines += [*(f"- {_escaped(condition)}" for condition in table.conditions), ""]
     if table.rows:
         lines += [
             _line(_escaped(column.title) for column in table.columns),
@@ -27,7 +30,7 @@ def _one(table: Table) -> str:
             *(_line(_cell(cell) for cell in row.cells) for row in table.rows),
             "",
         ]
-    lines += [f"- {_escaped(note)}" for note in table.notes]
+    lines += [f"- {_escaped(note)}" for note in (*table.notes, *table.legend())]
     return "\n".join(lines) + "\n"
 
 

@@ -26,11 +26,11 @@ def noise_table(found: Noise) -> Table:
             f"{units.many(found.blocks, 'block')}, {found.disturbed} of them left out",
         ),
         notes=tuple(_notes(found)),
+        answer=Cell(_answer(found)),
     )
 
 
-def answer(found: Noise) -> str:
-    """The sentence."""
+def _answer(found: Noise) -> str:
     least = found.smallest[0].difference
     if least is None:
         return "There were too few undisturbed rounds to tell how small a difference this machine can show."

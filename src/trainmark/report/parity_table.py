@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 
@@ -21,16 +22,30 @@ def parity_tables(parity: Parity) -> list[Table]:
 
 
 def _pairs(parity: Parity) -> Table:
+    tolerance = (
+        f"{parity.multiple:g} times the change of the losses up to that step when the initial weights change by one "
+        f"unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the last place of a "
+        "loss. It grows as training amplifies rounding. Shown for the step where the sides part, otherwise for the "
+        "largest difference."
+    )
     return table_of(
         parity.pairs,
-        _PAIR,
+        [dataclasses.replace(each, meaning=tolerance) if each.title == "tolerance" else each for each in _PAIR],
         title=f"{parity.workload}: do the losses agree?",
         conditions=(
             f"{parity.dataset}, {parity.precision}, {units.many(parity.steps, 'step')}, seed {parity.seed}: "
             "same initial weights, same batches, no dropout, no distortions",
         ),
         notes=tuple(_notes(parity)),
+        answer=_answer(parity),
     )
+
+
+def _answer(parity: Parity) -> Cell:
+    pairs, failed = len(parity.pairs), sum(not pair.passed for pair in parity.pairs)
+    if failed:
+        return Cell(f"FAIL: the losses of {failed} of {units.many(pairs, 'pair')} do not agree.", tone="bad")
+    return Cell(f"PASS: the losses of {units.many(pairs, 'pair')} agree within rounding.", tone="good")
 
 
 def _notes(parity: Parity) -> Iterator[str]:
@@ -38,12 +53,6 @@ def _notes(parity: Parity) -> Iterator[str]:
         if pair.reason:
             yield f"{pair.a} and {pair.b}: {pair.reason}."
     yield from parity.left_out
-    yield (
-        f"tolerance: {parity.multiple:g} times the change of the losses up to that step when the initial weights "
-        f"change by one unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the "
-        "last place of a loss. It grows as training amplifies rounding. Shown for the step where the sides part, "
-        "otherwise for the largest difference."
-    )
     wide = [step for pair in parity.pairs for step, tolerance in enumerate(pair.tolerances) if tolerance > _WIDE]
     if wide:
         yield (

@@ -25,14 +25,14 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
         rows.append(TableRow((Cell(names[label], tone="strong"), *cells, Cell(units.percent(recall)))))
     return Table(
         title=f"{record.workload.name}: {side}",
-        conditions=(
-            f"test accuracy {units.percent(found.accuracy)} of {len(found.labels):,} examples ({same}); "
-            f"loss {units.loss(found.loss)}",
-            *(f"{each[0].upper()}{each[1:]}." for each in notes),
-        ),
+        conditions=tuple(f"{each[0].upper()}{each[1:]}." for each in notes),
         columns=(Column("true"), *(Column(name, "right") for name in names), Column("recognised", "right")),
         rows=tuple(rows),
         notes=("Rows: true class; columns: predicted class.",),
+        answer=Cell(
+            f"Test accuracy {units.percent(found.accuracy)} ({same}), loss {units.loss(found.loss)}, "
+            f"{units.many(len(found.labels), 'example')}."
+        ),
     )
 
 

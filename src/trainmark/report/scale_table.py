@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.scale import LayoutResult, Scaling
 from trainmark.analysis.statistics import Estimate, SpeedVerdict
 from trainmark.report.caveat_notes import caveat_notes
-from trainmark.report.table import Cell, Field, Table, table_of
+from trainmark.report.comparison_table import SPEED_TONES
+from trainmark.report.table import Cell, Column, Field, Table, interval, table_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -36,8 +38,19 @@ def scale_tables(scaling: Scaling) -> list[Table]:
             f"{units.many(scaling.repeats, 'round')} in turns; losses of {units.many(scaling.steps, 'step')}",
         ),
         notes=tuple(_notes(scaling)),
+        answer=_answer(scaling),
     )
-    return [table]
+    return [dataclasses.replace(table, columns=tuple(_explained(column, scaling) for column in table.columns))]
+
+
+def _explained(column: Column, scaling: Scaling) -> Column:
+    if column.heading != "losses as on one" or scaling.mode != "strong":
+        return column
+    meaning = (
+        f"the largest relative difference in {_steps(scaling)}, and the tolerance: 3 times the effect of changing the "
+        "initial weights by one unit in the last place on one device."
+    )
+    return dataclasses.replace(column, meaning=meaning)
 
 
 def _runs(each: LayoutResult) -> Cell:
@@ -59,7 +72,6 @@ def _agreement(each: LayoutResult) -> Cell:
 
 
 def _notes(scaling: Scaling) -> Iterator[str]:
-    yield from _answer(scaling)
     for each in scaling.layouts:
         name = f"{each.data} × {each.pipeline}"
         if each.agreement and each.agreement.reason:
@@ -68,28 +80,18 @@ def _notes(scaling: Scaling) -> Iterator[str]:
             yield f"{name}: {each.reason}"
     yield from (f"{notice}." for notice in scaling.notices)
     yield from caveat_notes({f"{each.data} × {each.pipeline}": each.caveats for each in scaling.layouts})
-    yield (
-        "efficiency: examples/s per device as a share of one device's, by slices that took turns. "
-        "communication: the share of a step that is saved without averaging gradients, including synchronisation wait; "
-        "negative values are noise."
-    )
-    if scaling.mode == "strong":
-        yield (
-            f"losses: the largest relative difference in {_steps(scaling)}, and the tolerance: 3 times the effect of "
-            "changing the initial weights by one unit in the last place on one device."
-        )
 
 
-def _answer(scaling: Scaling) -> Iterator[str]:
+def _answer(scaling: Scaling) -> Cell | None:
     """Does it pay? Of the fastest layout with several devices."""
     paces = [(each.speedup, each) for each in scaling.layouts if each.ranks > 1 and each.speedup]
     if not paces:
-        return
+        return None
     speedup, fastest = max(paces, key=lambda pace: pace[0].ratio or 0.0)
-    low, high = speedup.low, speedup.high
-    interval = "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
-    pace = f"{units.ratio(speedup.ratio)}{interval} of its examples/s"
-    yield f"{_ANSWERS[speedup.verdict]}: the fastest layout, {fastest.data} × {fastest.pipeline}, has {pace}."
+    ratio = f"{units.ratio(speedup.ratio)}{interval(speedup.low, speedup.high)}"
+    layout = f"{fastest.data} × {fastest.pipeline}"
+    text = f"{_ANSWERS[speedup.verdict]}: the fastest layout, {layout}, trains {ratio} as many examples/s."
+    return Cell(text, tone=SPEED_TONES[speedup.verdict])
 
 
 def _steps(scaling: Scaling) -> str:
@@ -110,7 +112,14 @@ _LAYOUT: tuple[Field[LayoutResult], ...] = (
     Field("rounds", _runs, "right"),
     Field("a step", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
     Field("examples/s", _pace, "right"),
-    Field("efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right"),
-    Field("communication\n[95 %]", lambda each: _percent(each.communication), "right"),
+    Field(
+        "efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right",
+        meaning="examples/s per device as a share of one device's, from interleaved slices.",
+    ),
+    Field(
+        "communication\n[95 %]", lambda each: _percent(each.communication), "right",
+        meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative values "
+        "are noise.",
+    ),
     Field("losses as on one", _agreement),
-)
+)  # fmt: skip

@@ -38,6 +38,7 @@ def sweep_table(sweep: Sweep) -> Table:
         title=f"{sweep.workload}: {units.many(len(sweep.trials), 'trial')}, best first",
         conditions=(f"{sweep.side}, {sweep.dataset}{failed}",),
         notes=tuple(_notes(sweep)),
+        answer=Cell(sentence(sweep), tone="plain" if sweep.best is not None else "bad"),
         data=lambda trial: {"trial": trial.trial, **trial.values, **{name: getattr(trial, name) for name in _DATA}},
     )
 

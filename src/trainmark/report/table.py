@@ -21,11 +21,18 @@ class Column:
         title: with the unit where the cells carry none.
         align: numbers stand to the right.
         optional: may be left out where the terminal is narrow; the last one goes first.
+        meaning: for the legend, which explains only the columns that are shown.
     """
 
     title: str
     align: Literal["left", "right"] = "left"
     optional: bool = False
+    meaning: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Its title on one line."""
+        return self.title.replace("\n", " ")
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,23 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the conditions that hold for every row, the rows, and what must be said below them."""
+    """A title, the conditions that hold for every row, the rows, and what must be said below them.
+
+    Args:
+        answer: the sentence that answers the user's question.
+    """
 
     title: str
     conditions: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     rows: tuple[TableRow, ...] = ()
     notes: tuple[str, ...] = ()
+    answer: Cell | None = None
+
+    def legend(self, shown: Iterable[Column] | None = None) -> list[str]:
+        """What the columns mean; of those that are ``shown`` alone."""
+        columns = self.columns if shown is None else shown
+        return [f"{column.heading}: {column.meaning}" for column in columns if column.meaning]
 
 
 @dataclass(frozen=True)
@@ -76,11 +93,12 @@ class Field(Generic[Item]):
     of: Callable[[Item], Cell | str]
     align: Literal["left", "right"] = "left"
     optional: bool = False
+    meaning: str = ""
 
     @property
     def column(self) -> Column:
         """Without its cells."""
-        return Column(self.title, self.align, self.optional)
+        return Column(self.title, self.align, self.optional, self.meaning)
 
     def cell(self, item: Item) -> Cell:
         """What it shows of ``item``."""
@@ -97,6 +115,7 @@ def table_of(
     notes: tuple[str, ...] = (),
     data: Callable[[Item], Mapping[str, Scalar]] = lambda _: {},
     starts_section: Callable[[Item], bool] = lambda _: False,
+    answer: Cell | None = None,
 ) -> Table:
     """A row for each item.
 
@@ -105,7 +124,7 @@ def table_of(
         starts_section: whether to draw a line above an item.
     """
     rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
-    return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes)
+    return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes, answer)
 
 
 def number(value: float | None, written: Callable[[float | None], str]) -> Cell:

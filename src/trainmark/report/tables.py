@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from trainmark.analysis.results import Comparison
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.machines_table import differences_table
 from trainmark.report.markdown import to_markdown
 from trainmark.report.published_table import published_tables
-from trainmark.report.table import Table
+from trainmark.report.table import Cell, Table
+from trainmark.report.verdict import verdict
+from trainmark.report.works import works
 from trainmark.report.yardstick_table import yardstick_table
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """A table a workload; above them what differs between machines, below what was published, if asked for."""
+    """A table with its answer for each workload; above them what differs between machines, below what was published.
+
+    Published figures and reference devices are there if the comparison has them.
+    """
     differing = [differences_table(comparison.differences)] if comparison.differences else []
     known = [yardstick_table(comparison, comparison.references)] if comparison.references else []
-    return [*differing, *comparison_tables(comparison), *published_tables(comparison.published), *known]
+    answered = [
+        dataclasses.replace(table, answer=Cell(found.text, tone=found.tone))
+        for table, found in zip(comparison_tables(comparison), map(verdict, works(comparison)), strict=True)
+    ]
+    return [*differing, *answered, *published_tables(comparison.published), *known]
 
 
 def comparison_markdown(comparison: Comparison) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
+PIPED_WIDTH = 200
+"""Columns of what is piped, unless COLUMNS says another number."""
 _STYLES: dict[Tone, str] = {
     "plain": "",
     "strong": "bold",
@@ -23,8 +26,8 @@ _STYLES: dict[Tone, str] = {
 }
 
 
-def console(*, to_stderr: bool = False) -> Console:
-    """A terminal to draw on, as wide as the terminal is; piped output is never squeezed."""
+def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
+    """A terminal to draw on, as wide as the terminal or as COLUMNS says; else piped output is not squeezed."""
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
@@ -35,35 +38,47 @@ def console(*, to_stderr: bool = False) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(printable(segment.text), segment.style)
 
-    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False)
-    if not made.is_terminal:
-        made.width = 200
+    made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False, quiet=quiet)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = PIPED_WIDTH
     return made
 
 
-def draw_all(console: Console, tables: Iterable[Table]) -> None:
-    """Print the tables with an empty line between them."""
-    for number, table in enumerate(tables):
+def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False) -> None:
+    """Print the tables with an empty line between them; how to get the ``legend`` is said once."""
+    drawn = list(tables)
+    for number, table in enumerate(drawn):
         if number:
             console.print()
-        draw(console, table)
+        draw(console, table, legend=legend)
+    if not legend and any(table.legend() for table in drawn):
+        console.print("--legend explains the columns.", style="dim")
 
 
-def draw(console: Console, table: Table) -> None:
-    """Print title, conditions, grid and notes of ``table``. Too narrow, it loses optional columns, and says so."""
+def draw(console: Console, table: Table, *, legend: bool = False) -> None:
+    """Print answer, title, conditions, grid and notes of ``table``. Too narrow, it loses optional columns, and says so.
+
+    Args:
+        legend: explain the columns that are shown.
+    """
     from rich.padding import Padding
     from rich.text import Text
 
-    console.print(Text(table.title, style="bold"))
+    if table.answer is not None:
+        console.print(Text(table.answer.text, style=f"bold {_STYLES[table.answer.tone]}".strip()))
+        console.print()
+    console.print(Text(table.title, style="bold" if table.answer is None else "underline"))
     for condition in table.conditions:
         console.print(Text(condition, style="dim"))
     notes = list(table.notes)
     if table.rows:
         kept = _fitting(console, table)
-        console.print(Padding(_grid(table, kept), (1, 0, 1 if notes else 0, 0), expand=False))
-        dropped = [column.title for position, column in enumerate(table.columns) if position not in kept]
+        columns = [table.columns[position] for position in kept]
+        dropped = [column.heading for column in table.columns if column not in columns]
         if dropped:
-            notes.append(f"Left out at this width: {', '.join(dropped)}.".replace("\n", " "))
+            notes.append(f"Left out at this width: {', '.join(dropped)}.")
+        notes += table.legend(columns) if legend else []
+        console.print(Padding(_grid(table, kept), (1, 0, 1 if notes else 0, 0), expand=False))
     for note in notes:
         console.print(Text(note, style="dim"))
 

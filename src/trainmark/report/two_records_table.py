@@ -17,16 +17,16 @@ def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
             Field("b", lambda each: each.b),
         ),
         title=f"a: {a}\nb: {b}",
-        conditions=(_pace(found),),
         notes=(_conclusion(found),),
+        answer=Cell(_pace(found)),
     )
 
 
 def _pace(found: TwoRecords) -> str:
     if found.ratio is None:
-        return "one of them has no finished epoch, so their speeds can't be compared"
+        return "One of them has no finished epoch, so their speeds can't be compared."
     faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
-    return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)"
+    return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)."
 
 
 def _conclusion(found: TwoRecords) -> str:

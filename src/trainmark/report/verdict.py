@@ -14,10 +14,19 @@ from trainmark.report.comparison_table import SPEED_TONES
 from trainmark.report.labels import apart
 from trainmark.report.table import Tone, interval
 
+HARMLESS = frozenset(
+    {
+        *(Caveat.SHORT_ENERGY_WINDOW, Caveat.UNKNOWN_PEAK, Caveat.UNTESTED_VERSION, Caveat.TARGET_MISSED),
+        *(Caveat.ODD_REPORTS, Caveat.LEFT_PROCESSES, Caveat.STARTED_FROM_RECORD, Caveat.DISTURBED, Caveat.FAILED_RUNS),
+        *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET),
+    }
+)
+"""Caveats that do not weaken a ratio of speeds."""
+
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence and its caveats."""
+    """One sentence and its caveats; where one of them weakens it, it is no more than doubtful."""
 
     text: str
     tone: Tone
@@ -52,9 +61,13 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not learns(side))
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
-    whole = " from start to end" if these.speedup.of == "process" else ""
-    speed = _speed(here, there, f"{workload}{how}{whole}", these.speedup)
-    return Verdict(f"{speed}{_learning(these.learning)}.", SPEED_TONES[these.speedup.verdict], caveats)
+    whole = ", from start to end" if these.speedup.of == "process" else ""
+    tone = SPEED_TONES[these.speedup.verdict]
+    if not HARMLESS.issuperset(caveats):
+        tone = "doubtful"
+    return Verdict(
+        f"{_speed(here, there, these.speedup)}{_learning(these.learning)} ({workload}{how}{whole}).", tone, caveats
+    )
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
@@ -69,27 +82,27 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     return Verdict(text, "plain", side.result.caveats)
 
 
-def _speed(here: str, there: str, what: str, speedup: Speedup) -> str:
+def _speed(here: str, there: str, speedup: Speedup) -> str:
     ratio, low, high = speedup.ratio or 0.0, speedup.low, speedup.high
     if speedup.verdict == "slower":
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
-    bounds = interval(low, high)
+    times = f"{units.ratio(ratio)}{interval(low, high)}"
     if speedup.verdict in ("faster", "slower"):
-        return f"{here} trains {what} {units.ratio(ratio)}{bounds} {speedup.verdict} than {there}"
+        return f"{here} is {times} {speedup.verdict} than {there}"
     if speedup.verdict == "same":
-        return f"{here} trains {what} as fast as {there}, {units.ratio(ratio)}{bounds}"
-    if bounds:
-        return f"No clear difference: {here} trains {what} {units.ratio(ratio)}{bounds} as fast as {there}"
-    return f"{here} trained {what} {units.ratio(ratio)} as fast as {there}, in too few rounds to be sure"
+        return f"{here} is as fast as {there}, {times}"
+    if low is not None:
+        return f"No clear difference: {here} and {there}, {times}"
+    return f"{here} ran {times} as fast as {there}, in too few rounds for a verdict"
 
 
 def _learning(learning: Learning) -> str:
     if learning.difference is None:
         return "; learning was not measured"
     if learning.verdict == "same":
-        return ", and learns the same"
+        return "; both learn the same"
     points = f"{100 * abs(learning.difference):.2f} points of {(learning.quantity or 'accuracy').replace('_', ' ')}"
-    where = "above" if learning.difference > 0 else "below"
+    where = "higher" if learning.difference > 0 else "lower"
     if learning.verdict == "differs":
-        return f", but ends {points} {where} it"
-    return f"; no clear difference in learning ({points} {where} it)"
+        return f"; but it ends {points} {where}"
+    return f"; no clear difference in learning ({points} {where})"

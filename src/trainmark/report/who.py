@@ -22,18 +22,19 @@ class GroupRow:
 
 
 HARDWARE = ("machine", "CPU", "device name")
-"""Conditions that the columns of :func:`who_by_machine` tell."""
+"""Conditions that have columns in :func:`who_by_machine`."""
 
 
-def who(conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """Backend, style, device, and whatever else is not the same for all."""
-    return [_side_column(name) for name in SIDE] + [_condition_column(each) for each in conditions]
+def who(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
+    """Backend, style, device and whatever else is not the same for all; of one group its backend."""
+    varied = _varied([group.key for group in groups]) or ([] if conditions else ["backend"])
+    return [_side_column(name) for name in varied] + [_condition_column(each) for each in conditions]
 
 
 def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
     """The machine, what computed there, which instance it is and its price; then what else is not the same for all."""
     keys = [group.key for group in groups]
-    varied = [name for name in SIDE if len({getattr(key, name) for key in keys}) > 1]
+    varied = _varied(keys)
     if len({(key.machine, key.device_name) for key in keys}) == len({(key.machine, key.device) for key in keys}):
         varied = [name for name in varied if name != "device"]  # the hardware says which
     return [
@@ -48,9 +49,13 @@ def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition
 
 
 def same_side(groups: Sequence[GroupResult]) -> str:
-    """What of backend, style and device is the same for all, which :func:`who_by_machine` has no columns for."""
+    """What of backend, style and device is the same for all, so that it has no column."""
     values = ({of(group.key) for group in groups} for of in SIDE.values())
     return " ".join(filter(None, (each.pop() for each in values if len(each) == 1)))
+
+
+def _varied(keys: Sequence[Key]) -> list[str]:
+    return [name for name in SIDE if len({getattr(key, name) for key in keys}) > 1]
 
 
 def _hardware(key: Key) -> Cell:

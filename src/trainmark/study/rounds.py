@@ -68,6 +68,7 @@ def rounds_within(
     clock: Callable[[], float] = time.perf_counter,
     looks: Sequence[int] = LOOKS,
     neighbours: Neighbours | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> list[Record]:
     """Carry out ``planned``, and more rounds of it while the verdict is open and the budget allows.
 
@@ -77,6 +78,8 @@ def rounds_within(
         tell: is told who disturbs, what can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
         neighbours: others on this machine.
+        between: is called once, between the first rounds of slices and the first training to the end; the budget
+            does not count its time.
 
     Returns:
         The records of all rounds.
@@ -86,7 +89,14 @@ def rounds_within(
         tell(f"note: others use {percent(load, 0)} of the CPU; fewer --threads would give a steadier verdict")
     start = clock()
     early: list[Task[AnyRun]] = _early(planned) if budget.seconds else []
-    records = _begin(planned, early, execute, lambda found: tell(_so_far(found, clock() - start)))
+
+    def pause() -> None:
+        nonlocal start
+        began = clock()
+        between()
+        start += clock() - began
+
+    records = _begin(planned, early, execute, pause, lambda found: tell(_so_far(found, clock() - start)))
     number = 1 + max(task.round for task in (*planned, *early))
     looks = (max(number, looks[0]), *looks[1:]) if looks else ()
     round_seconds = (clock() - start) / number
@@ -128,12 +138,15 @@ def _begin(
     planned: Sequence[Task[AnyRun]],
     early: Sequence[Task[AnyRun]],
     execute: Callable[[list[Task[AnyRun]]], list[Record]],
+    between: Callable[[], None],
     tell: Callable[[list[Record]], None],
 ) -> list[Record]:
     """Carry out the ``early`` rounds, and those that are planned whatever becomes of them."""
     if not early:
+        between()
         return execute(list(planned))
     records = execute(list(early))
+    between()
     records += execute([task for task in planned if task.round == planned[0].round])
     if _all_ok(records):
         tell(records)

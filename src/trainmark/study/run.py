@@ -34,11 +34,15 @@ class RoundOptions:
         resume: run only what has no record yet.
         budget: of the verdict; None makes the planned rounds alone.
         labels: of this machine, for the records.
+        dry_run: say what would run, and run nothing.
+        goes_on: after a first round in which a run failed.
     """
 
     resume: bool = False
     budget: Budget | None = None
     labels: Mapping[str, str] | None = None
+    dry_run: bool = False
+    goes_on: bool = True
 
 
 def run(request: Request, store: Store, progress: Progress, options: RoundOptions) -> tuple[list[Record], list[Record]]:
@@ -110,18 +114,34 @@ def _in_rounds(
             return [], earlier
         resumed = _runs_left(planned) - _runs_left(tasks)
         found = f" {many(resumed, 'run')} already recorded." if resumed else ""
+        if options.dry_run:
+            progress.say(f"{announce(tasks)}{found}")
+            return [], earlier
         progress.say(f"{announce(tasks)}{found} Ctrl-C keeps finished runs; --resume continues.")
-        peaks, here = find_peaks(tasks), partial(look_around, options.labels)
-        apart: list[object] = []
+        peaks: dict[Key, Peaks] = {}
+        here, apart = partial(look_around, options.labels), list[object]()
+
+        def repeats_failure(records: Sequence[Record]) -> bool:
+            return not options.goes_on and any(record.outcome.status != "ok" for record in records)
 
         def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
             with progress.running(these, store.folder, log=log) as observer:
-                return execute(these, seen, store, observer, here, peaks=peaks, apart=apart)
+                return execute(
+                    these, seen, store, observer, here, peaks=peaks, apart=apart, stops_after_first=repeats_failure
+                )
+
+        def measure_peaks() -> None:
+            peaks.update(find_peaks(tasks))
 
         compared = len({task.first.side.title for task in tasks}) > 1
         if options.budget is None or not compared:
-            return carry_out(tasks), earlier
-        return rounds_within(options.budget, tasks, carry_out, progress.say), earlier
+            measure_peaks()
+            records = carry_out(tasks)
+        else:
+            records = rounds_within(options.budget, tasks, carry_out, progress.say, between=measure_peaks)
+        if repeats_failure(records) and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
+            progress.say("A run failed, and other rounds would repeat that; --ignore-failure runs them all the same.")
+        return records, earlier
 
 
 def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:

@@ -25,12 +25,12 @@ CPU = rounds([2.0, 2.1, 1.9, 2.0])
 @pytest.mark.parametrize(
     ("times", "begins", "tone"),
     [
-        ([0.5, 0.525, 0.475, 0.5], "cuda:0 trains mnist-mlp512 with numpy fast 4.00× [", "good"),
-        ([4.0, 4.2, 3.8, 4.0], "cuda:0 trains mnist-mlp512 with numpy fast 2.00× [", "bad"),
-        ([2.0, 2.1, 1.9, 2.0], "cuda:0 trains mnist-mlp512 with numpy fast as fast as cpu, 1.00×", "plain"),
+        ([0.5, 0.525, 0.475, 0.5], "cuda:0 is 4.00× [", "good"),
+        ([4.0, 4.2, 3.8, 4.0], "cuda:0 is 2.00× [", "bad"),
+        ([2.0, 2.1, 1.9, 2.0], "cuda:0 is as fast as cpu, 1.00×", "plain"),
         (
             [1.0, 3.0, 1.5, 4.0],
-            "No clear difference: cuda:0 trains mnist-mlp512 with numpy fast",
+            "No clear difference: cuda:0 and cpu, ",
             "doubtful",
         ),
     ],
@@ -45,12 +45,12 @@ def test_the_device_is_set_against_the_other(times: list[float], begins: str, to
 def test_slower_is_told_by_how_many_times_and_not_by_what_fraction() -> None:
     text = said([*CPU, *rounds([4.0, 4.2, 3.8, 4.0], device="cuda:0")]).text
     assert "2.00× [" in text
-    assert "slower than cpu, and learns the same." in text
+    assert "slower than cpu; both learn the same (mnist-mlp512 with numpy fast)." in text
 
 
 def test_what_learns_less_is_told() -> None:
     text = said([*CPU, *rounds([1.0, 1.05, 0.95, 1.0], device="cuda:0", test_accuracy=0.9)]).text
-    assert text.endswith("but ends 8.00 points of test accuracy below it.")
+    assert "; but it ends 8.00 points of test accuracy lower (" in text
 
 
 def test_a_run_that_does_not_learn_is_never_called_faster() -> None:
@@ -64,12 +64,20 @@ def test_a_run_that_does_not_learn_is_never_called_faster() -> None:
 def test_of_one_device_the_best_way_is_set_against_the_first() -> None:
     slow = rounds([4.0, 4.1, 3.9], style="idiomatic", created="2026-11-20T10:00:00Z")
     quick = rounds([1.0, 1.02, 0.98])
-    assert said([*slow, *quick]).text.startswith("fast trains mnist-mlp512 with numpy on cpu 4.00× [")
+    assert said([*slow, *quick]).text.startswith("fast is 4.00× [")
+
+
+def test_a_caveat_makes_a_sure_answer_doubtful() -> None:
+    quick = [0.5, 0.525, 0.475, 0.5]
+    busy = said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.BUSY_MACHINE])])
+    assert "faster" in busy.text
+    assert busy.tone == "doubtful"
+    assert said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.UNKNOWN_PEAK])]).tone == "good"
 
 
 def test_few_rounds_are_not_sure() -> None:
     found = said([*rounds([2.0]), *rounds([1.0], device="cuda:0")])
-    assert "2.00× as fast as cpu, in too few rounds to be sure" in found.text
+    assert "2.00× as fast as cpu, in too few rounds for a verdict" in found.text
     assert found.tone == "doubtful"
     assert Caveat.FEW_ROUNDS in found.caveats
 
@@ -97,19 +105,19 @@ def test_a_device_of_which_every_run_failed_is_named() -> None:
 def test_whatever_else_differs_is_named() -> None:
     other = rounds([1.0, 1.05, 0.95], style="idiomatic", precision="bf16", threads=1)
     text = said([*rounds([2.0, 2.1, 1.9]), *other]).text
-    assert text.startswith("idiomatic 1 thread bf16 trains")
+    assert text.startswith("idiomatic 1 thread bf16 is")
     assert "than fast 2 threads fp32" in text
 
 
 def test_the_order_of_measuring_does_not_turn_the_answer_round() -> None:
     gpu = rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")
-    assert "cuda:0 trains mnist-mlp512 with numpy fast 4.00× [" in said([*gpu, *CPU]).text
+    assert "cuda:0 is 4.00× [" in said([*gpu, *CPU]).text
 
 
 def test_a_baseline_is_where_the_answer_starts_from() -> None:
     records = [*CPU, *rounds([0.5, 0.525, 0.475, 0.5], device="cuda:0")]
     (work,) = works(compare(records, baseline=("device", "cuda:0")))
-    assert verdict(work).text.startswith("cpu trains mnist-mlp512 with numpy fast 4.00× [")
+    assert verdict(work).text.startswith("cpu is 4.00× [")
 
 
 def test_one_group_that_did_not_learn_does_not_hide_one_that_did() -> None:

@@ -13,6 +13,8 @@ from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
 
 Choice = tuple[str, Interpreter]
+GENERIC = ("gpu", "cuda")
+"""Names of devices that mean the first accelerator, as each backend calls it."""
 
 
 def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
@@ -33,6 +35,7 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
     choices = []
     for written in names:
         name, _, label = written.partition("@")
+        name = registry.SYNONYMS.get(name, name)
         interpreter = by_label.get(label or THIS.label)
         if interpreter is None:
             named = f"Give its interpreter: --python {label}=/path/to/bin/python"
@@ -114,7 +117,8 @@ def choose_sides(
     for each in seen:
         if each.can is None:
             continue
-        for device in devices or [device.id for device in each.devices]:
+        meant = [_meant(device, each) for device in devices]
+        for device in meant or [device.id for device in each.devices]:
             for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
                 options = Options(style, device, precision, seed=0, **limits_of(limits))  # type: ignore[arg-type]
                 try:
@@ -126,9 +130,15 @@ def choose_sides(
                     sides.append(Side(each.backend, options.style, device, each.interpreter, precision, version))
     if not sides:
         raise refusals[0]
-    _require_each(devices, {side.device for side in sides}, refusals, AbsentDevice)
+    _require_each([each for each in devices if each not in GENERIC], {s.device for s in sides}, refusals, AbsentDevice)
     _require_each(styles, {side.style for side in sides}, refusals, Unsupported)
     return sides, list(dict.fromkeys(str(refusal) for refusal in refusals))
+
+
+def _meant(device: str, seen: Seen) -> str:
+    """The first accelerator that the backend sees, where any is asked for."""
+    found = [each.id for each in seen.devices if each.kind == "accelerator"]
+    return found[0] if device in GENERIC and found else device
 
 
 def _require_each(

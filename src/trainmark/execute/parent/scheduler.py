@@ -85,6 +85,7 @@ def execute(
     sampler: Callable[[], Sampler] = Sampler,
     peaks: Mapping[Key, Peaks] | None = None,
     apart: list[object] | None = None,
+    stops_after_first: Callable[[Sequence[Record]], bool] = lambda _: False,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are alive together and take turns.
 
@@ -98,6 +99,7 @@ def execute(
         sampler: makes what watches a process.
         peaks: measured peaks of the sides.
         apart: courses and commands whose sides have no room together; those that are found are added.
+        stops_after_first: whether the records of the first round leave no reason for others.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
@@ -111,7 +113,9 @@ def execute(
         builders = partial(_builders, task, machine, seen, peaks or {})
         return _Conversation(task, builders, store, observer, sampler(), records)
 
-    for subject, tasks_of_round in parties(tasks):
+    for number, (subject, tasks_of_round) in enumerate(parties(tasks)):
+        if number == 1 and stops_after_first(records):
+            break
         machine = here()
         left = [conversation(task, machine) for task in tasks_of_round]
         if left[0].begins_alone or subject in apart:

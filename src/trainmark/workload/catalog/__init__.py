@@ -72,7 +72,7 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
         lay_out(workload)
     except Misfit as misfit:
         changed = misfit.path and misfit.path[0] in changes
-        line = _line_of(text, ("variants", variant, *misfit.path) if changed else misfit.path)
+        line = line_of(text, ("variants", variant, *misfit.path) if changed else misfit.path)
         where = f" at {dotted(misfit.path)}" if misfit.path else ""
         raise SpecError(f"{origin}, line {line}{where}", expected=misfit.expected, found=misfit.found) from None
     return dataclasses.replace(workload, name=f"{workload.name}:{variant}") if variant else workload
@@ -90,7 +90,7 @@ def _changes(variants: object, variant: str) -> dict[str, object]:
     return changes
 
 
-def _line_of(text: str, path: KeyPath) -> int:
+def line_of(text: str, path: KeyPath) -> int:
     """The line, from 1, on which the longest known part of ``path`` is written."""
     best, line = 0, 1
     for known, number in _positions(text):

@@ -1,0 +1,88 @@
+"""``trainmark config``: which options hold, and where each comes from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from trainmark.cli.configuration import key_of, options_of, variable_of
+from trainmark.cli.output import json_option, show
+from trainmark.report.table import Cell, Field, table_of
+
+if TYPE_CHECKING:
+    from trainmark.cli.main import Verbs
+
+EPILOG = """\b
+Examples:
+  trainmark config                      what the file and the environment set, for every verb
+  trainmark config run                  all options of run
+  trainmark config run --repeats 5      the same with what is typed
+
+\b
+Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEATS=5), else from trainmark.toml or
+[tool.trainmark] in pyproject.toml, in this folder or one above:
+
+\b
+  repeats = 5                # of every verb that has --repeats
+  [run]
+  backend = ["torch", "jax"]
+"""
+
+
+@click.command("config", epilog=EPILOG, context_settings={"ignore_unknown_options": True})
+@click.argument("verb", required=False)
+@click.argument("words", metavar="[OPTIONS]...", nargs=-1, type=click.UNPROCESSED)
+@json_option
+@click.pass_context
+def command(context: click.Context, verb: str | None, words: tuple[str, ...], as_json: bool) -> None:
+    """Show which options hold for VERB, and where each comes from.
+
+    Without VERB, it shows only what a file or the environment sets.
+    """
+    group: Verbs = context.find_root().command  # type: ignore[assignment]  # the only group
+    names = [verb] if verb is not None else [name for name in group.list_commands(context) if name != "config"]
+    rows = [row for name in names for row in _rows(group, context, name, list(words))]
+    if verb is None:
+        rows = [row for row in rows if row["source"] != "default"]
+    table = table_of(
+        rows,
+        (
+            Field("verb", lambda row: Cell(row["verb"], tone="strong")),
+            Field("option", lambda row: f"--{row['option']}"),
+            Field("value", lambda row: _written(row["value"])),
+            Field("from", lambda row: row["where"]),
+        ),
+        title="Options" if rows else "No file and no environment variable sets an option.",
+    )
+    show(rows, [table], as_json=as_json)
+
+
+def _rows(group: Verbs, context: click.Context, verb: str, words: list[str]) -> list[dict[str, Any]]:
+    command = group.configured(context, verb)
+    made = command.make_context(verb, words, parent=context.find_root(), resilient_parsing=True)
+    return [_row(group, made, verb, option) for option in options_of(command).values()]
+
+
+def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> dict[str, Any]:
+    name = option.name or ""
+    source, where = "default", "default"
+    match made.get_parameter_source(name):
+        case ParameterSource.COMMANDLINE:
+            source = where = "command line"
+        case ParameterSource.ENVIRONMENT:
+            source, where = "environment", variable_of(option)
+        case ParameterSource.DEFAULT_MAP:
+            source, where = "file", group.configuration().place_of(verb, option)
+        case _:  # what nobody set, or what has no source since the words were wrong
+            pass
+    return {"verb": verb, "option": key_of(option), "value": made.params.get(name), "source": source, "where": where}
+
+
+def _written(value: Any) -> str:
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, (tuple, list)):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)

@@ -1,0 +1,141 @@
+"""Defaults of options from a file: ``trainmark.toml``, or ``[tool.trainmark]`` in ``pyproject.toml``.
+
+The nearest of this folder and those above it holds. A key is an option without its dashes and holds for every verb that
+has the option; a table named after a verb holds for that verb alone. What is typed wins, then an environment variable
+``TRAINMARK_OPTION``, then the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import tomllib
+
+from trainmark import regular
+from trainmark.errors import UsageError, nearest
+
+NAME, SHARED = "trainmark.toml", "pyproject.toml"
+MOST_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What a file says; empty if there is none.
+
+    Args:
+        path: of its table, such as ``("tool", "trainmark")``.
+    """
+
+    file: Path | None = None
+    text: str = ""
+    path: tuple[str, ...] = ()
+    table: Mapping[str, Any] = field(default_factory=dict)
+
+    def defaults(
+        self, verb: str, command: click.Command, verbs: Iterable[str], find: Callable[[str], click.Command]
+    ) -> dict[str, Any]:
+        """The values for the options of ``verb``, by parameter.
+
+        Args:
+            verbs: all there are.
+            find: the command of one.
+
+        Raises:
+            UsageError: an unknown key, or a value that its option does not take; says file and line.
+        """
+        known, found = options_of(command), dict[str, Any]()
+        own = self.table.get(verb, {})
+        if not isinstance(own, dict):
+            raise self._error((verb,), "a table", own)
+        for key, value in self.table.items():
+            if key in known:
+                found[known[key].name or ""] = self._checked((key,), known[key], value)
+            elif key not in verbs and not any(key in options_of(find(each)) for each in verbs):
+                raise self._unknown((key,), [*known, *verbs])
+        for key, value in own.items():
+            if key not in known:
+                raise self._unknown((verb, key), known)
+            found[known[key].name or ""] = self._checked((verb, key), known[key], value)
+        return found
+
+    def place(self, *keys: str) -> str:
+        """Where a key is written: ``trainmark.toml, line 3``."""
+        from trainmark.workload.catalog import line_of
+
+        return f"{self.file}, line {line_of(self.text, (*self.path, *keys))}"
+
+    def place_of(self, verb: str, option: click.Option) -> str:
+        """Where the value of an option of ``verb`` is written."""
+        key = key_of(option)
+        return self.place(verb, key) if key in self.table.get(verb, {}) else self.place(key)
+
+    def _checked(self, path: tuple[str, ...], option: click.Option, value: Any) -> Any:
+        if option.is_flag:
+            if not isinstance(value, bool):
+                raise self._error(path, "true or false", value)
+            return value
+        given = value if isinstance(value, list) and option.multiple else [value]
+        if any(isinstance(each, bool) or not isinstance(each, (str, int, float)) for each in given):
+            raise self._error(path, "a string or a number" + (", or a list of them" if option.multiple else ""), value)
+        written = [str(each) for each in given] if option.multiple else str(value)
+        try:
+            option.type_cast_value(click.Context(click.Command("config")), written)
+        except click.BadParameter as error:
+            raise self._error(path, f"what {option.opts[-1]} takes: {error.message}", value) from error
+        return written
+
+    def _unknown(self, path: tuple[str, ...], known: Iterable[str]) -> UsageError:
+        near = nearest(path[-1], known)
+        fix = f"Did you mean {' or '.join(near)}?" if near else "`trainmark run --help` lists options."
+        return UsageError(f"{self.place(*path)}: unknown key {path[-1]!r}", expected="an option or a verb", fix=fix)
+
+    def _error(self, path: tuple[str, ...], expected: str, value: Any) -> UsageError:
+        return UsageError(f"{self.place(*path)}: {path[-1]}", expected=expected, found=repr(value)[:100])
+
+
+def options_of(command: click.Command) -> dict[str, click.Option]:
+    """The options that a file or the environment may set, by key."""
+    return {key_of(each): each for each in command.params if isinstance(each, click.Option)}
+
+
+def key_of(option: click.Option) -> str:
+    """The longest of its names without dashes, such as ``data-dir``."""
+    return max(option.opts, key=lambda flag: (flag.startswith("--"), -option.opts.index(flag))).lstrip("-")
+
+
+def variable_of(option: click.Option) -> str:
+    """The environment variable of an option, such as ``TRAINMARK_DATA_DIR``."""
+    return f"TRAINMARK_{key_of(option).replace('-', '_').upper()}"
+
+
+def read(folder: Path) -> Configuration:
+    """The nearest configuration of ``folder`` and those above it; raises :class:`~trainmark.errors.UsageError`."""
+    for place in (folder, *folder.parents):
+        for name, path in ((NAME, ()), (SHARED, ("tool", "trainmark"))):
+            file = place / name
+            if regular.is_file(file) and (found := _read(file, path)) is not None:
+                return found
+    return Configuration()
+
+
+def _read(file: Path, path: tuple[str, ...]) -> Configuration | None:
+    """None if the file has no such table."""
+    try:
+        text = regular.read(file, MOST_BYTES).decode()
+        if path and f"{path[-1]}" not in text:
+            return None
+        table: Any = tomllib.loads(text)
+    except (OSError, ValueError, RecursionError) as error:
+        raise UsageError(f"{file} can't be read", expected="TOML 1.0", found=str(error)) from error
+    for name in path:
+        table = table.get(name) if isinstance(table, dict) else None
+    if table is None:
+        return None
+    found = Configuration(file, text, path, table if isinstance(table, dict) else {})
+    if not isinstance(table, dict):
+        raise found._error(path, "a table", table)
+    return found
