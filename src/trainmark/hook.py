@@ -31,8 +31,8 @@ VARIABLE = "TRAINMARK_HOOK"
 """Of the environment: the file, or the number of the descriptor, that lines are written to."""
 TURNS = "TRAINMARK_TURNS"
 """Of the environment: the file that says when this training may go on; absent where it need not pause."""
-UNTIMED_SHARE, FEWEST_STEPS = 0.1, 2
-"""Of a turn, at its start; and steps of a slice, where single steps are seen."""
+FEWEST_STEPS = 2
+"""Of a slice, where single steps are seen."""
 VERSION = 1
 _T = TypeVar("_T")
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -143,7 +143,7 @@ class _Pace:
         place = os.environ.get(TURNS)
         self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115  as long as we live
         self._over = self._untimed = True
-        self._target = self._mark = self._start = self._seconds = 0.0
+        self._target = self._untimed_target = self._mark = self._start = self._seconds = 0.0
         self._steps = 0
 
     def goes_on(self) -> float:
@@ -159,7 +159,7 @@ class _Pace:
         self._mark = now
         self._steps += 1
         if self._untimed and fewest > 1:
-            if self._seconds >= UNTIMED_SHARE * self._target:
+            if self._seconds >= self._untimed_target:
                 _synchronize()
                 self._start, self._seconds, self._steps, self._untimed = self.goes_on(), 0.0, 0, False
         elif self._seconds >= self._target and self._steps >= fewest:
@@ -175,9 +175,9 @@ class _Pace:
             return
         _say({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
         try:
-            self._target = float(self._turns.readline())
+            self._target, self._untimed_target = map(float, self._turns.readline().split())
         except ValueError:  # trainmark is gone
-            self._target = math.inf
+            self._target, self._untimed_target = math.inf, 0.0
         self._start, self._seconds, self._steps = self.goes_on(), 0.0, 0
         self._over, self._untimed = False, True
         _say({"event": "resume", "t": self._start})
@@ -186,8 +186,15 @@ class _Pace:
 def _synchronize() -> None:
     """Wait for what a framework has queued on a GPU."""
     torch: Any = sys.modules.get("torch")
-    if torch is not None and torch.cuda.is_initialized():
-        torch.cuda.synchronize()
+    for name in ("cuda", "xpu"):
+        vendor = getattr(torch, name, None)
+        if vendor is not None and vendor.is_initialized():
+            vendor.synchronize()
+    if torch is not None and torch.backends.mps.is_available():
+        torch.mps.synchronize()
+    tensorflow: Any = sys.modules.get("tensorflow")
+    if tensorflow is not None:
+        tensorflow.test.experimental.sync_devices()
     jax: Any = sys.modules.get("jax")
     if jax is not None:
         for device in jax.local_devices():  # each computes in the order that it is asked

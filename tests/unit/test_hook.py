@@ -111,7 +111,7 @@ def trains(steps):
 )
 def test_it_pauses_until_its_turn(place: Path, code: str, events: list[str], settled: list[bool]) -> None:
     turns = place.parent / "turns"
-    turns.write_text("0.2\ninf\n")
+    turns.write_text("0.2 0.02\ninf 0.02\n")
     lines = said(code, place, TRAINMARK_TURNS=str(turns))
     assert [line["event"] for line in lines] == events
     assert [line["settled"] for line in lines if line["event"] == "pause"] == settled

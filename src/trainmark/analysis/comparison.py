@@ -239,10 +239,11 @@ def by_slices(
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
     caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
     ratio, of_all = sliced.ratio(confidence), sliced.ratio(confidence, disturbed=True)
-    if len(sliced.kept) < FEWEST_FOR_INTERVAL:
-        caveats.add(Caveat.FEW_ROUNDS if len(sliced.all) < FEWEST_FOR_INTERVAL else Caveat.TOO_DISTURBED)
-    elif sliced.too_disturbed or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
-        caveats.add(Caveat.TOO_DISTURBED)
+    if len(sliced.all) < FEWEST_FOR_INTERVAL:
+        caveats.add(Caveat.FEW_ROUNDS)
+    fewer = len(sliced.kept) < min(FEWEST_FOR_INTERVAL, len(sliced.all))
+    if sliced.too_disturbed or fewer or speed_verdict(ratio, margin) != speed_verdict(of_all, margin):
+        caveats = caveats - {Caveat.DISTURBED} | {Caveat.TOO_DISTURBED}
     trusted = learns and Caveat.TOO_DISTURBED not in caveats
     return _speedup(ratio, margin, "slice", learns=trusted), caveats
 

@@ -11,6 +11,7 @@ from trainmark.analysis.comparison import by_slices
 from trainmark.analysis.slices import compare_slices, deviations
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, SLICES_CONFIDENCE, Estimate, SpeedVerdict
 from trainmark.analysis.student import t_quantile
+from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
 POWER = 0.8
@@ -33,6 +34,7 @@ class Noise:
     Args:
         rounds: with at least one undisturbed block.
         disturbed: blocks that are left out.
+        withheld: others disturbed too much for a verdict.
         others, stolen: of the cores' time, what processes outside and the host of this virtual machine took; a mean.
         round_seconds: of measuring, with the start of the processes.
         ratio: of the two sides, which is 1 in truth.
@@ -48,6 +50,7 @@ class Noise:
     rounds: int
     blocks: int
     disturbed: int
+    withheld: bool
     others: float | None
     stolen: float | None
     round_seconds: float
@@ -67,8 +70,8 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
     sliced = compare_slices(one, other)
     if sliced is None:
         return None
-    speedup, _ = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
-    first, every = one[0], len(sliced.rounds)
+    speedup, caveats = by_slices(sliced, margin, SLICES_CONFIDENCE, learns=True)
+    first, every, kept = one[0], len(sliced.rounds), len(sliced.kept)
     slices = [each for record in (*one, *other) for each in record.slices]
     found = deviations(sliced.ratios)
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
@@ -77,9 +80,10 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         side=" ".join(filter(None, (first.backend.name, first.backend.version, first.backend.style, first.device.id))),
         threads=first.threads,
         machine=first.machine.cpu or first.machine.name,
-        rounds=len(sliced.kept),
+        rounds=kept,
         blocks=sliced.blocks,
         disturbed=sliced.disturbed,
+        withheld=Caveat.TOO_DISTURBED in caveats,
         others=_mean(each.others_share for each in slices),
         stolen=_mean(each.stolen_share for each in slices),
         round_seconds=seconds / every,
@@ -88,7 +92,7 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
         between_processes=None if found is None else found.between,
         between_blocks=None if found is None else found.within,
         smallest=tuple(
-            Smallest(horizon, smallest_difference(spread, horizon * every / seconds)) for horizon in HORIZONS
+            Smallest(horizon, smallest_difference(spread, horizon * kept / seconds)) for horizon in HORIZONS
         ),
     )
 

@@ -6,17 +6,19 @@ edge can be wrong by what flows in one interval; windows must be so long that th
 
 from __future__ import annotations
 
+import bisect
 import itertools
+import math
 from collections.abc import Sequence
 
 from trainmark.measure.vendor import Vendor
 from trainmark.record.record import Energy, Epoch, Samples, Window
 
-LEAST_INTERVALS = 10
-"""A window of training must last so many intervals, so that its two edges are wrong by some percent at most."""
+MOST_UNCERTAIN = 0.2
+"""Of the training, what lies between its edges and the readings around them."""
 
-PAUSE_SHARE = 0.01
-"""Of an epoch: a pause behind it that is no longer does not part it from the next."""
+PAUSE_SHARE, PAUSE_SECONDS = 0.01, 0.05
+"""Of an epoch, and at most: a pause behind it that is no longer does not part it from the next."""
 
 RAPL = "RAPL, CPU packages"
 
@@ -47,9 +49,19 @@ def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, ve
 
 
 def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
-    """Whether a stretch of training is too short for counters that are read so seldom."""
-    least = LEAST_INTERVALS * samples.interval_seconds
-    return any(end - start < least for start, end in training_windows(epochs))
+    """Whether the stretches of training are too short for counters that are read so seldom.
+
+    Where sides take turns they are short, but the counters are read right before and behind each.
+    """
+    windows = training_windows(epochs)
+    uncertain = sum(_gap(samples.t, edge) for window in windows for edge in window)
+    return uncertain > MOST_UNCERTAIN * sum(end - start for start, end in windows)
+
+
+def _gap(times: Sequence[float], moment: float) -> float:
+    """Seconds from ``moment`` to the nearest reading."""
+    after = bisect.bisect_left(times, moment)
+    return min((abs(time - moment) for time in times[max(after - 1, 0) : after + 1]), default=math.inf)
 
 
 def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
@@ -58,7 +70,7 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
     for epoch in epochs:
         for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
             start, end = window.start_seconds, window.start_seconds + window.seconds
-            if windows and start - windows[-1][1] <= PAUSE_SHARE * epoch.seconds:
+            if windows and start - windows[-1][1] <= min(PAUSE_SHARE * epoch.seconds, PAUSE_SECONDS):
                 windows[-1] = (windows[-1][0], end)
             else:
                 windows.append((start, end))

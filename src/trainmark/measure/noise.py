@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Iterable, Sequence
 
@@ -14,6 +15,12 @@ STOLEN_PERCENT = 2.0
 
 DRIFT_SHARE = 0.05
 """Of the frequency, lost between the first and the last quarter of the training."""
+
+WITHIN = 0.8
+"""Of the time between two rows: so much must be training. Where sides take turns, rows lie right outside each turn."""
+
+_SPANNED = 8
+"""Windows of training, at most, between two rows: there are rows at the edges of each turn."""
 
 _FEWEST_FOR_DRIFT = 8
 
@@ -52,13 +59,15 @@ def noise(
 
 
 def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
-    """Rows whose time since the row before lies within the training."""
-    windows = training_windows(epochs)
-    return [
-        index
-        for index in range(1, len(samples.t))
-        if any(start <= samples.t[index - 1] and samples.t[index] <= end for start, end in windows)
-    ]
+    """Rows whose time since the row before lies within the training, but for a little."""
+    windows, found, first = training_windows(epochs), [], 0
+    for index, (before, now) in enumerate(itertools.pairwise(samples.t), 1):
+        while first < len(windows) and windows[first][1] <= before:
+            first += 1
+        trained = sum(max(min(end, now) - max(start, before), 0.0) for start, end in windows[first : first + _SPANNED])
+        if trained >= WITHIN * (now - before) > 0:
+            found.append(index)
+    return found
 
 
 def _others_percent(samples: Samples, during: Iterable[int], cores: Sequence[int]) -> float:

@@ -12,6 +12,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from trainmark.measure.cpu import Core, Frequency, ProcessTree, Usage, Waits, read_cores, read_pressure
@@ -97,6 +98,11 @@ class Sampler:
         self._add(self._clock())
         waits = self._tree.waits() if self._tree else None
         return dataclasses.replace(self._rows[-1], waits=waits, pressure=read_pressure())
+
+    def cpu_seconds(self) -> float | None:
+        """What the process and all it started have computed so far; None if that can't be read."""
+        usage = self._tree.usage() if self._tree else None
+        return None if usage is None else usage.cpu_seconds
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
         """Memory of the process and all it started; see :meth:`ProcessTree.proportional_bytes`."""
@@ -189,12 +195,14 @@ def stolen_percent(earlier: Row, later: Row) -> float | None:
 
 @dataclass(frozen=True)
 class Load:
-    """Between two rows; None where it can't be read.
+    """Between two rows, on the cores that trainmark may use; None where it can't be read.
 
     Args:
-        others_share: of the time of all cores, what others took, 0 to 1; a little less than 0 where the system's ticks
-            are coarser than the time between the rows.
+        others_share: of the cores' time, what others took, 0 to 1; a little less than 0 where the system's ticks are
+            coarser than the time between the rows.
         stolen_share: likewise, what the host of this virtual machine gave to others.
+        spare_share: of the cores, those that no side uses.
+        idle_share: of the cores' time, what paused sides took.
         queued: seconds that threads of the watched process waited for a core, in a second.
         switches: how often they lost one to another thread, in a second.
         pressure: share of the time in which anything had to wait for a core.
@@ -202,35 +210,49 @@ class Load:
 
     others_share: float | None = None
     stolen_share: float | None = None
+    spare_share: float = 0.0
+    idle_share: float | None = None
     queued: float | None = None
     switches: float | None = None
     pressure: float | None = None
 
 
-def load_between(earlier: Row, later: Row) -> Load:
-    """What neither the watched process nor this one took, and how it waited."""
-    stolen, seconds = stolen_percent(earlier, later), later.time - earlier.time
+def load_between(
+    earlier: Row, later: Row, usable: Sequence[int], threads: int | None = None, idle_seconds: float = 0.0
+) -> Load:
+    """What neither the watched process nor this one took, and how it waited.
+
+    Args:
+        usable: numbers of the cores that count.
+        threads: at most, of any side; None is as many as there are cores.
+        idle_seconds: of the CPU, what paused sides took meanwhile.
+    """
+    seconds = later.time - earlier.time
+    pairs = [pair for number, pair in enumerate(_core_pairs(earlier, later)) if number in usable]
+    busy, stolen = _total(pairs, attrgetter("busy")), _total(pairs, attrgetter("stolen"))
+    tree, capacity = tree_percent(earlier, later), len(pairs) * seconds
+    own = later.own_seconds - earlier.own_seconds
+    others = None if busy is None or tree is None else busy * seconds - tree * seconds / 100 - own - idle_seconds
     before, after = earlier.waits, later.waits
 
     def rate(before: float | None, after: float | None) -> float | None:
         return None if before is None or after is None else max(after - before, 0.0) / seconds
 
     return Load(
-        _others_share(earlier, later),
-        None if stolen is None else stolen / 100,
-        rate(before.seconds, after.seconds) if before and after else None,
-        rate(before.switches, after.switches) if before and after else None,
-        rate(earlier.pressure, later.pressure),
+        others_share=None if others is None else others / capacity,
+        stolen_share=None if stolen is None else stolen / len(pairs),
+        spare_share=max(len(usable) - threads, 0) / len(usable) if threads else 0.0,
+        idle_share=idle_seconds / capacity if capacity else None,
+        queued=rate(before.seconds, after.seconds) if before and after else None,
+        switches=rate(before.switches, after.switches) if before and after else None,
+        pressure=rate(earlier.pressure, later.pressure),
     )
 
 
-def _others_share(earlier: Row, later: Row) -> float | None:
-    tree, cores = tree_percent(earlier, later), core_percent(earlier, later)
-    known = [percent for percent in cores if percent is not None]
-    if tree is None or not known:
-        return None
-    mine = 100 * (later.own_seconds - earlier.own_seconds) / (later.time - earlier.time)
-    return (sum(known) - tree - mine) / len(cores) / 100
+def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> float | None:
+    """How many cores' worth of their time; None where none was read."""
+    known = [share for a, b in pairs if (share := _share(a, b, of(b) - of(a))) is not None]
+    return sum(known) / 100 if known else None
 
 
 def _core_pairs(earlier: Row, later: Row) -> list[tuple[Core, Core]]:

@@ -216,9 +216,11 @@ class Slice(Struct, frozen=True):
         start_seconds: on the epochs' clock; ``steps`` were trained from there on.
         timed_steps: the last ones of them, which took ``seconds`` for ``examples``. Of a command they are batches or
             epochs, and the examples are epochs where it does not tell how many an epoch has.
-        others_share: of the time of all cores, what processes outside all sides took; null where it can't be read, and
-            up to some percent wrong, even below 0, since the system counts in ticks.
+        others_share: of the time of the usable cores, what processes outside all sides took; null where it can't be
+            read, and up to some percent wrong, even below 0, since the system counts in ticks.
         stolen_share: likewise, what the host of this virtual machine gave to others.
+        spare_share: of these cores, those that no side uses, since all have fewer threads.
+        idle_share: of the cores' time, what the paused sides took.
         queued: seconds that its threads waited for a core, in a second; several at once add up.
         switches: how often they lost one to another thread, in a second.
         pressure: share of the time in which anything on the machine had to wait for a core.
@@ -233,16 +235,19 @@ class Slice(Struct, frozen=True):
     examples: int | float
     others_share: float | None = None
     stolen_share: float | None = None
+    spare_share: float = 0.0
+    idle_share: float | None = None
     queued: float | None = None
     switches: float | None = None
     pressure: float | None = None
 
     @property
     def external_share(self) -> float | None:
-        """Of the time of all cores, what was taken by others or stolen; None if unknown."""
+        """Of the cores' time, what was stolen, or taken by others from cores that a side uses; None if unknown."""
         if self.others_share is None:
             return self.stolen_share
-        return self.others_share + (self.stolen_share or 0.0)
+        in_spare_cores = min(self.spare_share, max(self.others_share, 0.0))
+        return self.others_share - in_spare_cores + (self.stolen_share or 0.0)
 
 
 def are_disturbed(block: Iterable[Slice]) -> bool:

@@ -59,8 +59,8 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     largest = largest_cause(attribution)
     if largest is None:
         return [
-            "Too noisy to tell: no cause is certain and larger than the unexplained share. Try more --seconds, or an "
-            "idle machine."
+            "Too noisy to tell: no cause is more than noise and larger than the unexplained share. Try more --seconds, "
+            "or an idle machine."
         ]
     cause = f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."
     if not advice:

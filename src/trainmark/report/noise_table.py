@@ -34,6 +34,8 @@ def _answer(found: Noise) -> str:
     least = found.smallest[0].difference
     if least is None:
         return "There were too few undisturbed rounds to tell how small a difference this machine can show."
+    if found.withheld:
+        return "Others disturb this machine too much for a verdict; try fewer --threads, or another time."
     return f"A comparison of one minute finds differences of {_percent(least)} or more here, in 4 of 5 tries."
 
 

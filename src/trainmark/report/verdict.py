@@ -65,9 +65,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     tone = SPEED_TONES[these.speedup.verdict]
     if not HARMLESS.issuperset(caveats):
         tone = "doubtful"
-    return Verdict(
-        f"{_speed(here, there, these.speedup)}{_learning(these.learning)} ({workload}{how}{whole}).", tone, caveats
-    )
+    speed = _speed(here, there, these.speedup, disturbed=Caveat.TOO_DISTURBED in caveats)
+    return Verdict(f"{speed}{_learning(these.learning)} ({workload}{how}{whole}).", tone, caveats)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
@@ -82,11 +81,13 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     return Verdict(text, "plain", side.result.caveats)
 
 
-def _speed(here: str, there: str, speedup: Speedup) -> str:
+def _speed(here: str, there: str, speedup: Speedup, *, disturbed: bool) -> str:
     ratio, low, high = speedup.ratio or 0.0, speedup.low, speedup.high
     if speedup.verdict == "slower":
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
     times = f"{units.ratio(ratio)}{interval(low, high)}"
+    if disturbed:
+        return f"No verdict, since others disturbed the machine: {here} and {there}, {times}"
     if speedup.verdict in ("faster", "slower"):
         return f"{here} is {times} {speedup.verdict} than {there}"
     if speedup.verdict == "same":

@@ -13,12 +13,11 @@ import dataclasses
 import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from trainmark.analysis.comparison import MARGIN, compare
-from trainmark.analysis.groups import group_records
 from trainmark.analysis.noise import smallest_difference
 from trainmark.analysis.slices import SliceComparison, blocks_that_pay, compare_slices, deviations
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
@@ -88,16 +87,20 @@ def rounds_within(
     if (load := neighbours.load()) > BUSY_SHARE:
         tell(f"note: others use {percent(load, 0)} of the CPU; fewer --threads would give a steadier verdict")
     start = clock()
-    early: list[Task[AnyRun]] = _early(planned) if budget.seconds else []
-
-    def pause() -> None:
-        nonlocal start
+    records: list[Record] = []
+    for tasks in _early(planned) if budget.seconds else ():
         began = clock()
-        between()
-        start += clock() - began
-
-    records = _begin(planned, early, execute, pause, lambda found: tell(_so_far(found, clock() - start)))
-    number = 1 + max(task.round for task in (*planned, *early))
+        records += execute(tasks)
+        if 2 * clock() - began - start > budget.seconds:
+            break
+    paused = clock()
+    between()
+    start += clock() - paused
+    for tasks in _parts(planned) if records else [list(planned)]:
+        if records and tasks[0].round != planned[0].round and _all_ok(records):
+            tell(_so_far(records, clock() - start))
+        records += execute(tasks)
+    number = 1 + max(record.round for record in records)
     looks = (max(number, looks[0]), *looks[1:]) if looks else ()
     round_seconds = (clock() - start) / number
     while _all_ok(records):
@@ -117,40 +120,28 @@ def rounds_within(
         began = clock()
         blocks = _blocks(records, budget.seconds - passed) or _first_blocks(planned)
         records += execute(_round(planned, number, blocks))
-        number, round_seconds = number + 1, min(round_seconds, clock() - began)
+        number, round_seconds = number + 1, clock() - began
     slices = _slices_by_block(records)
     if disturbed := sum(map(are_disturbed, slices.values())):
         tell(f"others disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
     return records
 
 
-def _early(planned: Sequence[Task[AnyRun]]) -> list[Task[AnyRun]]:
+def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
     """Rounds of slices alone that come before trainings to the end: with the first of these enough for an interval."""
     run: object = planned[0].first
     if not isinstance(run, Run) or run.blocks is not None:
-        return []
+        return
     number = 1 + max(task.round for task in planned)
-    blocks = _first_blocks(planned)
-    return [task for more in range(FEWEST_FOR_INTERVAL - 1) for task in _round(planned, number + more, blocks)]
+    for more in range(FEWEST_FOR_INTERVAL - 1):
+        yield _round(planned, number + more, _first_blocks(planned))
 
 
-def _begin(
-    planned: Sequence[Task[AnyRun]],
-    early: Sequence[Task[AnyRun]],
-    execute: Callable[[list[Task[AnyRun]]], list[Record]],
-    between: Callable[[], None],
-    tell: Callable[[list[Record]], None],
-) -> list[Record]:
-    """Carry out the ``early`` rounds, and those that are planned whatever becomes of them."""
-    if not early:
-        between()
-        return execute(list(planned))
-    records = execute(list(early))
-    between()
-    records += execute([task for task in planned if task.round == planned[0].round])
-    if _all_ok(records):
-        tell(records)
-    return records + execute([task for task in planned if task.round != planned[0].round])
+def _parts(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
+    """Its first round, with which there is an interval, and the others."""
+    first = planned[0].round
+    parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
+    return [part for part in parts if part]
 
 
 def _so_far(records: Sequence[Record], passed: float) -> str:
@@ -171,12 +162,12 @@ def _all_ok(records: Iterable[Record]) -> bool:
     return all(record.outcome.status == "ok" for record in records)
 
 
-def _slices_by_block(records: Iterable[Record]) -> dict[tuple[int, int], list[Slice]]:
-    """Those of all sides, by round and block."""
-    found: dict[tuple[int, int], list[Slice]] = {}
+def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], list[Slice]]:
+    """Those of all sides, by workload, round and block."""
+    found: dict[tuple[str, int, int], list[Slice]] = {}
     for record in records:
         for each in record.slices:
-            found.setdefault((record.round, each.block), []).append(each)
+            found.setdefault((record.workload.name, record.round, each.block), []).append(each)
     return found
 
 
@@ -186,9 +177,13 @@ def _named(neighbours: Neighbours) -> str:
 
 
 def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:
-    """Every side against the first one."""
-    groups = group_records(records)
-    compared = (compare_slices(groups[0].records, other.records) for other in groups[1:])
+    """Every side against the first one of its workload."""
+    comparison = compare(records)
+    compared = [
+        compare_slices(comparison.measured[group.reference].records, comparison.measured[position].records)
+        for position, group in enumerate(comparison.groups)
+        if group.reference not in (None, position)
+    ]
     return [sliced for sliced in compared if sliced is not None]
 
 
@@ -205,7 +200,7 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
         left: seconds of the budget.
     """
     rounds = {record.round for record in records}
-    starts = statistics.fmean(max(each.setup_seconds or 0.0 for each in records if each.round == of) for of in rounds)
+    starts = statistics.fmean(_start_seconds([each for each in records if each.round == of]) for of in rounds)
     blocks = _slices_by_block(records)
     needed = [
         blocks_that_pay(deviation, starts, _seconds(blocks.values()) / len(blocks), len(rounds), left)
@@ -215,18 +210,28 @@ def _blocks(records: Sequence[Record], left: float) -> int | None:
     return max(needed, default=None)
 
 
+def _start_seconds(of_a_round: Sequence[Record]) -> float:
+    """Processes start at the same time, and compile one after the other."""
+    return max(each.setup_seconds or 0.0 for each in of_a_round) + sum(
+        each.compile_seconds or 0.0 for each in of_a_round
+    )
+
+
 def _seconds(blocks: Iterable[Sequence[Slice]]) -> float:
     """With the steps that were not timed."""
     return sum(each.seconds * each.steps / each.timed_steps for slices in blocks for each in slices)
 
 
 def _decided(records: Sequence[Record], margin: float) -> bool:
-    """Whether every side has a verdict by the interval of a look."""
-    comparison = compare(records, margin=margin, confidence=LOOK_CONFIDENCE)
+    """Whether every side has a verdict by the interval of a look, and the same by the interval that will be printed.
+
+    Runs without slices are compared by one interval of 95 %, which is too narrow to be looked at several times.
+    """
+    look, printed = compare(records, margin=margin, confidence=LOOK_CONFIDENCE), compare(records, margin=margin)
     return all(
-        group.speedup.verdict != "unclear"
-        for position, group in enumerate(comparison.groups)
-        if not comparison.is_reference(position)
+        group.speedup.of == "slice" and group.speedup.verdict == last.speedup.verdict != "unclear"
+        for position, (group, last) in enumerate(zip(look.groups, printed.groups, strict=True))
+        if not look.is_reference(position)
     )
 
 

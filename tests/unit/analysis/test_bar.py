@@ -59,3 +59,10 @@ def test_a_side_of_which_no_run_came_off_misses_any_bar() -> None:
     dead = rounds([1.0, 1.0, 1.0], backend="torch", status="failed")
     comparison = compare(rounds([1.0, 1.0, 1.0]) + dead)
     assert fail_below(comparison, 0.5).missed == (comparison.groups[1],)
+
+
+def test_one_round_that_others_disturbed_fails_no_build() -> None:
+    records = a_round(0, [2.0] * 8, [1.0] * 8, others=[0.5] * 4)
+    bar = fail_below(compare(records, baseline=("style", "fast")), 0.95)
+    assert (bar.missed, bar.unjudged) == ((), ())
+    assert len(bar.disturbed) == 1

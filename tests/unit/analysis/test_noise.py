@@ -80,3 +80,8 @@ def test_with_too_few_undisturbed_rounds_nothing_is_claimed() -> None:
 
 def test_sides_without_a_common_slice() -> None:
     assert noise_of([a_record()], [a_record()], 10.0, 0.03) is None
+
+
+def test_a_minute_that_others_disturbed_is_withheld() -> None:
+    assert noise(drawn(6, 0.03, 0.01), others=0.5).withheld
+    assert not noise(drawn(6, 0.03, 0.01)).withheld

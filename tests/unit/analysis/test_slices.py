@@ -173,3 +173,22 @@ def test_a_block_is_judged_by_all_its_slices() -> None:
     assert not are_disturbed(of([0.15, -0.05, 0.0, 0.05])), "one tick too many here is one too few there"
     assert are_disturbed(of([0.15, 0.05, 0.0, 0.05]))
     assert not are_disturbed(of([None] * 4))
+
+
+def test_others_on_cores_that_no_side_uses_disturb_nothing() -> None:
+    def a_slice(others: float, spare: float, stolen: float = 0.0) -> Slice:
+        return Slice(0, 0, 0.0, 60, 50, 1.0, 500, others, stolen, spare)
+
+    assert are_disturbed([a_slice(0.5, 0.0)])
+    assert not are_disturbed([a_slice(0.5, 0.5)])
+    assert are_disturbed([a_slice(0.6, 0.5)])
+    assert are_disturbed([a_slice(0.1, 0.5, stolen=0.2)]), "the host takes what it likes"
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 4])
+def test_rounds_that_others_disturbed_have_no_verdict_however_few(rounds: int) -> None:
+    records = [each for number in range(rounds) for each in a_round(number, [2.0] * 4, [1.0] * 4, [0.5, 0.5])]
+    found = compared(records)
+    assert found.speedup.verdict == "unclear"
+    assert Caveat.TOO_DISTURBED in found.caveats
+    assert Caveat.DISTURBED not in found.caveats, "it says that they are left out"

@@ -8,7 +8,7 @@ import pytest
 from trainmark.measure import energy as energies
 from trainmark.measure.energy import training_windows
 from trainmark.measure.nvidia import Nvidia
-from trainmark.record.record import Energy, Epoch, Samples
+from trainmark.record.record import Energy, Epoch, Samples, Window
 
 energy = functools.partial(energies.energy, vendor=Nvidia())
 
@@ -48,7 +48,7 @@ def test_short_evaluations_are_no_training() -> None:
 
 
 def test_a_window_too_short_for_the_counter_has_no_joules() -> None:
-    found = energy([epoch(10, 4.9)], seen(cpu_joules=growing(50)), None)
+    found = energy([epoch(10.2, 1.0)], seen(cpu_joules=growing(50)), None)
     assert found == Energy(None, "RAPL, CPU packages")
 
 
@@ -88,3 +88,38 @@ def test_training_that_goes_on_after_the_last_row() -> None:
 def test_without_a_counter_there_is_no_energy(samples: Samples | None) -> None:
     assert energy([epoch(10, 10)], samples, None) is None
     assert energy([epoch(10, 10)], samples, 0) is None
+
+
+def in_turns(read_at_edges: bool) -> tuple[Epoch, Samples]:
+    """Twenty turns of 0.1 s at 100 W; the other side's, in between, draw 300 W."""
+    windows = [Window(1 + 0.2 * turn, 0.1) for turn in range(20)]
+    epoch = Epoch(index=0, start_seconds=1.0, seconds=2.0, steps=1, examples=1, windows=windows)
+    times, joules, now, used = [0.0], [0.0], 0.0, 0.0
+    for each in windows:
+        for at, watts in ((each.start_seconds - 0.001, 300.0), (each.start_seconds + 0.101, 100.0)):
+            used += watts * (at - now)
+            now = at
+            if read_at_edges or len(times) % 4 == 0:
+                times.append(at)
+                joules.append(used)
+    times.append(now + 5.0)
+    joules.append(used + 1500.0)
+    return epoch, Samples(interval_seconds=0.2, t=times, cpu_joules=list(joules))
+
+
+def test_turns_are_measured_between_the_readings_at_their_edges() -> None:
+    epoch, samples = in_turns(read_at_edges=True)
+    found = energy([epoch], samples, None)
+    assert found is not None
+    assert found.joules == pytest.approx(200, rel=0.05), "without what the other side's turns draw"
+
+
+def test_turns_without_readings_at_their_edges_have_no_joules() -> None:
+    epoch, samples = in_turns(read_at_edges=False)
+    assert energy([epoch], samples, None) == Energy(None, "RAPL, CPU packages")
+
+
+def test_a_long_epoch_does_not_hide_the_turns_of_others() -> None:
+    windows = [Window(0.0, 30.0), Window(30.2, 30.0)]
+    paused = Epoch(index=0, start_seconds=0.0, seconds=60.0, steps=1, examples=1, windows=windows)
+    assert len(training_windows([paused])) == 2

@@ -7,7 +7,7 @@ import pytest
 from trainmark.measure import noise as noises
 from trainmark.measure.nvidia.nvml import SLOWDOWN_BITS
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Epoch, Samples
+from trainmark.record.record import Epoch, Samples, Window
 
 ROWS = 41
 EPOCHS = [Epoch(index=0, start_seconds=2.0, seconds=36.0, steps=1, examples=1)]
@@ -73,3 +73,16 @@ def test_neighbours_on_other_cores_do_not_count_and_those_on_its_own_do() -> Non
 def test_the_clock_of_a_device_that_is_not_known_is_not_the_cpus() -> None:
     drifting = seen(cpu_hertz=[3e9] * 20 + [2.5e9] * 21)
     assert noises.noise(EPOCHS, drifting, cores=(0, 1), on_cpu=False, gpu=None, slowdown_bits=0) == set()
+
+
+def test_where_sides_take_turns_what_happens_in_them_counts() -> None:
+    """A row right before and right behind each turn of 0.1 s; the host steals in the turns alone, or between them."""
+    windows = [Window(0.2 * turn + 0.005, 0.1) for turn in range(20)]
+    epochs = [Epoch(index=0, start_seconds=0.0, seconds=2.0, steps=1, examples=1, windows=windows)]
+    times = [0.0, *(edge for turn in range(20) for edge in (0.2 * turn + 0.004, 0.2 * turn + 0.106))]
+
+    def stolen(in_turns: float, between: float) -> Samples:
+        return Samples(interval_seconds=0.2, t=times, stolen_percent=[0.0, *([between, in_turns] * 20)])
+
+    assert noise(epochs, stolen(50.0, 0.0), None) == {Caveat.STOLEN_TIME}
+    assert noise(epochs, stolen(0.0, 50.0), None) == set()

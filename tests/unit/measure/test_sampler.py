@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from trainmark.measure.cpu import Core, Usage
-from trainmark.measure.sampler import Readers, Row, Sampler, samples
+from trainmark.measure.sampler import Load, Readers, Row, Sampler, load_between, samples
 from trainmark.measure.vendor import GpuReading
 
 
@@ -196,3 +196,51 @@ def test_a_core_that_is_switched_off() -> None:
     assert taken is not None
     assert taken.cpu_percent == [[], [], [50.0]]
     assert taken.stolen_percent == [None, None, 0.0]
+
+
+IDLE, BUSY = Core(0.0, 0.0, 0.0), Core(1.0, 0.0, 1.0)
+
+
+def load(cores: tuple[Core, ...], tree: float, *, own: float = 0.0, **arguments: Any) -> Load:
+    """Over a second that began with all cores at 0."""
+    before = Row(10.0, tuple(IDLE for _ in cores), Usage(5.0, 0))
+    after = Row(11.0, cores, Usage(5.0 + tree, 0), own_seconds=own)
+    return load_between(before, after, **{"usable": range(len(cores)), **arguments})
+
+
+def test_what_a_side_and_trainmark_take_is_nobody_elses() -> None:
+    assert load((BUSY, BUSY), 1.9, own=0.1).others_share == pytest.approx(0.0)
+
+
+def test_a_busy_neighbour_takes_its_share_of_the_cores() -> None:
+    assert load((BUSY, BUSY), 1.0).others_share == pytest.approx(0.5)
+
+
+def test_a_paused_side_is_no_neighbour() -> None:
+    found = load((BUSY, BUSY), 1.5, idle_seconds=0.5)
+    assert found.others_share == pytest.approx(0.0)
+    assert found.idle_share == pytest.approx(0.25)
+
+
+def test_only_the_usable_cores_count() -> None:
+    """Of four cores two may be used; others keep the other two busy."""
+    idle = Core(0.0, 0.0, 1.0)
+    assert load((BUSY, idle, BUSY, BUSY), 1.0, usable=(0, 1)).others_share == pytest.approx(0.0)
+    assert load((BUSY, BUSY, idle, idle), 1.0, usable=(0, 1)).others_share == pytest.approx(0.5)
+
+
+def test_stolen_time_is_told_apart() -> None:
+    stolen = Core(0.5, 0.5, 1.0)
+    found = load((stolen, stolen), 1.0)
+    assert (found.others_share, found.stolen_share) == (pytest.approx(0.0), pytest.approx(0.5))
+
+
+def test_cores_that_no_side_uses_are_spare() -> None:
+    assert load((BUSY, BUSY), 1.0, threads=1).spare_share == pytest.approx(0.5)
+    assert load((BUSY, BUSY), 2.0, threads=8).spare_share == 0.0
+    assert load((BUSY, BUSY), 2.0).spare_share == 0.0
+
+
+def test_of_a_process_that_cannot_be_read_nothing_is_claimed() -> None:
+    before, after = Row(10.0, (IDLE,), None), Row(11.0, (BUSY,), None)
+    assert load_between(before, after, (0,)).others_share is None

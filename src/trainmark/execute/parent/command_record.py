@@ -67,9 +67,13 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def slices(self) -> list[Slice]:
-        """Those so far; how many examples a step has is known at the end of an epoch."""
-        per_step = self._examples_of_step or 1
-        return [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
+        """Those so far; none before the end of an epoch tells how many examples a step has."""
+        per_step = self._examples_of_step
+        return (
+            []
+            if per_step is None
+            else [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
+        )
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
         """The record of the reports so far."""

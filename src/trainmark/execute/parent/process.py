@@ -79,6 +79,7 @@ class Worker:
         self._threads, self._timeout = threads, timeout
         self._tail = b""
         self._reason: str | None = None
+        self._sources: dict[Source, Callable[[], bool]] = {}
         self._done_at: float | None = None
         self._gone_at: float | None = None
         self._paused_at: float | None = None
@@ -111,7 +112,7 @@ class Worker:
                 self._channel.send(self._request(self.origin))
             self.steps = position(shared)
             assert self._process.stdout is not None
-            self._sources: dict[Source, Callable[[], bool]] = {
+            self._sources = {
                 self._channel: self._answers,
                 self._process.stdout: self._prints,
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,15 @@ from trainmark.execute.protocol.answers import (
     SliceTimed,
     Waiting,
 )
+from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.sampler import Row, Sampler, load_between
 from trainmark.record.record import Outcome, Peaks, Record, Status
 from trainmark.record.store import Store
 
-_NO_ROOM = ("out of memory", "resource_exhausted", "busy or unavailable", "sigkill")
+_NO_ROOM = (
+    *("out of memory", "resource_exhausted", "busy or unavailable", "sigkill", "cannot allocate memory"),
+    "resource temporarily unavailable",
+)
 """How frameworks, drivers and the system say, in small letters, that there is no room for one more process."""
 
 
@@ -156,18 +160,19 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
     try:
         while coming or live:
             while coming and (turns is None or not coming[0].begins_alone or all(map(turns.pauses, live))):
+                coming[0].begin(turns)
                 live.append(coming.pop(0))
-                live[-1].begin(turns)
+            live = [conversation for conversation in live if not conversation.over]  # one could not be started
             heard = ears.wait([conversation.worker for conversation in live])
-            shown = (turns and turns.holder) or live[-1]
+            shown = (turns and turns.holder) or (live[-1] if live else None)
             looks = ears.is_time_to_look()
             for conversation in live:
                 conversation.attend(heard[conversation.worker], looks=looks and conversation is shown)
             live = [conversation for conversation in live if not conversation.over]
             if turns is not None and (turn := turns.next()) is not None:
-                turn.player.take(turn)
+                turn.player.take(turn, [each for each in live if each is not turn.player])
     except KeyboardInterrupt:
-        for conversation in live:
+        for conversation in live:  # one that was being started has nothing to tell yet
             conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
         raise
     finally:
@@ -208,6 +213,8 @@ class _Conversation:
         self._turns: Turns[_Conversation] | None = None
         self._turn: Turn[_Conversation] | None = None
         self._before: Row | None = None
+        self._idle: Sequence[_Conversation] = ()
+        self._idle_before: float | None = None
         self._index = 0
         self._end: Failed | Diverged | None = None
         self.over = self.crowded_out = self.is_apart = False
@@ -225,9 +232,9 @@ class _Conversation:
 
     @property
     def on_accelerator(self) -> bool:
-        """Whether it is known to train on one; of a command nobody knows."""
+        """Whether it is known to train on one."""
         run: Run | CommandRun = self.task.first
-        return isinstance(run, Run) and run.side.device != "cpu"
+        return run.side.device not in ("cpu", None)
 
     @property
     def _current(self) -> RecordBuilder:
@@ -275,10 +282,26 @@ class _Conversation:
             if ending is not None:
                 self.break_off(_outcome(ending, self._end))
 
-    def take(self, turn: Turn[_Conversation]) -> None:
-        """Let it compute."""
-        self._turn, self._before = turn, self._sampler.look_now()
+    def take(self, turn: Turn[_Conversation], idle: Sequence[_Conversation]) -> None:
+        """Let it compute.
+
+        Args:
+            idle: the other sides, which pause meanwhile.
+        """
+        self._turn, self._idle, self._idle_before = turn, idle, _cpu_seconds(idle)
+        self._before = self._sampler.look_now()
         self.worker.send(turn.message)
+
+    @property
+    def cpu_seconds(self) -> float | None:
+        """Of its process and all that it started."""
+        return self._sampler.cpu_seconds()
+
+    @property
+    def threads(self) -> int | None:
+        """Of the CPU, that it may use; None is all."""
+        run: Run | CommandRun = self.task.first
+        return run.settings.threads
 
     def break_off(self, outcome: Outcome) -> None:
         """The conversation is over: whatever run it was at ends like this."""
@@ -294,9 +317,9 @@ class _Conversation:
     def _lacks_room(self, outcome: Outcome) -> bool:
         """Whether it ended like this because the other sides of its round were there."""
         shares = self._turns is not None and self._turns.has_company(self, begun=not self.begins_alone)
-        fresh = self._index == 0 and not self._current.slices and not self._current.epochs
-        reason = (outcome.reason or "").lower()
-        return outcome.status == "failed" and shares and fresh and any(sign in reason for sign in _NO_ROOM)
+        if outcome.status != "failed" or not shares or self._index or self._current.epochs:
+            return False
+        return any(sign in (outcome.reason or "").lower() for sign in _NO_ROOM)
 
     def close(self) -> None:
         """End the process."""
@@ -334,7 +357,11 @@ class _Conversation:
         turn, before = self._turn, self._before
         if turn is None or turn.block is None or before is None or self._turns is None:
             return
-        load = load_between(before, self._sampler.look_now())
+        after, idle = self._sampler.look_now(), _cpu_seconds(self._idle)
+        idle = max(idle - self._idle_before, 0.0) if idle is not None and self._idle_before is not None else 0.0
+        threads = [each.threads for each in (self, *self._idle)]
+        used = None if None in threads else max(filter(None, threads), default=None)
+        load = load_between(before, after, usable_core_numbers(), used, idle)
         self._turns.timed(self._current.add_slice(timed, turn.block, turn.order, load))
 
     def _write(self, outcome: Outcome) -> None:
@@ -355,6 +382,12 @@ class _Conversation:
 
     def _announce(self) -> None:
         self._observer.run_started(self.task, self._current.run, self._index in self.task.done)
+
+
+def _cpu_seconds(conversations: Iterable[_Conversation]) -> float | None:
+    """Of all of them together; None where one can't be read."""
+    used = [each.cpu_seconds for each in conversations]
+    return None if None in used else sum(filter(None, used))
 
 
 def _outcome(ending: Ending, said: Failed | Diverged | None) -> Outcome:

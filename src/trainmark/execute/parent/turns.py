@@ -131,11 +131,11 @@ class Turns(Generic[Player]):
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None
 
     def _has_enough(self, block: int) -> bool:
-        """Whether so many blocks are: that many undisturbed ones, or twice as many of any kind."""
-        if self._blocks is None:
+        """Whether so many blocks are: that many undisturbed ones, or so many of which most are disturbed."""
+        if self._blocks is None or block < self._blocks:
             return False
         disturbed = sum(map(are_disturbed, self._slices.values()))
-        return block - disturbed >= self._blocks or block >= 2 * self._blocks
+        return block - disturbed >= self._blocks or disturbed > block / 2
 
     def _rotated(self, by: int) -> tuple[Player, ...]:
         by %= len(self._active)

@@ -102,7 +102,7 @@ class Reports:
     def _slice(self, message: dict[str, Any], origin: float, now: float) -> SliceTimed | None:
         start, seconds = _number(message.get("start")), _seconds(message.get("seconds"))
         steps = _count(message.get("steps"))
-        if start is None or seconds is None or steps is None or not 0 <= start - origin <= now - seconds:
+        if start is None or not seconds or steps is None or not 0 <= start - origin <= now - seconds:
             self._leave_out(f"slice of {_shown(message.get('steps'))} steps in {_shown(message.get('seconds'))} s")
             return None
         return SliceTimed(start - origin, steps, steps, seconds, None)

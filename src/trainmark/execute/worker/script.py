@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
@@ -40,11 +40,11 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     become_subreaper = 36
     lifeline.control(become_subreaper, 1)  # what has lost its parent comes to us, and not to the system
     pipe, heard = _pipe("reports")
-    environment = {**os.environ, VARIABLE: str(pipe)}
+    environment, stopped = {**os.environ, VARIABLE: str(pipe)}, _Stopped()
     if request.in_turns:
         place, told = _pipe("turns")
         environment[TURNS] = str(place)
-        threading.Thread(target=_pass_on, args=(turns, told), daemon=True).start()
+        threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
     say(Ready())
     start = clock()
@@ -60,11 +60,11 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         selector.register(ended.bell, selectors.EVENT_READ)
         while not ended.rang:
             selector.select()
-            _tell(reports, _arrived(heard), request.origin, clock, say)
+            _tell(reports, _arrived(heard), request.origin, clock, say, stopped)
     process.returncode = ended.code
     left = end_descendants(_GRACE_SECONDS)  # first, or what goes on writing would keep us here
     while arrived := _arrived(heard):
-        _tell(reports, arrived, request.origin, clock, say)
+        _tell(reports, arrived, request.origin, clock, say, stopped)
     peak = ended.usage.ru_maxrss
     own_peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     say(
@@ -97,23 +97,40 @@ def _pipe(name: str) -> tuple[Path, int]:
     return place, os.open(place, os.O_RDWR | os.O_NONBLOCK)
 
 
-def _pass_on(turns: Turns, told: int) -> None:
+def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
     """Let the command go on when it is its turn."""
     while True:
         turn = turns.get()
         assert turn["event"] == TakeTurn.__name__, turn
-        os.write(told, f"{math.inf if turn['seconds'] is None else turn['seconds']}\n".encode())
-        _signal_descendants(signal.SIGCONT)
+        os.write(told, f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}\n".encode())
+        stopped.go_on()
 
 
-def _signal_descendants(number: signal.Signals) -> None:
-    """To every process of the command, those that load its data among them."""
-    told: set[int] = set()
-    while new := set(_descendants(os.getpid())) - told:
-        told |= new
-        for pid in new:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+class _Stopped:
+    """The processes of a command that pauses, those that load its data among them.
+
+    They are found while the command is in its pause: to look for them costs time that would be its slice's.
+    """
+
+    def __init__(self) -> None:
+        self._pids: set[int] = set()
+
+    def stop_all(self) -> None:
+        """Stop every process of the command, and those that they start meanwhile."""
+        while new := set(_descendants(os.getpid())) - self._pids:
+            self._pids |= new
+            _signal(new, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let them go on."""
+        pids, self._pids = self._pids, set()
+        _signal(pids, signal.SIGCONT)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 class _Waiter:
@@ -139,10 +156,10 @@ def _arrived(descriptor: int) -> bytes:
     return b""
 
 
-def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say) -> None:
+def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say, stopped: _Stopped) -> None:
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
-            _signal_descendants(signal.SIGSTOP)  # who loads data ahead would take the other side's time
+            stopped.stop_all()  # who loads data ahead would take the other side's time
         say(report)
 
 
