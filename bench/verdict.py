@@ -8,6 +8,7 @@ mnist-mlp128 with PyTorch `fast` on the CPU. A try is a comparison of --seconds 
 with rounds of slices alone. KIND is one of
 
     equal           a side and the same again
+    whole           equal, with three trainings to the end, as `trainmark run` has them by default
     old             the same by the protocol of version 0.1: one process after the other, two epochs each
     busy            equal, while two other processes compute
     comes-and-goes  equal, while two others compute for 3 s and sleep for 3 s
@@ -17,7 +18,8 @@ with rounds of slices alone. KIND is one of
     threads, jax, gpu  1 thread against 2; PyTorch against JAX; the CPU against the first GPU
     long-threads, long-jax, long-gpu  the same by contiguous epochs of 10 s, one process after the other
 
-`try` ends after --minutes, so it can be called again, on other days and machines. Needs TRAINMARK_DATA.
+`try` ends after --minutes, so it can be called again, on other days and machines. A false verdict is `faster` or
+`slower` between equal sides; one is withheld where others disturbed too much. Needs TRAINMARK_DATA.
 """
 
 from __future__ import annotations
@@ -40,16 +42,10 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.bar import fail_below
-from trainmark.analysis.comparison import MARGIN, compare
-from trainmark.analysis.slices import compare_slices
-from trainmark.analysis.statistics import (
-    LOOK_CONFIDENCE,
-    ROUNDS_TRIMMED,
-    SLICES_CONFIDENCE,
-    Estimate,
-    paired_difference,
-    speed_verdict,
-)
+from trainmark.analysis.comparison import MARGIN, by_slices, compare
+from trainmark.analysis.results import Speedup
+from trainmark.analysis.slices import Block, SliceComparison, compare_slices
+from trainmark.analysis.statistics import LOOK_CONFIDENCE, SLICES_CONFIDENCE, paired_difference
 from trainmark.execute.parent.command import Command
 from trainmark.execute.parent.command import sides as command_sides
 from trainmark.execute.parent.plan import Run, Settings
@@ -78,8 +74,12 @@ NEIGHBOURS = {
 }
 HOOKED = tuple(f"hooked-{kind}" for kind in ("equal", *NEIGHBOURS))
 UNEQUAL = ("threads", "jax", "gpu", "long-threads", "long-jax", "long-gpu")
-KINDS = ("equal", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
+KINDS = ("equal", "whole", "old", *NEIGHBOURS, *HOOKED, *MORE_STEPS, *UNEQUAL)
+DISTURBED = (*NEIGHBOURS, *(kind for kind in HOOKED if kind != "hooked-equal"))
+PAUSE = datetime.timedelta(minutes=30)
+"""Tries that are further apart were made at different times."""
 LONG_SECONDS = 10.0
+FEWEST_ROUNDS = 20
 LOST = ("blocks", "others", "stolen")
 SCRIPT = """
 import sys, torch
@@ -129,14 +129,15 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
         case "old" | "long-threads" | "long-jax" | "long-gpu":
             records = _contiguous(kind, _tasks(kind, chosen), chosen, store, seconds)
         case _:
-            planned = [slices_alone(task) for task in _tasks(kind, chosen)]
+            planned = _tasks(kind, chosen, rounds=3 if kind == "whole" else 1)
+            planned = planned if kind == "whole" else [slices_alone(task) for task in planned]
             records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store))
     took = time.perf_counter() - start
-    return {"kind": kind, "load_before": load, "seconds": took, **_said(records)}
+    return {"kind": kind, "load_before": load, "asked": seconds, "seconds": took, **_said(records)}
 
 
-def _tasks(kind: str, chosen: Mapping[str, ChosenSide]) -> list[Task[Run]]:
-    """One round; the sides are told apart by the label of their interpreter."""
+def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list[Task[Run]]:
+    """The sides are told apart by the label of their interpreter."""
     first, what = chosen["torch"], kind.removeprefix("long-")
     second = chosen.get(what, first).side
     if kind in MORE_STEPS:
@@ -145,7 +146,7 @@ def _tasks(kind: str, chosen: Mapping[str, ChosenSide]) -> list[Task[Run]]:
         dataclasses.replace(side, interpreter=Interpreter(label, THIS.path))
         for side, label in zip((first.side, second), LABELS, strict=True)
     ]
-    planned = in_rounds([(first.course, sides)], first.settings)
+    planned = in_rounds([(dataclasses.replace(first.course, repeats=rounds), sides)], first.settings)
     if what != "threads":
         return planned
     settings = [dataclasses.replace(first.settings, threads=threads) for threads in (1, 2)]
@@ -193,7 +194,7 @@ def _said(records: list[Record]) -> dict[str, Any]:
     sliced = compare_slices(*sides)
     return {
         "fails_below": bool(fail_below(comparison, 0.95).missed),
-        "lost": [_lost(side) for side in sides],
+        "lost": _lost(sides),
         "verdict": these.speedup.verdict,
         **{name: getattr(these.speedup, name) for name in ("ratio", "low", "high")},
         "caveats": [caveat.value for caveat in these.caveats],
@@ -207,29 +208,42 @@ def _label(record: Record) -> str | None:
     return record.python.label or (record.backend.style or "").removeprefix("side=")
 
 
-def _lost(side: Sequence[Record]) -> dict[str, int]:
-    """Of how many blocks of a side its own slices were disturbed, and whether by what is seen here or on the host."""
-    blocks: dict[tuple[int, int], list[Slice]] = {}
-    for record in side:
-        for each in record.slices:
-            blocks.setdefault((record.round, each.block), []).append(each)
-    lost = [block for block in blocks.values() if are_disturbed(block)]
-    stolen = sum(
-        sum(each.stolen_share or 0.0 for each in block) > sum(each.others_share or 0.0 for each in block)
-        for block in lost
-    )
-    return dict(zip(LOST, (len(blocks), len(lost) - stolen, stolen), strict=True))
+def _lost(sides: Sequence[Sequence[Record]]) -> list[dict[str, int]]:
+    """Of how many blocks, as the tool judges them, more was taken in a side's own slices than in the other's.
+
+    And whether by what is seen here, or by the host.
+    """
+    blocks: dict[tuple[int, int], list[list[Slice]]] = {}
+    for number, side in enumerate(sides):
+        for record in side:
+            for each in record.slices:
+                blocks.setdefault((record.round, each.block), [[], []])[number].append(each)
+    lost = [dict.fromkeys(LOST, 0) | {"blocks": len(blocks)} for _ in sides]
+    for of_sides in blocks.values():
+        if are_disturbed([each for of_side in of_sides for each in of_side]):
+            taken = [[_taken(of_side, name) for name in ("others_share", "stolen_share")] for of_side in of_sides]
+            worst = max(range(2), key=lambda number: sum(taken[number]))
+            lost[worst]["stolen" if taken[worst][1] > taken[worst][0] else "others"] += 1
+    return lost
+
+
+def _taken(slices: Sequence[Slice], name: str) -> float:
+    return sum((getattr(each, name) or 0.0) * each.seconds for each in slices)
 
 
 def _timed_share(records: Sequence[Record]) -> float | None:
-    """Of the time from the first slice of a round to its last, how much is timed."""
+    """Of the time from the first slice of a round to its last, how much is timed.
+
+    On the clock of one process, whose slices lie among those of the others.
+    """
     shares = []
     for number in {record.round for record in records}:
-        slices = [each for record in records if record.round == number for each in record.slices]
-        if slices:
-            start = min(each.start_seconds for each in slices)
-            end = max(each.start_seconds + each.seconds * each.steps / each.timed_steps for each in slices)
-            shares.append(sum(each.seconds for each in slices) / (end - start))
+        of_round = [record for record in records if record.round == number and record.slices]
+        if of_round:
+            own = of_round[0].slices
+            start, last = own[0].start_seconds, own[-1]
+            end = last.start_seconds + last.seconds * last.steps / last.timed_steps
+            shares.append(sum(each.seconds for record in of_round for each in record.slices) / (end - start))
     return statistics.fmean(shares) if shares else None
 
 
@@ -308,62 +322,125 @@ def _read(file: Path) -> list[dict[str, Any]]:
 
 
 def summary(folder: Path) -> None:
-    """Of each kind: how often which verdict, how wide the intervals are, how much was left out."""
-    for kind in KINDS:
-        said = _read(folder / f"{kind}.jsonl")
-        if not said:
-            continue
-        withheld = sum("too-disturbed" in each["caveats"] for each in said)
-        widths = [math.sqrt(each["high"] / each["low"]) - 1 for each in said if each["low"]]
+    """Of each kind: how often which verdict, how wide the intervals are, how much was left out; then the bars."""
+    tries = {kind: said for kind in KINDS if (said := _read(folder / f"{kind}.jsonl"))}
+    for kind, said in tries.items():
+        print(f"{kind}: {len(said)} tries, {_verdicts(said)}; half-width, median {_median_width(said):.1%}")
+        ratios = [each["ratio"] for each in said if each["ratio"]]
         shares = [each["timed_share"] for each in said if each["timed_share"]]
-        verdicts = {
-            name: sum(each["verdict"] == name for each in said) for name in ("faster", "slower", "same", "unclear")
-        }
-        failed = sum(each["fails_below"] for each in said)
+        failed = sum(bool(each["failed"]) for each in said)
         print(
-            f"{kind}: {len(said)} tries, {', '.join(f'{number} {name}' for name, number in verdicts.items())}; "
-            f"withheld {withheld}; half-width, median {statistics.median(widths):.1%}"
+            f"    ratio, median: {statistics.median(ratios):.3f}"
             + (f"; timed {statistics.fmean(shares):.0%} of the time" if shares else "")
-            if widths
-            else f"{kind}: {len(said)} tries without an interval"
+            + f"; --fail-below 0.95 fails {sum(each['fails_below'] for each in said)}; failed runs in {failed}"
         )
-        ratio = statistics.median(each["ratio"] for each in said)
-        print(f"    ratio, median: {ratio:.3f}; --fail-below 0.95 fails {failed}")
         for side, label in enumerate(LABELS):
             blocks, others, stolen = (sum(each["lost"][side][name] for each in said) for name in LOST)
-            print(f"    {label} has {blocks} blocks; lost to others {others}, to the host {stolen}")
+            if blocks:
+                print(f"    {label} has {blocks} blocks; lost to others {others}, to the host {stolen}")
+    print()
+    if equal := tries.get("equal"):
+        covered = [each["low"] <= 1 <= each["high"] for each in equal if each["low"]]
+        print(f"equal: {sum(covered)} of {len(covered)} intervals hold 1; {_when(equal)}")
+        quiet = [each for each in equal if not any(disturbed for _, disturbed in _blocks(each))]
+        if quiet:
+            print(f"equal, no block disturbed: {len(quiet)} tries, half-width, median {_median_width(quiet):.1%}")
+        if old := tries.get("old"):
+            print(f"equal / old, median half-widths: {_median_width(equal) / _median_width(old):.2f}")
+    if pooled := [each for kind in DISTURBED for each in tries.get(kind, ())]:
+        failing = sum(each["fails_below"] for each in pooled)
+        print(f"neighbours, pooled: {len(pooled)} tries, {_verdicts(pooled)}; --fail-below 0.95 fails {failing}")
+    for kind in MORE_STEPS:
+        judged = [each for each in tries.get(kind, ()) if not _is_withheld(each)]
+        if judged:
+            found = sum(each["verdict"] == "slower" for each in judged)
+            print(f"{kind}: slower in {found} of {len(judged)} that were not withheld")
+    for kind in ("threads", "jax", "gpu"):
+        long, short = tries.get(f"long-{kind}"), tries.get(kind)
+        if long and short:
+            truth = statistics.median(each["ratio"] for each in long)
+            held = [each["low"] <= truth <= each["high"] for each in short if each["low"]]
+            print(f"{kind}: contiguous {truth:.3f}, which {sum(held)} of {len(held)} intervals of slices hold")
+
+
+def _is_withheld(each: dict[str, Any]) -> bool:
+    return "too-disturbed" in each["caveats"]
+
+
+def _verdicts(said: Sequence[dict[str, Any]]) -> str:
+    counts = {name: sum(each["verdict"] == name for each in said) for name in ("faster", "slower", "same", "unclear")}
+    withheld = sum(map(_is_withheld, said))
+    return f"{', '.join(f'{number} {name}' for name, number in counts.items())}, {withheld} of these withheld"
+
+
+def _median_width(said: Sequence[dict[str, Any]]) -> float:
+    """Of a try without an interval it has no end."""
+    return statistics.median(math.sqrt(each["high"] / each["low"]) - 1 if each["low"] else math.inf for each in said)
+
+
+def _blocks(each: dict[str, Any]) -> list[tuple[float, bool]]:
+    return [block for blocks in each["rounds"] for block in blocks]
+
+
+def _when(said: Sequence[dict[str, Any]]) -> str:
+    machines = {each["machine"] for each in said}
+    return f"made at {len(times(said))} times, on {', '.join(sorted(machines))}"
+
+
+def times(said: Sequence[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Tries by when they were made."""
+    found: list[list[dict[str, Any]]] = []
+    for each in sorted(said, key=lambda each: each["at"]):
+        at = datetime.datetime.fromisoformat(each["at"])
+        if not found or at - datetime.datetime.fromisoformat(found[-1][-1]["at"]) > PAUSE:
+            found.append([])
+        found[-1].append(each)
+    return found
 
 
 def simulate(folder: Path, draws: int, seed: int = 1) -> None:
-    """Comparisons of equal sides, each of rounds drawn from those of ``equal``, with the rule of stopping."""
-    pool = [_ratio(blocks) for each in _read(folder / "equal.jsonl") for blocks in each["rounds"]]
-    ratios = [ratio for ratio in pool if ratio is not None]
+    """Comparisons of equal sides, each of whole rounds drawn from those of ``equal`` at one time, and stopped as the
+    tool stops.
+
+    Equal sides can be exchanged, so which one is the second is drawn for each round; whether the order of measuring
+    favours one shows in the mean of all rounds of one time.
+    """
+    pools = [
+        [tuple(Block(*block) for block in blocks) for each in at_one_time for blocks in each["rounds"] if blocks]
+        for at_one_time in times(_read(folder / "equal.jsonl"))
+    ]
+    for pool in pools:
+        mean = paired_difference([statistics.fmean(block.log_ratio for block in blocks) for blocks in pool])
+        interval = "" if mean.low is None else f" [{mean.low:+.4f}, {mean.high:+.4f}]"
+        print(f"{len(pool)} rounds of one time: mean log ratio {mean.value:+.4f}{interval}")
+    pools = [pool for pool in pools if len(pool) >= FEWEST_ROUNDS]
+    print(f"drawn from {len(pools)} times with {FEWEST_ROUNDS} rounds or more")
     rng = random.Random(seed)
     for most in (3, 4, 6, 12, 24):
-        false = covered = 0
+        false = covered = known = 0
         for _ in range(draws):
-            verdict, estimate = _stopped([rng.choice(ratios) * rng.choice((-1, 1)) for _ in range(most)])
-            false += verdict in ("faster", "slower")
-            covered += estimate.low is not None and estimate.high is not None and estimate.low <= 1 <= estimate.high
-        print(f"{most} rounds at most: {false / draws:.1%} false verdicts, {covered / draws:.1%} cover, {draws} draws")
-    print(f"from {len(ratios)} rounds")
+            pool = rng.choice(pools)
+            drawn = [_turned(rng.choice(pool), rng.choice((-1, 1))) for _ in range(most)]
+            found = _stopped(drawn)
+            false += found.verdict in ("faster", "slower")
+            if found.low is not None and found.high is not None:
+                known, covered = known + 1, covered + (found.low <= 1 <= found.high)
+        print(f"{most} rounds at most: {false / draws:.1%} false verdicts, {covered / known:.1%} cover, {draws} draws")
 
 
-def _ratio(blocks: list[tuple[float, bool]]) -> float | None:
-    kept = [ratio for ratio, disturbed in blocks if not disturbed]
-    return statistics.fmean(kept) if kept else None
+def _turned(blocks: Sequence[Block], sign: int) -> tuple[Block, ...]:
+    return tuple(Block(sign * block.log_ratio, block.disturbed) for block in blocks)
 
 
-def _stopped(ratios: list[float]) -> tuple[str, Estimate]:
-    """The verdict at the first look that has one, or at the end."""
-    for number in (*(look for look in LOOKS if look < len(ratios)), len(ratios)):
-        last = number == len(ratios)
+def _stopped(rounds: Sequence[tuple[Block, ...]]) -> Speedup:
+    """The comparison at the first look that decides, or at the end."""
+    for number in (*(look for look in LOOKS if look < len(rounds)), len(rounds)):
+        sliced = SliceComparison(tuple(rounds[:number]))
         look, final = (
-            paired_difference(ratios[:number], ROUNDS_TRIMMED, level).exponential()
-            for level in (LOOK_CONFIDENCE, SLICES_CONFIDENCE)
+            by_slices(sliced, MARGIN, level, learns=True)[0] for level in (LOOK_CONFIDENCE, SLICES_CONFIDENCE)
         )
-        if last or speed_verdict(look, MARGIN) != "unclear":
-            return speed_verdict(final, MARGIN), final
+        if number == len(rounds) or look.verdict == final.verdict != "unclear":
+            return final
     raise AssertionError("the last number of rounds is always looked at")
 
 

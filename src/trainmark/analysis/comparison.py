@@ -181,7 +181,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=_ordered(caveats),
-        efficiency=efficiency(records[0], pace, limits) if records else None,
+        efficiency=efficiency(complete[0], pace, limits) if (complete := [r for r in records if r.epochs]) else None,
         cost=cost(records),
         reached=_reached(records),
     )

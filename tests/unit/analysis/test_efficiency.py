@@ -159,3 +159,9 @@ def test_every_row_of_csv_has_the_same_columns() -> None:
     header, first, second = text.splitlines()
     assert "efficiency_mfu" in header
     assert header.count(",") == first.count(",") == second.count(",")
+
+
+def test_rounds_of_slices_alone_before_the_first_training_do_not_hide_it() -> None:
+    before = a_record(seconds=(), peaks=None, round=3)
+    group = compare([before, *rounds([2.0] * 3, peaks=PEAKS)]).groups[0]
+    assert group.efficiency is not None

@@ -214,7 +214,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return {
             Caveat.SUBSTITUTED_DATASET: settings.substituted,
             Caveat.PARTIAL_DATASET: not course.dataset.complete,
-            Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds",
+            Caveat.UNKNOWN_PEAK: self.seen.limited and self.peaks is None and settings.kind == "rounds" and complete,
             Caveat.LOGGED_STEPS: settings.log_every is not None,
             Caveat.SIDE_BY_SIDE: self.run.trial is not None and self.run.trial.side_by_side,
             Caveat.STOPPED_EARLY: outcome.status == "ok" and outcome.reason is not None,
