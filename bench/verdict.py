@@ -60,6 +60,7 @@ from trainmark.study.chosen import ChosenSide, choose
 from trainmark.study.progress import Progress
 from trainmark.study.rounds import LOOKS, Budget, rounds_within, slices_alone
 from trainmark.study.run import RoundOptions, measure
+from trainmark.version import version
 
 WORKLOAD = "mnist-mlp128"
 EPOCH_SECONDS = 0.7
@@ -133,7 +134,14 @@ def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder:
             planned = planned if kind == "whole" else [slices_alone(task) for task in planned]
             records = rounds_within(Budget(seconds), planned, _carrying_out(planned, chosen, store))
     took = time.perf_counter() - start
-    return {"kind": kind, "load_before": load, "asked": seconds, "seconds": took, **_said(records)}
+    return {
+        "kind": kind,
+        "version": version(),
+        "load_before": load,
+        "asked": seconds,
+        "seconds": took,
+        **_said(records),
+    }
 
 
 def _tasks(kind: str, chosen: Mapping[str, ChosenSide], rounds: int = 1) -> list[Task[Run]]:
