@@ -12,6 +12,7 @@ import pytest
 PLUGINS = str(Path(__file__).parent / "plugins" / "fake")
 """The fake backend is a plug-in: here, and in every process that a test starts."""
 sys.path.insert(0, PLUGINS)
+os.environ.pop("COLUMNS", None)  # some plug-ins of pytest set it in their workers
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (PLUGINS, os.environ.get("PYTHONPATH"))))
 
 from trainmark.data.locate import Located, locate  # noqa: E402

@@ -35,8 +35,8 @@ def report(tmp_path: Path, records: list, *arguments: str) -> Path:  # type: ign
 
 def test_the_answer_comes_first(tmp_path: Path) -> None:
     text = text_of(report(tmp_path, full_records()))
-    assert "cuda:0 trains mnist-mlp512 with numpy fast 8.00× [" in text
-    assert "faster than cpu, and learns the same." in text
+    assert "cuda:0 is 8.00× [" in text
+    assert "faster than cpu; both learn the same (mnist-mlp512 with numpy fast)." in text
     assert text.index("8.00×") < text.index("Machines and versions")
 
 
@@ -61,7 +61,7 @@ def test_json_says_what_was_written(tmp_path: Path, capsys: pytest.CaptureFixtur
         ([a_full_record(), a_full_record(workload="mnist-cnn")], "mnist-cnn"),
         ([a_record(status="failed", epochs=[])], "No run of mnist-mlp512 finished: 1 run failed."),
         ([a_record(epochs=[])], "numpy fast cpu trained mnist-mlp512"),
-        ([a_record(round=1), a_record(device="cuda:0")], "in too few rounds to be sure"),
+        ([a_record(round=1), a_record(device="cuda:0")], "in too few rounds for a verdict"),
     ],
     ids=["one", "other-workloads", "failed-only", "no-epochs", "no-round-in-common"],
 )

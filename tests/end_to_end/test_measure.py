@@ -410,7 +410,7 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),
         (("--vary", "device=1", "--", "x", "{device}"), "can't be read"),
-        ((), "Missing argument"),
+        ((), "missing argument"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_runs(

@@ -149,5 +149,5 @@ def test_losses_are_those_of_a_training_that_never_pauses(
         found += [each for each in records if (each.backend.name, each.backend.style) == (backend, style)]
     together, lonely = found
     assert pauses(together)
-    assert not pauses(lonely)
+    assert not any(epoch.windows for epoch in lonely.epochs)
     assert together.step_losses == lonely.step_losses

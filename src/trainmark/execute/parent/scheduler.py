@@ -160,8 +160,9 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
     try:
         while coming or live:
             while coming and (turns is None or not coming[0].begins_alone or all(map(turns.pauses, live))):
-                coming[0].begin(turns)
-                live.append(coming.pop(0))
+                coming[0].prepare(turns)
+                live.append(coming.pop(0))  # from here on it has a record, whatever happens
+                live[-1].begin()
             live = [conversation for conversation in live if not conversation.over]  # one could not be started
             heard = ears.wait([conversation.worker for conversation in live])
             shown = (turns and turns.holder) or (live[-1] if live else None)
@@ -172,7 +173,7 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
             if turns is not None and (turn := turns.next()) is not None:
                 turn.player.take(turn, [each for each in live if each is not turn.player])
     except KeyboardInterrupt:
-        for conversation in live:  # one that was being started has nothing to tell yet
+        for conversation in live:
             conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
         raise
     finally:
@@ -244,8 +245,8 @@ class _Conversation:
     def _all_written(self) -> bool:
         return self._index == len(self._builders)
 
-    def begin(self, turns: Turns[_Conversation] | None) -> None:
-        """Start the process.
+    def prepare(self, turns: Turns[_Conversation] | None) -> None:
+        """Make ready what follows the process.
 
         Args:
             turns: those that it takes part in; None if it is alone.
@@ -256,11 +257,14 @@ class _Conversation:
             builder.weights_file(self._store.folder) if run.settings.save_weights and index not in task.done else None
             for index, builder in enumerate(self._builders)
         ]
-        self._observer.task_started(task)
-        self._announce()
         request = partial(run.request, weight_files=files, in_turns=turns is not None)
         settings = run.settings
         self.worker = Worker(run.python, request, hear=self._hear, threads=settings.threads, timeout=settings.timeout)
+        self._observer.task_started(task)
+        self._announce()
+
+    def begin(self) -> None:
+        """Start the process."""
         try:
             self._stack.enter_context(self.worker)
         except OSError as error:  # the interpreter went away, or the system has no process left to give
