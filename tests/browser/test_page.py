@@ -52,8 +52,6 @@ def test_a_column_sorts_both_ways_by_its_numbers(window: Window, html: str) -> N
     def column() -> list[str]:
         rows = table.query_selector_all(f"tbody tr td:nth-child({place})")
         return [cell.inner_text().split("\n")[0] for cell in rows]
-            cell.inner_text().split("\n")[0] for cell in table.query_selector_all(f"tbody tr td:nth-child({place})")
-        ]
 
     headers = [each.inner_text() for each in table.query_selector_all("thead th")]
     place = 1 + headers.index("epoch")
