@@ -33,9 +33,10 @@ def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(w
 
 
 def test_every_chart_has_marks_and_words(window: Window, html: str) -> None:
-    opened = window.open(html)
+    folded = window.open(html).page.query_selector_all(".drawing svg")
+    opened = window.open(html, unfolds=True)
     drawings = opened.page.query_selector_all(".drawing")
-    assert len(drawings) > 15
+    assert len(drawings) > 15 > len(folded) > 0
     for drawing in drawings:
         words = drawing.get_attribute("aria-label") or ""
         assert len(words) > 30

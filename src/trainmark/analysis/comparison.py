@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -47,7 +48,9 @@ Just above what another seed alone changes in the catalogue's workloads, 0.3 to 
 WIDE = 1.2
 """Slowest over fastest round of a group, from which on a reader is told that they differ."""
 
-_FIGURES = ("training_seconds", "compile_seconds", "train_accuracy", "test_accuracy", "train_loss", "test_loss")
+_MEDIANS = ("training_seconds", "compile_seconds", "train_loss", "test_loss")
+_MEANS = ("train_accuracy", "test_accuracy")
+"""As the difference of what two sides learn is, so that the three agree."""
 _epoch_seconds: Reading = attrgetter("epoch_seconds")
 _process_seconds: Reading = attrgetter("process_seconds")
 _READINGS: dict[str, Reading] = {name: attrgetter(name) for name in ("test_accuracy", "train_accuracy")}
@@ -88,6 +91,10 @@ class _Side:
 
     def median(self, figure: str) -> float | None:
         return median(self.known(attrgetter(figure)))
+
+    def mean(self, figure: str) -> float | None:
+        known = self.known(attrgetter(figure))
+        return statistics.fmean(known) if known else None
 
 
 def compare(
@@ -177,7 +184,8 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         epoch_seconds=MedianInterval.of(side.known(_epoch_seconds)),
         process_seconds=MedianInterval.of(side.known(_process_seconds)),
         samples_per_second=pace,
-        **{name: side.median(name) for name in _FIGURES},
+        **{name: side.median(name) for name in _MEDIANS},
+        **{name: side.mean(name) for name in _MEANS},
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
         caveats=_ordered(caveats),

@@ -73,7 +73,7 @@ def _fields(
         Field("process", lambda row: _timed(row.group.process_seconds), "right", meaning=f"whole command, {_RANGE}"),
         Field("to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)),
         Field("cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED),
-        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right"),
+        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", meaning=_MEAN),
         Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
         Field(
             "learns", _learning, "right", not whole,
@@ -97,6 +97,7 @@ def _fields(
     return [each for each in shown if not (same_runs and each.title == "runs")]
 
 
+_MEAN = "mean over runs."
 _RANGE = "median over runs, with the range below it (95 % interval from 6 runs)."
 _PRICED = "of one run's training epochs, at the given price."
 _TRAINING = "all epochs, including the first; without evaluation and compilation."

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 HEIGHT = 260
 MEDIAN_AND_BAND = "Line: median over runs; band: lowest and highest of them (from 6 runs on the 95 % interval)."
+FEWEST_POINTS = 3
+"""Of a curve; one with fewer says no more than the table."""
 _MOST_SAID = 8
 _LOG_FROM = 20.0
 """Largest over smallest, from which on an axis is logarithmic."""

@@ -8,6 +8,7 @@ from trainmark import units
 from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
+    FEWEST_POINTS,
     HEIGHT,
     Chart,
     MeasuredWork,
@@ -34,7 +35,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
         for split in ("test", "train")
         if is_known(value := getattr(station, f"{split}_{quantity}"))
     ]
-    if len({row["epoch"] for row in rows}) < 2:
+    if len({row["epoch"] for row in rows}) < FEWEST_POINTS:
         return None  # a single station is no course
     x = (
         alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))

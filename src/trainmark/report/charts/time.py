@@ -5,6 +5,7 @@ from __future__ import annotations
 from trainmark import units
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
+    FEWEST_POINTS,
     HEIGHT,
     MEDIAN_AND_BAND,
     Chart,
@@ -40,9 +41,9 @@ def epochs(work: MeasuredWork) -> Chart | None:
             seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
             kind = "first epoch" if station.epoch == 1 else "epoch"
             rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
-    if not rows:
+    first, last = (pick((row["epoch"] for row in rows), default=0) for pick in (min, max))
+    if last < FEWEST_POINTS:
         return None
-    first, last = min(row["epoch"] for row in rows), max(row["epoch"] for row in rows)
     scale, title = scale_of(row["seconds"] for row in rows), "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
     domain = alt.Scale(domain=[first if last > first else 0, last])

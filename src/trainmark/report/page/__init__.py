@@ -98,6 +98,7 @@ def page(
         title=title,
         about=_about(records, machine_of),
         sections=sections,
+        legend=list(dict.fromkeys(line for section in sections for line in section.table.legend())),
         sweeps=[{"sweep": each, "answer": sentence(each), "table": sweep_table(each)} for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=list(rooflines(every)),

@@ -13,8 +13,19 @@ async function draw(element) {
   }
 }
 
+// A chart is as wide as its place, so one that is folded away is drawn when it is unfolded.
+async function drawIn(part) {
+  for (const element of part.querySelectorAll(".drawing:not([data-drawn])")) {
+    if (element.closest("details:not([open])")) continue;
+    element.dataset.drawn = "begun";
+    await draw(element);
+    element.dataset.drawn = "yes";
+  }
+}
+
 async function drawAll() {
-  for (const element of document.querySelectorAll(".drawing")) await draw(element);
+  for (const part of document.querySelectorAll("details.more")) part.addEventListener("toggle", () => drawIn(part));
+  await drawIn(document);
   document.documentElement.dataset.drawn = "yes";
 }
 
