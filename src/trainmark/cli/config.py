@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -74,10 +75,12 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
         case ParameterSource.ENVIRONMENT:
             source, where = "environment", variable_of(option)
         case ParameterSource.DEFAULT_MAP:
-            source, where = "file", group.configuration().place_of(verb, option)
+            source, where = "file", group.configuration(made).place_of(verb, option)
         case _:  # what nobody set, or what has no source since the words were wrong
             pass
-    return {"verb": verb, "option": key_of(option), "value": made.params.get(name), "source": source, "where": where}
+    value = made.params.get(name)
+    value = str(value) if isinstance(value, Path) else value
+    return {"verb": verb, "option": key_of(option), "value": value, "source": source, "where": where}
 
 
 def _written(value: Any) -> str:

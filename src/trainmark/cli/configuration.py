@@ -85,7 +85,7 @@ class Configuration:
         try:
             option.type_cast_value(click.Context(click.Command("config")), written)
         except click.BadParameter as error:
-            raise self._error(path, f"what {option.opts[-1]} takes: {error.message}", value) from error
+            raise self._error(path, f"what --{key_of(option)} takes: {error.message}", value) from error
         return written
 
     def _unknown(self, path: tuple[str, ...], known: Iterable[str]) -> UsageError:

@@ -57,8 +57,6 @@ Options may also come from TRAINMARK_OPTION or a file: `trainmark config --help`
 class Verbs(click.Group):
     """The verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
 
-    _configuration: Configuration | None = None
-
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """All verbs, in the order of the help."""
         return list(VERBS)
@@ -85,14 +83,16 @@ class Verbs(click.Group):
             self.configured(ctx, args[0])
         return super().resolve_command(ctx, args)
 
-    def configuration(self) -> Configuration:
-        """What the nearest file says, read once."""
+    def configuration(self, ctx: click.Context) -> Configuration:
+        """What the nearest file says, read once for a command line."""
         from trainmark.cli import configuration
         from trainmark.study.options import working_folder
 
-        if self._configuration is None:
-            self._configuration = configuration.read(working_folder())
-        return self._configuration
+        kept = ctx.find_root().meta
+        if "configuration" not in kept:
+            kept["configuration"] = configuration.read(working_folder())
+        found: Configuration = kept["configuration"]
+        return found
 
     def configured(self, ctx: click.Context, verb: str) -> click.Command:
         """The command of ``verb``, whose options take their defaults from the environment and the file.
@@ -109,7 +109,7 @@ class Verbs(click.Group):
         for option in options_of(command).values():
             option.envvar = variable_of(option)
         root = ctx.find_root()
-        file = self.configuration()
+        file = self.configuration(ctx)
         root.default_map = {**(root.default_map or {}), verb: file.defaults(verb, command, VERBS, self._found)}
         return command
 
