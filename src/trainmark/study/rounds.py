@@ -24,6 +24,7 @@ from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task
+from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Record, Slice, are_disturbed
@@ -85,7 +86,7 @@ def rounds_within(
     """
     neighbours = neighbours or Neighbours()
     if (load := neighbours.load()) > BUSY_SHARE:
-        tell(f"note: others use {percent(load, 0)} of the CPU; fewer --threads would give a steadier verdict")
+        tell(f"note: {percent(load, 0)} of the CPU is in use by others; {_remedy(load, planned[0].first)}")
     start = clock()
     records: list[Record] = []
     for tasks in _early(planned) if budget.seconds else ():
@@ -125,6 +126,15 @@ def rounds_within(
     if disturbed := sum(map(are_disturbed, slices.values())):
         tell(f"others disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
     return records
+
+
+def _remedy(load: float, run: AnyRun) -> str:
+    """What helps against others: fewer threads, as long as there is a core for each."""
+    cores = len(usable_core_numbers())
+    free = int(cores * (1 - load))
+    if isinstance(run, Run) and 1 <= free < (run.settings.threads or cores):
+        return f"--threads {free} would be steadier"
+    return "stop other programs, or measure at another time"
 
 
 def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:

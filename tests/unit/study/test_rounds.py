@@ -155,12 +155,22 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()
-    assert machine.said[0].startswith("note: others use 100 % of the CPU")
+    assert machine.said[0] == (
+        "note: 100 % of the CPU is in use by others; stop other programs, or measure at another time"
+    )
     assert machine.said[-1].endswith("encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core")
     machine = Machine([1.0], others=0.5)
     machine.measure()
     assert not machine.said[0].startswith("note")
     assert "others disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+
+
+def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trainmark.study.rounds.usable_core_numbers", lambda: (0, 1, 2, 3))
+    machine = Machine([1.0], others=0.5)
+    machine.neighbours.busy = [Neighbour("encode", 4711, 0.6)]
+    machine.measure()
+    assert machine.said[0] == "note: 60 % of the CPU is in use by others; --threads 1 would be steadier"
 
 
 def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
