@@ -18,7 +18,7 @@ from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.parent.task import Task
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, whole_seconds
@@ -49,8 +49,9 @@ class RunProgress(Observer):
         self._looked_at = time.monotonic()
         # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
         self._progress = Progress(
-            TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=10)),
-            TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=16)),
+            TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=8)),
+            TextColumn("{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)),
+            TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
             TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[facts]}", table_column=Column(no_wrap=True)),
@@ -58,7 +59,7 @@ class RunProgress(Observer):
             transient=True,
             disable=not screen.is_terminal,
         )
-        self._bar = self._progress.add_task("", total=None, number="", facts="", left="", visible=False)
+        self._bar = self._progress.add_task("", total=None, number="", live="", facts="", left="", visible=False)
         self._lines = PlainLines(screen, self._words)
 
     def __enter__(self) -> RunProgress:
@@ -105,6 +106,7 @@ class RunProgress(Observer):
             visible=True,
             total=shown.steps or None,
             completed=steps,
+            live=shown.live,
             facts=shown.words,
             left=self._seconds_left,
         )
@@ -114,7 +116,7 @@ class RunProgress(Observer):
         """The same, for a line that does not move."""
         shown = self._shown
         steps = f"step {min(shown.done, shown.steps):,} of {shown.steps:,}" if shown.steps else ""
-        how = ", ".join(filter(None, (shown.number, steps, shown.facts, self._seconds_left)))
+        how = ", ".join(filter(None, (shown.number, shown.live, steps, shown.facts, self._seconds_left)))
         return f"{shown.description}: {how}"
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
@@ -153,6 +155,9 @@ class FollowedTask:
     def __init__(self, runs: int, time: TaskTime) -> None:
         self._runs, self.time, self._ready = runs, time, False
         self._epochs, self._samples_a_step = 0, 0.0
+        self._loss: float | None = None
+        self._rate: float | None = None
+        self._takes_turns = False
         self._pace = Throughput()
         self.description = self.number = self.turn = ""
         self.facts = "starting, reading the data"
@@ -160,11 +165,15 @@ class FollowedTask:
         self.use = ""
 
     @property
+    def live(self) -> str:
+        """Its rate and its loss, as far as they are known."""
+        loss = "" if self._loss is None else f"loss {units.loss(self._loss)}"
+        return " · ".join(filter(None, (units.rate(self._rate, "samples/s") if self._rate else "", loss)))
+
+    @property
     def words(self) -> str:
-        """What is known of it now."""
-        rate = self._pace.rate(self.done)
-        facts = (self.facts, units.rate(rate, "samples/s") if rate else "", self.use)
-        return " · ".join(fact for fact in facts if fact)
+        """What else is known of it now."""
+        return " · ".join(filter(None, (self.facts, self.use)))
 
     def run_started(self, run: Run | CommandRun, number: str, *, replayed: bool) -> None:
         """It begins a run."""
@@ -185,12 +194,18 @@ class FollowedTask:
                 self.facts = f"epoch 1/{self._epochs}"
             case EpochEnded():
                 self._epoch_ended(answer)
+            case Waiting() if answer.loss is not None:
+                self._loss = answer.loss
+            case SliceTimed() if answer.examples:
+                self._rate, self._takes_turns = answer.examples / answer.seconds, True
             case Evaluated() if answer.test_accuracy is not None:
                 self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
 
     def count(self, steps: int, seconds: float) -> None:
         """It has done so many steps in all, and has computed for some more seconds."""
         self.done = steps
+        if not self._takes_turns:  # else the time of others would count
+            self._rate = self._pace.rate(steps) or self._rate
         self.time.share = steps / self.steps if self.steps else 0.0
         self.time.elapsed += seconds
         self.time.trained += seconds if self._ready else 0.0
@@ -202,8 +217,7 @@ class FollowedTask:
         at = epoch.index + 2
         self.facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
-        if loss is not None:
-            self.facts += f" · loss {units.loss(loss)}"
+        self._loss = self._loss if loss is None else loss
         if epoch.train_accuracy is not None:
             self.facts += f" · acc {units.percent(epoch.train_accuracy, 1)}"
 

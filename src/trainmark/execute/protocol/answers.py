@@ -115,9 +115,13 @@ class EpochEnded(Answer):
 
 @dataclass(frozen=True)
 class Waiting(Answer):
-    """The training pauses until it is its turn; it has ``settled`` where it trained before the first one."""
+    """The training pauses until it is its turn; it has ``settled`` where it trained before the first one.
+
+    The ``loss`` is that of its last step, if that is known.
+    """
 
     settled: bool = False
+    loss: float | None = None
 
 
 @dataclass(frozen=True)

@@ -52,11 +52,21 @@ class Slices:
         self._start = self._seconds = 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
 
-    def wait_for_turn(self) -> bool:
-        """Pause where a turn is over; whether it paused. Raises :class:`Enough` where the parent wants no more."""
+    def wait_for_turn(self, loss: Callable[[], float | None] = lambda: None) -> bool:
+        """Pause if a turn is over.
+
+        Args:
+            loss: of the last step, for those who watch; read outside of what is timed.
+
+        Returns:
+            Whether it paused.
+
+        Raises:
+            Enough: the parent needs no more slices.
+        """
         if not self._over or self._turns is None:
             return False
-        self._say(Waiting())
+        self._say(Waiting(loss=loss()))
         turn = self._agree(self._turns.get())
         if turn["event"] == Stop.__name__:
             raise Enough

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -68,6 +69,11 @@ def timed_epoch(
         logged = total if log_every is None else log_every - (first_step + epoch.done - 1) % log_every
         return min(total, epoch.done + min(logged, pacing.most_steps() or total))
 
+    def last_loss() -> float | None:
+        """Of the last step; None inside one ``train``, whose results are not there yet."""
+        loss = trainer.read(epoch.results[-1]).losses[-1] if epoch.results else math.nan
+        return float(loss) if math.isfinite(loss) else None
+
     def reach(edge: int) -> None:
         nonlocal opened, before
         trainer.synchronize()
@@ -78,7 +84,7 @@ def timed_epoch(
         if edge == total:
             epoch.windows.append((opened, now - opened))
             return
-        paused = pacing.wait_for_turn()
+        paused = pacing.wait_for_turn(last_loss)
         before = clock()
         if paused:
             epoch.windows.append((opened, now - opened))

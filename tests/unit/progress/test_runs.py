@@ -1,0 +1,54 @@
+"""What is shown of a training while it goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainmark.data.locate import Located
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.task import in_rounds
+from trainmark.execute.protocol.answers import Compiled, EpochEnded, Ready, SliceTimed, Waiting
+from trainmark.progress.runs import FollowedTask
+from trainmark.progress.time_left import TaskTime
+from trainmark.workload import catalog
+
+
+def a_run() -> Run:
+    dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, 1)
+    (task,) = in_rounds([(course, [Side("numpy", "idiomatic", "cpu", THIS)])], Settings())
+    return task.first
+
+
+def followed() -> FollowedTask:
+    shown = FollowedTask(1, TaskTime(""))
+    shown.run_started(a_run(), "run 1/1", replayed=False)
+    shown.hear(Ready(steps=938, epochs=2))
+    return shown
+
+
+def test_the_rate_is_known_before_the_first_epoch_has_ended() -> None:
+    shown = followed()
+    shown.count(10, 0.1)
+    shown.count(20, 0.1)
+    assert shown.live.endswith("samples/s")
+
+
+def test_of_a_side_that_takes_turns_the_others_time_does_not_count() -> None:
+    shown = followed()
+    shown.hear(SliceTimed(start=1.0, steps=30, timed_steps=25, seconds=0.1, examples=3200))
+    shown.count(10, 0.1)
+    shown.count(20, 10.0)
+    assert shown.live == "32.0k samples/s"
+
+
+def test_the_loss_is_that_of_the_latest_slice_or_epoch() -> None:
+    shown = followed()
+    shown.hear(Waiting(loss=2.3))
+    assert shown.live == "loss 2.300"
+    shown.hear(Compiled(None))
+    shown.hear(EpochEnded(0, 0.0, 1.0, 469, 60_000, losses=[2.0, 0.5]))
+    assert "loss 0.5000" in shown.live
+    shown.hear(Waiting())
+    assert "loss 0.5000" in shown.live
