@@ -18,8 +18,8 @@ from trainmark.cli.output import (
     json_option,
     legend_option,
     print_file,
-    print_json,
     say,
+    text_of,
     write_file,
 )
 from trainmark.errors import UsageError
@@ -141,20 +141,12 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
 
 
 def _show(comparison: Comparison, form: Format, *, legend: bool) -> None:
-    if form == "json":
-        print_json(comparison.data)
-        return
-    from trainmark.report.csv_text import to_csv
-    from trainmark.report.markdown import to_markdown
     from trainmark.report.tables import tables_of
 
-    tables = tables_of(comparison)
-    if form == "markdown":
-        print_file(to_markdown(tables))
-    elif form == "csv":
-        print_file(to_csv(tables))
+    if form == "table":
+        draw_all(console(), tables_of(comparison), legend=legend)
     else:
-        draw_all(console(), tables, legend=legend)
+        print_file(text_of(comparison, form))
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +13,16 @@ from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import data_dir_option
 from trainmark.cli.output import json_option, print_json
 from trainmark.data.cache import cache_dir, environment_dir
-from trainmark.report.terminal import console
+from trainmark.report.table import Cell, Field, Tone, table_of
+from trainmark.report.terminal import console, draw
 from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.study.doctor.check import Check
 
 SCHEMA = 1
-_STATUSES = {"FAIL": "bold red", "WARN": "yellow", "PASS": "green", "SKIP": "dim"}
-"""In the order in which they are shown, and how."""
+_TONES: dict[str, Tone] = {"FAIL": "bad", "WARN": "doubtful", "PASS": "good", "SKIP": "dim"}
+"""In the order in which they are shown."""
 _PROBLEMS = ("FAIL", "WARN")
 
 EPILOG = """\b
@@ -65,38 +67,30 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
 
 def _show(checks: list[Check], *, verbose: bool) -> None:
     """The verdict and the problems; if ``verbose``, the other checks below them."""
-    from rich.table import Table
-    from rich.text import Text
-
-    screen = console()
-    by_status = {status: [check for check in checks if check.status == status] for status in _STATUSES}
-    verdict, style = _verdict(by_status)
-    screen.print(Text(verdict, style=f"bold {style}"))
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    shown = [
-        check for found in by_status.values() for check in found if check.status in _PROBLEMS or check.fix or verbose
-    ]
-    for check in shown:
-        words = Text(check.found)
-        if check.fix:
-            words.append(f"\n→ {check.fix}", style="bold")
-        table.add_row(Text(check.status, style=_STATUSES[check.status]), check.id, words)
-    if shown:
-        screen.print()
-        screen.print(table)
-    if len(shown) < len(checks):
-        screen.print(f"\n--verbose shows {many(len(checks) - len(shown), 'other check')}.", style="dim")
+    ordered = sorted(checks, key=lambda check: list(_TONES).index(check.status))
+    shown = [check for check in ordered if verbose or check.fix or check.status in _PROBLEMS]
+    others = len(checks) - len(shown)
+    table = table_of(
+        shown,
+        (
+            Field("status", lambda check: Cell(check.status, tone=_TONES[check.status])),
+            Field("check", lambda check: check.id),
+            Field("found", lambda check: Cell(check.found, f"→ {check.fix}" if check.fix else "")),
+        ),
+        title=platform.node(),
+        notes=(f"--verbose shows {many(others, 'other check')}.",) if others else (),
+        answer=_verdict(checks),
+    )
+    draw(console(), table)
 
 
-def _verdict(by_status: dict[str, list[Check]]) -> tuple[str, str]:
-    """One sentence, and its colour."""
-    failed, doubtful, passed = (len(by_status[status]) for status in ("FAIL", "WARN", "PASS"))
+def _verdict(checks: list[Check]) -> Cell:
+    failed, doubtful, passed = (sum(check.status == status for check in checks) for status in ("FAIL", "WARN", "PASS"))
     if failed:
         also = f" and {many(doubtful, 'warning')}" if doubtful else ""
-        return f"This machine has {many(failed, 'problem')}{also}.", "red"
+        return Cell(f"This machine has {many(failed, 'problem')}{also}.", tone="bad")
     if doubtful:
-        return f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed.", "yellow"
-    return f"This machine is fine: {many(passed, 'check')} passed.", "green"
+        return Cell(
+            f"This machine works, with {many(doubtful, 'warning')}; {many(passed, 'check')} passed.", tone="doubtful"
+        )
+    return Cell(f"This machine is fine: {many(passed, 'check')} passed.", tone="good")

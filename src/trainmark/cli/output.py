@@ -36,21 +36,21 @@ def export_options(command: Any) -> Any:
 
 def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
     """Write ``comparison`` into the files that were asked for."""
-    from trainmark.report.csv_text import to_csv
-    from trainmark.report.tables import comparison_markdown, tables_of
-
     for form in EXPORTS:
-        if (file := options[f"export_{form}"]) is None:
-            continue
-        match form:
-            case "json":
-                text = f"{as_json(comparison.data)}\n"
-            case "markdown":
-                text = comparison_markdown(comparison)
-            case _:
-                text = to_csv(tables_of(comparison))
-        write_file(file, text.encode())
-        say(f"wrote {file}")
+        if (file := options[f"export_{form}"]) is not None:
+            write_file(file, text_of(comparison, form).encode())
+            say(f"wrote {file}")
+
+
+def text_of(comparison: Comparison, form: str) -> str:
+    """``comparison`` in one of :data:`EXPORTS`."""
+    from trainmark.report.csv_text import to_csv
+    from trainmark.report.markdown import to_markdown
+    from trainmark.report.tables import tables_of
+
+    if form == "json":
+        return f"{as_json(comparison.data)}\n"
+    return (to_markdown if form == "markdown" else to_csv)(tables_of(comparison))
 
 
 legend_option: Callable[[Any], Any] = click.option("--legend", is_flag=True, help="Explain the columns of the table.")
