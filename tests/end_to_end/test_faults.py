@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_written(command: CommandLine, tmp_path: Path) -
     command.out.write_text("a file, not a folder")
     code, _, err = command.train("--repeats", "1")
     assert code == 2
-    assert "can't write into" in err and "--out" in err
+    assert "can't write to" in err and "--out" in err
     assert command.out.read_text() == "a file, not a folder"
 
 

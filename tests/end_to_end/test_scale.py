@@ -226,7 +226,7 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--backend", "numpy"], "numpy does not spread a training over several devices: expected torch or jax"),
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
         (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax spreads copies over the devices of one"),
-        (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N with it"),
+        (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N as well"),
         (["--microbatches", "2"], "--microbatches has no effect here"),
         (["--link", "5,25"], "--link was removed"),
         (["--data-parallel", "1", "--device", "cuda:0"], "does not see the device 'cuda:0'"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _STATUSES = {"FAIL": "bold red", "WARN": "yellow", "PASS": "green", "SKIP": "dim"}
-"""In the order in which they are shown, and how."""
+"""Display order and colour of each status."""
 _PROBLEMS = ("FAIL", "WARN")
 
 EPILOG = """\b
@@ -64,7 +64,7 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
 
 
 def _show(checks: list[Check], *, verbose: bool) -> None:
-    """The verdict and the problems; if ``verbose``, the other checks below them."""
+    """Print the verdict and the problems; with ``verbose``, the other checks below them."""
     from rich.table import Table
     from rich.text import Text
 
@@ -92,7 +92,7 @@ def _show(checks: list[Check], *, verbose: bool) -> None:
 
 
 def _verdict(by_status: dict[str, list[Check]]) -> tuple[str, str]:
-    """One sentence, and its colour."""
+    """Return one sentence and its colour."""
     failed, doubtful, passed = (len(by_status[status]) for status in ("FAIL", "WARN", "PASS"))
     if failed:
         also = f" and {many(doubtful, 'warning')}" if doubtful else ""

@@ -160,7 +160,7 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.measure()
     assert not machine.said[0].startswith("note")
-    assert "others disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+    assert "other processes disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
 
 
 def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
