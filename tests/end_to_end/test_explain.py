@@ -188,7 +188,7 @@ def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(r
         recorded, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
     )
     data, version, ending = of_record(recorded, changed, KERNELS)["notes"]
-    assert data == "the data here are not those of the record"
+    assert data == "the data here differs from the record's"
     assert version.startswith("fake is ") and version.endswith("and was 0.1")
     assert "ended early (interrupted" in ending
 

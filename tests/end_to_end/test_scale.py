@@ -225,7 +225,7 @@ def test_the_command_line(command: CommandLine) -> None:
         (["--nnodes", "2", "--rdzv-endpoint", "no.such.host.invalid:1"], "can't be reached from here"),
         (["--backend", "numpy"], "numpy does not spread a training over several devices: expected torch or jax"),
         (["--backend", "numpy", "--style", "idiomatic"], "numpy does not spread a training over several devices"),
-        (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax spreads copies over the devices of one"),
+        (["--backend", "jax", "--pipeline", "2", "--oversubscribe"], "jax can only spread copies over the devices"),
         (["--rdzv-endpoint", "here:1"], "--rdzv-endpoint has no effect here: expected --nnodes N as well"),
         (["--microbatches", "2"], "--microbatches has no effect here"),
         (["--link", "5,25"], "--link was removed"),
