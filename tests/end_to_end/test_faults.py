@@ -131,7 +131,7 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", *FAKE, "--python", "old=/bin/true"], "is not used"),
         (["run", "--python", "nonsense"], "expected LABEL="),
         (["run", "--published", "--epochs", "3"], "can't be combined with --published"),
-        (["run", "--epochs", "3", "--steps", "3"], "exclude each other"),
+        (["run", "--epochs", "3", "--steps", "3"], "can't be combined"),
         (["run", "--data-dir", "/no/such/folder"], "expected a folder, found nothing"),
         (["run", "--epochs", "0"], "--epochs"),
         (["run", "--steps", "9" * 40], "steps: expected at most 10,000,000"),
