@@ -1,6 +1,6 @@
-"""trainmark in a notebook or a script: what was trained and compared, as objects that show themselves.
+"""The Python API, for notebooks and scripts: run, load and compare; results display as tables in a notebook.
 
-``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare``; ``import trainmark`` imports none of it.
+``trainmark.run``, ``trainmark.load_records`` and ``trainmark.compare`` are imported on first use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Records(Sequence[Record]):
-    """Records, oldest first. In a notebook: a line each."""
+    """Records, oldest first. A notebook shows them as a table with one row per record."""
 
     records: tuple[Record, ...]
 
@@ -58,11 +58,22 @@ class Records(Sequence[Record]):
         return to_html([runs_table(self.records)])
 
     def to_frame(self, library: str | None = None) -> Any:
-        """One row a run, seconds and fractions; of pandas, or of ``polars``."""
+        """Return a data frame with one row per run.
+
+        Args:
+            library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
+
+        Returns:
+            A data frame; times are in seconds, shares and accuracies are fractions from 0 to 1.
+        """
         return frame((row.data for row in runs_table(self.records).rows), library)
 
     def epochs(self, library: str | None = None) -> Any:
-        """One row an epoch of each run."""
+        """Return a data frame with one row per epoch of each run; times are in seconds.
+
+        Args:
+            library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
+        """
         rows = (
             {"record": record.id, **{name: getattr(epoch, name) for name in epoch.__struct_fields__}}
             for record in self.records
@@ -71,13 +82,13 @@ class Records(Sequence[Record]):
         return frame(rows, library)
 
     def compare(self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0) -> Compared:
-        """See :func:`compare`."""
+        """Compare these records; see :func:`compare`."""
         return compare(self, by, baseline, margin)
 
 
 @dataclass(frozen=True, repr=False)
 class Compared:
-    """A comparison with its records. In a notebook: its tables."""
+    """A comparison with its records. A notebook shows its tables."""
 
     records: Records
     comparison: Comparison
@@ -89,30 +100,47 @@ class Compared:
         return to_html(tables_of(self.comparison))
 
     def to_frame(self, library: str | None = None) -> Any:
-        """One row a group, seconds and fractions; of pandas, or of ``polars``."""
+        """Return a data frame with one row per group; times are in seconds, shares are fractions from 0 to 1.
+
+        Args:
+            library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
+        """
         groups = self.comparison.groups
         return frame((flat_group(group, position) for position, group in enumerate(groups)), library)
 
     def chart(self, name: str = "speedup") -> Any:
-        """An Altair chart, which a notebook draws; see ``trainmark compare --help`` for the names.
+        """Return an Altair chart, which a notebook draws.
+
+        Args:
+            name: one of the names in ``trainmark compare --help``.
 
         Raises:
-            UnknownName: no such chart.
-            UsageError: the records don't hold what it shows.
+            UnknownName: there is no chart ``name``.
+            UsageError: the records lack the data that the chart shows.
         """
         from trainmark.report.files import chosen, together
 
         return together(chosen(self._works(), [name]))
 
     def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> Path:
-        """Write that chart to a file that ends in ``.svg`` or ``.png``; returns where it is."""
+        """Write a chart to a file and return its path.
+
+        Args:
+            path: a name that ends in ``.svg`` or ``.png``.
+            name: see :meth:`chart`.
+        """
         from trainmark.report.files import drawn
 
         regular.write_atomically(Path(path), drawn(Path(path), self._works(), [name]))
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
-        """Write the page about these records; returns where it is."""
+        """Write an HTML page about these records and return its path.
+
+        Args:
+            path: the file to write.
+            title: title of the page.
+        """
         from trainmark.report.extras import require_extras
         from trainmark.study.report import report
 
@@ -130,11 +158,14 @@ class Compared:
 
 
 def load_records(*paths: str | os.PathLike[str]) -> Records:
-    """The records in files and folders, oldest first, each once.
+    """Load the records in files and folders, oldest first, without duplicates.
+
+    Args:
+        paths: files and folders of records.
 
     Raises:
-        UsageError: a path that is not there, or a folder without records.
-        RecordError: a file that is not a record.
+        UsageError: a path does not exist, or a folder has no records.
+        RecordError: a file is not a record.
     """
     return Records(tuple(store.load([Path(path) for path in paths])))
 
@@ -145,19 +176,22 @@ def compare(
     baseline: str | None = None,
     margin: float = 3.0,
 ) -> Compared:
-    """Group records and hold each group against its reference, as ``trainmark compare`` does.
+    """Group records and compare each group with its reference, as ``trainmark compare`` does.
 
     Args:
-        records: or the path of a folder of them.
-        by: compare along this alone: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
-        baseline: such as ``device=cpu``; else what was measured first.
-        margin: percent; speeds this near count as the same.
+        records: records, or the path of a folder with records.
+        by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
+        baseline: the reference, such as ``device=cpu``; the side measured first if not given.
+        margin: speed differences up to this count as the same, in percent.
+
+    Raises:
+        UsageError: there are no records, or the baseline can't be read.
     """
     if isinstance(records, (str, os.PathLike)):
         records = load_records(records)
     every = records if isinstance(records, Records) else Records(tuple(records))
     if not every:
-        raise UsageError("there is nothing to compare", expected="one record at least", found="none")
+        raise UsageError("there is nothing to compare", expected="at least one record", found="none")
     return Compared(every, comparisons.compare(every, by, read_baseline(baseline), margin / 100))
 
 
@@ -171,21 +205,28 @@ def run(
     quiet: bool = False,
     **options: Unpack[RunOptions],
 ) -> Records:
-    """Train, keep a record of each run, and return the records, as ``trainmark run`` does.
+    """Train, record each run, and return the records, as ``trainmark run`` does.
 
     Each run is a separate process, so this imports no framework.
 
     Args:
-        workloads: names, or TOML files; the default benchmark if none is given.
+        workloads: names or TOML files; the default benchmark if none is given.
         out: folder for the records.
-        resume: run only what has no record there yet.
-        budget: seconds for the verdict on the speed.
-        margin: percent; what still counts as the same speed.
-        labels: of this machine, for its records.
-        quiet: show no progress.
-        options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all others of
-            ``trainmark run``, by their long names with ``_`` in place of ``-``;
+        resume: skip runs that already have a record there.
+        budget: seconds for the verdict on speed.
+        margin: speed differences up to this count as the same, in percent.
+        labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.
+        quiet: don't show progress.
+        options: ``backend``, ``style``, ``device``, ``repeats``, ``epochs``, ``steps``, ``seed`` and all other options
+            of ``trainmark run``, by their long names with ``_`` instead of ``-``;
             ``--python`` and ``--price`` are the lists ``pythons`` and ``prices``.
+
+    Returns:
+        The new records and, with ``resume``, the earlier ones.
+
+    Raises:
+        UsageError: an option is unknown, wrong or can't be carried out here.
+        DataError: a dataset can't be used.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import options as study_options
@@ -204,5 +245,5 @@ def run(
 
 
 def _several(names: str | Iterable[str]) -> tuple[str, ...]:
-    """``"a,b"`` and ``["a", "b"]`` alike."""
+    """Accept ``"a,b"`` and ``["a", "b"]`` alike."""
     return tuple(names.split(",")) if isinstance(names, str) else tuple(names)

@@ -4,23 +4,23 @@ TrainmarkError
 ├── UsageError              the request can't be carried out as typed
 │   ├── UnknownName         no such workload, backend, device, dataset, ...
 │   ├── NotInstalled        the backend's framework is missing
-│   ├── AbsentDevice        the backend does not see that device
+│   ├── AbsentDevice        the backend does not see the device
 │   ├── Unsupported         the backend can't do what the workload or the options need
 │   ├── SpecError           a workload file is wrong
 │   └── OutputError         the output folder can't be used
-│       └── UnwritableFolder    it can't be written
+│       └── UnwritableFolder    it is not writable
 ├── DataError               a dataset can't be used
-│   ├── DamagedData         a file is not what its name promises
+│   ├── DamagedData         a file has the wrong size, header or checksum
 │   └── DataUnavailable     no folder, cache or mirror has it
 ├── RecordError             a record can't be used
 │   ├── ForeignRecord       not a trainmark record
 │   ├── NewerRecord         written by a newer trainmark
-│   └── RecordNotKept       it could not be written where it belongs
+│   └── RecordNotKept       it could not be written to its folder
 ├── TrainingDiverged        training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be explained
 ├── NoiseFailed             a side could not be compared with itself
 ├── PredictionFailed        a trained network could not predict
-├── RendezvousFailed        the ranks of a training did not find each other
+├── RendezvousFailed        the ranks of a training could not connect
 ├── RanksDiffer             the ranks are not set up alike
 ├── PrintingFailed          stdout can't be written
 └── ProtocolError           the measured process broke the protocol
@@ -122,15 +122,15 @@ class OutputError(UsageError):
 
 
 class UnwritableFolder(OutputError):
-    """Nothing can be written into the folder that ``--out`` names, because of ``error``."""
+    """The folder given with ``--out`` is not writable, because of ``error``."""
 
     def __init__(self, folder: Path, error: OSError) -> None:
         in_container = ' In a container: run it with --user "$(id -u):$(id -g)".'
         super().__init__(
-            f"can't write into {folder}",
+            f"can't write to {folder}",
             expected="a writable folder",
             found=error.strerror or str(error),
-            fix="Choose another one with --out." + (in_container if isinstance(error, PermissionError) else ""),
+            fix="Choose another folder with --out." + (in_container if isinstance(error, PermissionError) else ""),
         )
 
 
@@ -139,11 +139,11 @@ class DataError(TrainmarkError):
 
 
 class DamagedData(DataError):
-    """A file is not what its name promises: wrong size, wrong header, wrong checksum."""
+    """A file has the wrong size, header or checksum."""
 
 
 class DataUnavailable(DataError):
-    """Neither a folder, nor the cache, nor any mirror has the dataset."""
+    """No folder, cache or mirror has the dataset."""
 
 
 class RecordError(TrainmarkError):
@@ -192,7 +192,7 @@ class PredictionFailed(TrainmarkError):
 
 
 class RendezvousFailed(TrainmarkError):
-    """The processes of one training did not find each other."""
+    """The processes of one training could not connect to each other."""
 
 
 class RanksDiffer(TrainmarkError):
@@ -210,10 +210,10 @@ class ProtocolError(TrainmarkError):
 def assert_never(value: NoReturn) -> NoReturn:
     """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error names it.
 
-    ``typing`` has it from Python 3.11 on; the measured process may run 3.10.
+    ``typing.assert_never`` needs Python 3.11; the measured process may run 3.10.
 
     Raises:
-        Unsupported: ``value`` is of a kind that this ``match`` does not know.
+        Unsupported: ``value`` is of a kind that this ``match`` does not handle.
     """
     kind = getattr(value, "kind", type(value).__name__)
     raise Unsupported(f"{kind!r} is not implemented here", fix="Remove it from the backend's kinds, or implement it.")

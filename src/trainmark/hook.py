@@ -1,4 +1,4 @@
-"""Tell trainmark about the epochs of a training of your own.
+"""Report the epochs of your own training script to trainmark.
 
     from trainmark import hook
 
@@ -8,8 +8,8 @@
         hook.test(accuracy=right / len(test_data))
 
 Outside ``trainmark measure`` this does nothing and costs next to nothing. It needs only the standard library of Python
-3.8 or newer, so this one file may be copied into a project that has no trainmark. What is said, and how a program in
-another language says it, is in docs/protocol.md.
+3.8 or newer, so you can copy this file into a project that does not depend on trainmark. docs/protocol.md describes
+the messages, for programs in other languages.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 __all__ = ["batches", "begin", "epoch", "is_listening", "test"]
 
 VARIABLE = "TRAINMARK_HOOK"
-"""Of the environment: the file, or the number of the descriptor, that lines are written to."""
+"""Environment variable with the file, or the number of the file descriptor, that messages are written to."""
 TURNS = "TRAINMARK_TURNS"
-"""Of the environment: the file that says when this training may go on; absent where it need not pause."""
+"""Environment variable with the file that says when this training may continue; unset if it never has to pause."""
 FEWEST_STEPS = 2
-"""Of a slice, where single steps are seen."""
+"""Minimum number of steps of a slice, if single steps are reported."""
 VERSION = 1
 _T = TypeVar("_T")
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
@@ -40,18 +40,19 @@ _FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "numpy", "lightning", "tra
 
 
 def is_listening() -> bool:
-    """Whether anybody hears what is said here."""
+    """Return whether trainmark is listening."""
     return _out is not None
 
 
 def begin() -> None:
-    """The first step of an epoch comes now.
+    """Start an epoch; call this right before its first step.
 
-    Without it an epoch begins where the one before, or its test, ended; the first one where this module was imported.
+    If you don't call this, an epoch starts when the previous epoch or its test ended, and the first one when this
+    module was imported.
     """
     global _waited
     if _out is not None:
-        _waited = None if _waited is None else 0.0  # what was waited for before is not this epoch's
+        _waited = None if _waited is None else 0.0  # earlier waits are not part of this epoch
         _pace.pause()
         _say({"event": "begin", "t": _pace.goes_on()})
 
@@ -63,15 +64,15 @@ def epoch(
     steps: int | None = None,
     ended: float | None = None,
 ) -> None:
-    """An epoch has ended; its test, if there is one, comes after.
+    """Report that an epoch has ended; call this before testing.
 
     Args:
-        loss: of the training examples, a number or anything that ``float`` takes. A tensor that lies on a GPU is waited
-            for, so the clock is read when the device has finished; else synchronise before.
-        accuracy: of the training examples, 0 to 1.
-        examples: how many were trained on in this epoch.
-        steps: how many there were.
-        ended: what ``time.perf_counter()`` was at its end, where that is told later; now if not given.
+        loss: mean loss of the training examples: a number, or anything that ``float`` accepts. Reading a GPU tensor
+            waits for the device, so the time is correct; otherwise synchronise before this call.
+        accuracy: training accuracy, 0 to 1.
+        examples: number of examples trained on in this epoch.
+        steps: number of steps in this epoch.
+        ended: ``time.perf_counter()`` at the end of the epoch, in seconds, if you report it later; now if not given.
     """
     global _batches, _epochs, _waited
     if _out is None:
@@ -89,18 +90,18 @@ def epoch(
         said["packages"] = {name: str(version) for name, version in loaded.items() if version is not None}
     _epochs += 1
     _say(said)
-    if "batches" not in said:  # then no smaller step is seen
+    if "batches" not in said:  # then single steps are not reported
         _pace.stepped(said["t"], fewest=1)
-        if ended is None:  # else the test lies behind us, and has yet to be told
+        if ended is None:  # else the test is over too, but not reported yet
             _pace.pause()
 
 
 def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = None) -> None:
-    """The test after an epoch has ended; the time it took is not part of any epoch.
+    """Report that the test after an epoch has ended; its time is not part of any epoch.
 
     Args:
-        loss: of examples that were not trained on.
-        accuracy: of the same, 0 to 1.
+        loss: mean loss of the test examples.
+        accuracy: test accuracy, 0 to 1.
     """
     global _waited
     if _out is not None:
@@ -109,10 +110,10 @@ def test(loss: SupportsFloat | None = None, accuracy: SupportsFloat | None = Non
 
 
 def batches(loader: Iterable[_T]) -> Iterator[_T]:
-    """What ``loader`` gives, one after the other; how long that keeps the training waiting is told with the epoch.
+    """Iterate over ``loader``, and report with the epoch how long the training waited for it.
 
-    For training examples only: what is done with a batch is a step, and between two of them this training may have to
-    wait for its turn.
+    Use this for training examples only: each batch counts as a step, and between two steps the training may be paused
+    while another side runs.
     """
     global _batches, _waited
     if _out is None:
@@ -124,7 +125,7 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
     while True:
         start = time.perf_counter()
         try:
-            source = iter(loader) if source is None else source  # which may start processes
+            source = iter(loader) if source is None else source  # this may start processes
             batch = next(source)
         except StopIteration:
             return
@@ -137,22 +138,22 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
 
 
 class _Pace:
-    """Where sides of a comparison take turns: trains when it is this one's, and tells of each slice."""
+    """Pauses this training while other sides of an interleaved comparison run, and reports each slice."""
 
     def __init__(self) -> None:
         place = os.environ.get(TURNS)
-        self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115  as long as we live
+        self._turns = open(place) if place and _out is not None else None  # noqa: PTH123, SIM115  open until exit
         self._over = self._untimed = True
         self._target = self._untimed_target = self._mark = self._start = self._seconds = 0.0
         self._steps = 0
 
     def goes_on(self) -> float:
-        """What comes now is training, and what was before is not; returns the time."""
+        """Start counting training time; returns the current time in seconds."""
         self._mark = time.perf_counter()
         return self._mark
 
     def stepped(self, now: float, fewest: int) -> None:
-        """One more step is done; a slice has at least so many."""
+        """Count a finished step; a slice has at least ``fewest`` steps."""
         if self._turns is None or self._over:
             return
         self._seconds += now - self._mark
@@ -170,13 +171,13 @@ class _Pace:
             _say({"event": "slice", "t": self.goes_on(), **counted})
 
     def pause(self) -> None:
-        """Wait for the next turn, if this one is over."""
+        """Wait for the next slice, if this one is over."""
         if self._turns is None or not self._over:
             return
         _say({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})
         try:
             self._target, self._untimed_target = map(float, self._turns.readline().split())
-        except ValueError:  # trainmark is gone
+        except ValueError:  # trainmark has ended
             self._target, self._untimed_target = math.inf, 0.0
         self._start, self._seconds, self._steps = self.goes_on(), 0.0, 0
         self._over, self._untimed = False, True
@@ -184,7 +185,7 @@ class _Pace:
 
 
 def _synchronize() -> None:
-    """Wait for what a framework has queued on a GPU."""
+    """Wait for all work that a framework has queued on a GPU."""
     torch: Any = sys.modules.get("torch")
     for name in ("cuda", "xpu"):
         vendor = getattr(torch, name, None)
@@ -197,7 +198,7 @@ def _synchronize() -> None:
         tensorflow.test.experimental.sync_devices()
     jax: Any = sys.modules.get("jax")
     if jax is not None:
-        for device in jax.local_devices():  # each computes in the order that it is asked
+        for device in jax.local_devices():  # each device computes in order of submission
             (jax.device_put(0.0, device) + 1).block_until_ready()
 
 
@@ -208,30 +209,30 @@ def _figures(loss: SupportsFloat | None, accuracy: SupportsFloat | None) -> dict
 
 def _number(value: SupportsFloat) -> float | str:
     number = float(value)
-    return number if math.isfinite(number) else str(number)  # JSON knows no such numbers
+    return number if math.isfinite(number) else str(number)  # JSON has no such numbers
 
 
 def _say(message: dict[str, Any]) -> None:
-    """One line in one write, which no other process can come between."""
+    """Write one line in a single write, so that other processes can't interleave with it."""
     global _out
     if _out is None:
         return
     message["trainmark"] = VERSION
     try:
         os.write(_out, json.dumps(message, separators=(",", ":")).encode() + b"\n")
-    except OSError:  # trainmark is gone, and the training goes on without it
+    except OSError:  # trainmark has ended; the training continues without it
         _out = None
 
 
 def _opened() -> int | None:
-    """The descriptor of whoever listens; None where nobody does, or where another process of a training speaks."""
+    """Return trainmark's file descriptor; None if it is not listening, or if another rank reports this training."""
     place = os.environ.get(VARIABLE)
     if not place or any(os.environ.get(rank, "0") != "0" for rank in _RANKS):
         return None
     if place.isdigit():
         return int(place)
     try:
-        out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # a pipe that nobody reads is refused
+        out = os.open(place, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)  # a pipe without a reader is refused
         os.set_blocking(out, True)
     except OSError:
         return None
@@ -242,6 +243,6 @@ _out = _opened()
 _pace = _Pace()
 _epochs = _batches = 0
 _waited: float | None = None
-"""Seconds of this epoch; None until something is waited for."""
+"""Seconds waited for data in this epoch; None before the first wait."""
 if _out is not None:
     _say({"event": "hello", "t": time.perf_counter(), "language": "Python " + sys.version.split()[0]})

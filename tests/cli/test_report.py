@@ -129,4 +129,4 @@ def test_a_workload_that_can_not_be_read_leaves_the_rest_of_the_page(
     foreign.workload.spec["name"] = "future"
     folder = write_all(tmp_path / "records", [foreign])
     assert run(["report", str(folder), "-o", str(tmp_path / "page.html")]) == 0
-    assert "the page has no published figures" in capsys.readouterr().err
+    assert "published figures are missing from the page" in capsys.readouterr().err

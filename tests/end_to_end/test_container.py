@@ -176,7 +176,7 @@ def test_a_folder_that_its_user_may_not_write_is_said(container: str, folder: Pa
     words = in_it(container, folder, "run", "mnist-mlp128", "--dataset", "synthetic-digits", "--steps", "20")
     answer = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT)
     assert answer.returncode != 0
-    assert "can't write into trainmark-results" in answer.stderr
+    assert "can't write to trainmark-results" in answer.stderr
     assert "--user" in answer.stderr
 
 

@@ -132,7 +132,7 @@ def test_a_record_is_explained_as_it_was_run_and_no_other_way(recorded: CommandL
     record = str(record_of(recorded))
     code, _, err = recorded.run("explain", record, *option)
     assert code == 2
-    assert "as it was run" in err
+    assert "with the options of its run" in err
     assert option[0] in err
     code, _, err = recorded.run("explain", record, record, *option)
     assert code == 2
@@ -188,7 +188,7 @@ def test_a_record_is_explained_as_it_was_run_and_what_is_not_as_it_was_is_said(r
         recorded, backend={"version": "0.1"}, dataset={"sha256": "5f" * 32}, outcome={"status": "interrupted"}
     )
     data, version, ending = of_record(recorded, changed, KERNELS)["notes"]
-    assert data == "the data here are not those of the record"
+    assert data == "the data here differs from the record's"
     assert version.startswith("fake is ") and version.endswith("and was 0.1")
     assert "ended early (interrupted" in ending
 
@@ -218,7 +218,7 @@ def test_a_record_without_an_epoch_has_nothing_to_tell(command: CommandLine) -> 
         "explain", str(changed_record(command, machine={"name": "elsewhere"}, backend={"name": "gone"})), "--json"
     )
     assert code == 1
-    assert "nothing to tell" in err
+    assert "nothing to explain" in err
 
 
 def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(command: CommandLine) -> None:

@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_written(command: CommandLine, tmp_path: Path) -
     command.out.write_text("a file, not a folder")
     code, _, err = command.train("--repeats", "1")
     assert code == 2
-    assert "can't write into" in err and "--out" in err
+    assert "can't write to" in err and "--out" in err
     assert command.out.read_text() == "a file, not a folder"
 
 
@@ -131,7 +131,7 @@ NUMPY = ("--backend", "numpy", "--dataset", "synthetic-digits")
         (["run", *FAKE, "--python", "old=/bin/true"], "is not used"),
         (["run", "--python", "nonsense"], "expected LABEL="),
         (["run", "--published", "--epochs", "3"], "can't be combined with --published"),
-        (["run", "--epochs", "3", "--steps", "3"], "exclude each other"),
+        (["run", "--epochs", "3", "--steps", "3"], "can't be combined"),
         (["run", "--data-dir", "/no/such/folder"], "expected a folder, found nothing"),
         (["run", "--epochs", "0"], "--epochs"),
         (["run", "--steps", "9" * 40], "steps: expected at most 10,000,000"),

@@ -405,7 +405,7 @@ def test_a_daemon_does_not_outlive_the_command(command: CommandLine, tmp_path: P
         (("--device", "cpu", "--", "x"), "does not contain {device}"),
         (("--", "no-such-program"), "there is no executable 'no-such-program'"),
         (("--", "no-such-folder/program"), "or its path from /"),
-        (("--", "echo 5"), "In quotes, several words are one"),
+        (("--", "echo 5"), "Remove the quotes"),
         (("--vary", "a=true,no-such-program", "--", "{a}"), "there is no executable 'no-such-program'"),
         (("--vary", "a", "--", "x", "{a}"), "can't be read"),
         (("--vary", "a=1,", "--", "x", "{a}"), "can't be read"),

@@ -98,7 +98,7 @@ def test_a_target_that_was_missed(command: CommandLine) -> None:
 def test_a_target_needs_runs_that_start_anew(command: CommandLine) -> None:
     code, _, err = command.train("--until", "test_accuracy>=0.9", "--protocol", "continued")
     assert code == 2
-    assert "continue each other" in err
+    assert "continued protocol" in err
 
 
 def test_a_target_that_can_not_be_read(command: CommandLine) -> None:

@@ -98,7 +98,7 @@ def test_a_disk_that_is_full_already(command: CommandLine, disk: Path) -> None:
     fill(disk)
     code, _, err = command.train("--repeats", "1")
     assert code == 2, err
-    assert "can't write into" in err and "No space left on device" in err and "Traceback" not in err
+    assert "can't write to" in err and "No space left on device" in err and "Traceback" not in err
 
 
 def test_a_disk_that_can_only_be_read(command: CommandLine, disk: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_disk_that_can_only_be_read(command: CommandLine, disk: Path) -> None:
     make_read_only(disk)
     code, _, err = command.train("--repeats", "1")
     assert code == 2, err
-    assert "can't write into" in err and "Read-only file system" in err and "Traceback" not in err
+    assert "can't write to" in err and "Read-only file system" in err and "Traceback" not in err
 
 
 def test_a_clock_that_jumps_changes_no_measurement(command: CommandLine, tmp_path: Path) -> None:

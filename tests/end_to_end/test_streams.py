@@ -71,7 +71,7 @@ def test_streams_that_are_closed(closed: str, command: CommandLine) -> None:
 def test_a_disk_that_is_full_under_what_is_printed(words: str, unbuffered: str, command: CommandLine) -> None:
     code, _, err = in_shell(command, words.format(out=command.out), ">/dev/full", PYTHONUNBUFFERED=unbuffered)
     assert code == 1
-    assert "what is printed can't be written: found No space left on device" in err
+    assert "can't write to stdout: found No space left on device" in err
     assert "Traceback" not in err and "ignored" not in err
     if words == TRAIN:
         assert set(command.outcomes()) == {"ok"}, "records are not what is printed"

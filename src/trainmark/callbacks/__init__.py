@@ -1,1 +1,1 @@
-"""The hook for training loops that others wrote: a few lines each, imported by the user's own script alone."""
+"""The hook as callbacks for other libraries' training loops. Only the user's script imports them."""

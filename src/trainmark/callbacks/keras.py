@@ -11,10 +11,10 @@ from trainmark import hook
 
 
 class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
-    """Reports every epoch; what ``validation_data`` costs is its test.
+    """Report every epoch to trainmark; evaluation of ``validation_data`` is its test.
 
     Args:
-        examples: of an epoch, which Keras does not tell.
+        examples: examples per epoch, which Keras does not report.
     """
 
     def __init__(self, examples: int | None = None) -> None:
@@ -23,16 +23,16 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
         self._ended: float | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """The first step comes."""
+        """Start the epoch."""
         self._ended = None
         hook.begin()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """The training of the epoch is over."""
+        """End the training of the epoch."""
         self._end()
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """So is its test, if there was one."""
+        """Report the epoch and its test, if it had one."""
         logs = logs or {}
         self._end()
         hook.epoch(logs.get("loss"), _accuracy(logs), self._examples, self.params.get("steps"), ended=self._ended)
@@ -40,13 +40,13 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
             hook.test(logs["val_loss"], _accuracy(logs, "val_"))
 
     def _end(self) -> None:
-        """Where it has not been: the number of the last step is known when the device has finished that step."""
+        """Read the clock once, after the device has finished: reading the step counter waits for the last step."""
         if self._ended is None and hook.is_listening():
             keras.ops.convert_to_numpy(self.model.optimizer.iterations)
             self._ended = time.perf_counter()
 
 
 def _accuracy(logs: dict[str, Any], prefix: str = "") -> Any:
-    """Whichever accuracy was asked for."""
+    """Return the accuracy that the model was compiled with."""
     names = ("accuracy", "acc", "sparse_categorical_accuracy", "categorical_accuracy", "binary_accuracy")
     return next((logs[prefix + name] for name in names if prefix + name in logs), None)

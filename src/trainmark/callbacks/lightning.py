@@ -13,11 +13,11 @@ from trainmark.callbacks.torch import synchronize
 
 
 class Epochs(Callback):
-    """Reports every epoch; the validation behind it is its test.
+    """Report every epoch to trainmark; the validation after it is its test.
 
     Args:
-        loss, accuracy: names that the module logs its training's under.
-        test_loss, test_accuracy: names that it logs its validation's under.
+        loss, accuracy: names under which the module logs its training metrics.
+        test_loss, test_accuracy: names under which it logs its validation metrics.
     """
 
     def __init__(
@@ -32,17 +32,17 @@ class Epochs(Callback):
         self._steps = 0
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """The first step comes."""
+        """Start the epoch."""
         self._ended, self._steps = None, trainer.global_step
         hook.begin()
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """The training of the epoch is over, unless validation comes in the middle of it."""
+        """End the training of the epoch, unless this validation is in the middle of it."""
         if not trainer.sanity_checking and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
             self._end()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """So is its validation, if there was one; only now is known what the training's metrics are on average."""
+        """Report the epoch and its validation, if any; the epoch's mean training metrics are known only now."""
         validated = self._ended is not None
         self._end()
         hook.epoch(*_logged(trainer, self._names), steps=trainer.global_step - self._steps, ended=self._ended)
@@ -56,7 +56,7 @@ class Epochs(Callback):
 
 
 def _logged(trainer: Trainer, names: tuple[str, str]) -> tuple[Any, Any]:
-    """What the module logged, with or without ``on_epoch``."""
+    """Return the loss and accuracy that the module logged, with or without ``on_epoch``."""
     metrics = trainer.callback_metrics
     loss, accuracy = (metrics.get(f"{name}_epoch", metrics.get(name)) for name in names)
     return loss, accuracy

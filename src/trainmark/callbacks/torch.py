@@ -1,4 +1,4 @@
-"""For PyTorch: a loader that tells how long the training waits for it."""
+"""For PyTorch: a loader that reports how long the training waits for it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from trainmark import hook
 
 
 def synchronize() -> None:
-    """Wait for the GPU, so that the clock is not read before it has finished."""
+    """Wait for the GPU to finish, so that the clock is read after it."""
     if torch.cuda.is_available() and torch.cuda.is_initialized():
         torch.cuda.synchronize()
 
 
 class Waiting:
-    """``Waiting(loader)`` in the place of a ``DataLoader``: the wait is told with each epoch; all else is its own.
+    """Wrap a ``DataLoader`` and report with each epoch how long the training waited for it.
 
-    It is no ``DataLoader`` itself: who replaces samplers, as Lightning does on several GPUs, must be given the loader.
+    All other attributes are the loader's. This is not itself a ``DataLoader``: pass the loader to code that replaces
+    samplers, as Lightning does on several GPUs.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:
@@ -33,6 +34,6 @@ class Waiting:
         return len(self._loader)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_loader":  # not there yet, while it is unpickled
+        if name == "_loader":  # not set yet while this is unpickled
             raise AttributeError(name)
         return getattr(self._loader, name)

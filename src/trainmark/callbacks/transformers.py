@@ -12,9 +12,9 @@ from trainmark.callbacks.torch import synchronize
 
 
 class Epochs(TrainerCallback):
-    """Reports every epoch; an evaluation behind it is its test, one in the middle of it is part of it.
+    """Report every epoch to trainmark; an evaluation after it is its test, one during it is part of the epoch.
 
-    The loss is the mean that the trainer logs next, so ``logging_strategy="epoch"`` gives that of the epoch.
+    The loss is the next mean that the trainer logs, so set ``logging_strategy="epoch"`` to get that of the epoch.
     """
 
     def __init__(self) -> None:
@@ -25,13 +25,13 @@ class Epochs(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
     ) -> None:
-        """The first step comes."""
+        """Start the epoch."""
         self._tell()
         self._first_step, self._within = state.global_step, True
         hook.begin()
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
-        """The training of the epoch is over; its loss will be logged."""
+        """End the training of the epoch; its loss is logged later."""
         synchronize()
         self._ended, self._within = time.perf_counter(), False
         examples: Any = getattr(rest.get("train_dataloader"), "dataset", None)
@@ -39,18 +39,18 @@ class Epochs(TrainerCallback):
         self._counts = {"examples": counted, "steps": state.global_step - self._first_step}
 
     def on_log(self, *about: Any, logs: dict[str, float] | None = None, **rest: Any) -> None:
-        """Now it is."""
+        """Report the epoch, with the logged loss."""
         if logs and "loss" in logs:
             self._tell(logs["loss"])
 
     def on_evaluate(self, *about: Any, metrics: dict[str, float] | None = None, **rest: Any) -> None:
-        """The test behind the epoch is over."""
+        """Report the test after the epoch."""
         self._tell()
         if not self._within and metrics:
             hook.test(metrics.get("eval_loss"), metrics.get("eval_accuracy"))
 
     def on_train_end(self, *about: Any, **rest: Any) -> None:
-        """Nothing more will be logged."""
+        """Report the last epoch if its loss was not logged."""
         self._tell()
 
     def _tell(self, loss: float | None = None) -> None:

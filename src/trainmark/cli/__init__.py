@@ -1,1 +1,1 @@
-"""The command line: one file a verb, imported on use. Only here do errors become exit codes."""
+"""The command line: one file per verb, imported on use. Only this package turns errors into exit codes."""

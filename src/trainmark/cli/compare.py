@@ -118,7 +118,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
 
 
 def _require_plot(plot: Path | None, charts: tuple[str, ...]) -> None:
-    """Refuse early what could not be drawn."""
+    """Check early that the charts can be drawn."""
     if plot is not None:
         from trainmark.report.files import require_charts, require_drawable
 
@@ -150,7 +150,7 @@ def _show(comparison: Comparison, form: Format, *, legend: bool) -> None:
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:
-    """The exit code of ``--fail-below``; groups below the bar, or that can't be judged, are named on stderr.
+    """Return the exit code of ``--fail-below``; print groups that miss the bar or can't be judged on stderr.
 
     Raises:
         UsageError: no group could be judged, so none can miss the bar.
@@ -167,7 +167,7 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
     for group in bar.unjudged:
         say(f"{_named(group)} can't be judged by {the_bar}: it has no interval")
     for group in bar.disturbed:
-        say(f"{_named(group)} can't be judged by {the_bar}: others disturbed too many blocks")
+        say(f"{_named(group)} can't be judged by {the_bar}: other processes disturbed too many blocks")
     if not (bar.cleared or bar.missed or bar.disturbed):
         lacking, fix = "speed-up", "Give both folders, or another --by or --baseline."
         if any(group.speedup.ratio is not None for group in bar.unjudged):

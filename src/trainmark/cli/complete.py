@@ -1,4 +1,4 @@
-"""What a value may be, for a shell that completes it: asked at every press of a key, so only names are imported."""
+"""Shell completion of option values. It runs at every key press, so it imports only names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[Compl
 
 
 def one_of(names: Callable[[], Iterable[str]], *, files: bool = False) -> Complete:
-    """One of ``names``; where none fits and ``files`` may be given, a file."""
+    """Complete one of ``names``, or a file if none matches and ``files`` is set."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         fitting = [CompletionItem(name) for name in names() if name.startswith(begun)]
@@ -23,7 +23,7 @@ def one_of(names: Callable[[], Iterable[str]], *, files: bool = False) -> Comple
 
 
 def some_of(names: Callable[[], Iterable[str]]) -> Complete:
-    """Several of ``names`` between commas; the last one is completed, and none is offered twice."""
+    """Complete the last of several comma-separated ``names``; a name already given is not offered again."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
         before, comma, last = begun.rpartition(",")
@@ -36,19 +36,19 @@ def some_of(names: Callable[[], Iterable[str]]) -> Complete:
 
 
 def workloads() -> list[str]:
-    """Names of the catalogue, by its files: reading them would cost more than a moment."""
+    """Return the workloads' names from the names of their files; parsing the files would be too slow here."""
     return sorted(file.stem for file in (Path(__file__).parents[1] / "workload" / "catalog").glob("*.toml"))
 
 
 def backends() -> list[str]:
-    """What can be chosen, installed or not."""
+    """Return every backend, installed or not."""
     from trainmark.backends import registry
 
     return list(registry.entries())
 
 
 def devices() -> list[str]:
-    """What this machine seems to have; only a framework knows for sure, and importing one takes seconds."""
+    """Guess this machine's devices; only a framework knows for sure, and importing one takes seconds."""
     import os
     import sys
 
@@ -59,26 +59,26 @@ def devices() -> list[str]:
 
 
 def datasets() -> list[str]:
-    """Those that trainmark knows."""
+    """Return the known datasets."""
     from trainmark.data.catalog import CATALOG
 
     return list(CATALOG)
 
 
 def styles() -> tuple[str, ...]:
-    """How a backend may train."""
+    """Return the training styles."""
     return "idiomatic", "compiled", "fast"
 
 
 def precisions() -> tuple[str, ...]:
-    """Those that a backend may train in."""
+    """Return the training precisions."""
     from trainmark.workload.precision import PRECISIONS
 
     return tuple(PRECISIONS)
 
 
 def dimensions() -> tuple[str, ...]:
-    """Those that a comparison may be along."""
+    """Return the dimensions to compare along."""
     return "device", "backend", "style", "machine", "python"
 
 

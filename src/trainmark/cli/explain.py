@@ -1,4 +1,4 @@
-"""``trainmark explain``: why is it slow, and what to do about it?"""
+"""``trainmark explain``: why is training slow, and what can you do about it?"""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Examples:
 
 \b
 It trains in short stretches, complete and with one component of the step removed at a time, interleaved. The time
-saved is the share of that component; the rest is called unexplained.
+saved is the share of that component; the rest is reported as unexplained.
 
 \b
 Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 interrupted.
@@ -55,7 +55,7 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
     "--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a"
 )
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "a")
-@shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]", "a")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]", "a")
 @shared.seed_option("Seed of the weights.")
 @shared.number_option(
     "--seconds", "Measurement budget; more narrows the intervals.", click.FloatRange(1), default=100, metavar="S"
@@ -64,10 +64,10 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 @shared.data_dir_option
 @json_option
 def command(target: str, other: str | None, **options: Any) -> int:
-    """Explain where the time of a training step goes and what you can gain, or why a run did not learn.
+    """Explain where the time of a training step goes and how to speed it up, or why a run did not learn.
 
-    A RECORD is explained with its own options; one that diverged or did not learn is trained again up to the step
-    where it went wrong. Given two records, explains the difference.
+    A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
+    the step where it went wrong. Given two records, explains the difference.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
@@ -79,7 +79,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     progress, request = TerminalProgress(), shared.request_of(options)
     with progress.preparing() as watcher:
         if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
-            _refuse(_OF_A_RUN, "a record is explained as it was run", "Explain the workload instead.")
+            _refuse(_OF_A_RUN, "a record is explained with the options of its run", "Explain the workload instead.")
             question = _ask_of_record(_existing(target), request, watcher)
         else:
             subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
@@ -92,28 +92,28 @@ _OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
 
 
 def _refuse(names: tuple[str, ...], because: str, fix: str = "") -> None:
-    """Raise :class:`~trainmark.errors.UsageError` where one of these options was given."""
+    """Raise :class:`~trainmark.errors.UsageError` if one of these options was given."""
     context = click.get_current_context()
     flags = {each.name: each.opts[0] for each in context.command.params}
     given = [flags[name] for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     if given:
-        raise UsageError(because, expected="none of its options", found=", ".join(given), fix=fix)
+        raise UsageError(because, expected="none of these options", found=", ".join(given), fix=fix)
 
 
 def _existing(name: str) -> Path:
-    """The file of a record."""
+    """Return the file of a record."""
     if not regular.is_file(Path(name)):
         raise UsageError(
             f"no record at {name}",
-            expected="the file of a record, or one WORKLOAD alone",
+            expected="a record's file, or a single WORKLOAD",
             found=regular.found_at(Path(name)),
-            fix="`trainmark compare FOLDER` shows what a folder holds.",
+            fix="`trainmark compare FOLDER` shows the records in a folder.",
         )
     return Path(name)
 
 
 def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
-    """The explanation that a record allows: why it failed, why it is slow, or what it contains."""
+    """Prepare the explanation that a record allows: why it failed, why it is slow, or only what it contains."""
     from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.record.store import read
     from trainmark.study import again, explain
@@ -182,7 +182,7 @@ def _diagnose(
 
 
 def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, Any]) -> int:
-    """What was seen of a command, which can't be taken apart."""
+    """Show what was observed of a command, whose steps can't be broken down."""
     from trainmark.analysis.outside import observe
     from trainmark.report.outside_table import outside_table
 
@@ -194,13 +194,13 @@ def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, A
 
 
 def _tell_of_record(record: Record, why_not: str, progress: TerminalProgress, options: dict[str, Any]) -> int:
-    """What a record says that can't be run again."""
+    """Explain a record that can't be run again from its data alone."""
     from trainmark.analysis.attribution import from_record
     from trainmark.report.explanation_table import explanation_table
 
     attribution = from_record(record)
     if attribution is None:
-        lacking = f"there is nothing to tell about {record.id}"
+        lacking = f"{record.id} contains nothing to explain"
         raise ExplanationFailed(lacking, expected="at least one finished epoch", found=why_not)
     if not options["as_json"]:
         progress.say(f"note: {why_not}; this explanation uses the record alone")
@@ -263,14 +263,14 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     how = f"{many(len(dissection.rounds), 'round')} interleaved, in {many(len(dissection.sittings), 'process')}"
     conditions = [f"{subject.course.dataset.name}, {many(subject.batch, 'example')} a step, {side.precision}, {how}"]
     if subject.starved:
-        conditions.append(f"all but threads was measured with {subject.cores} threads")
+        conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]
     if subject.busy:
         notes.append(f"{Caveat.BUSY_MACHINE.value}: other processes used the CPU; don't trust small shares.")
     notes += [f"{name} is missing: {reason}." for name, reason in dissection.dropped.items()]
     said = sentences(found.attribution, found.advice)
     if subject.busy:
-        said[0] += " But the machine was busy: repeat this when it is idle before you act on it."
+        said[0] += " But the machine was busy: repeat this when it is idle before you rely on it."
     if found.crossing is not None:
         said.append(crossing_sentence(found.crossing, side.device))
     elif found.no_crossing is not None:

@@ -80,7 +80,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
 
 @contextlib.contextmanager
 def _told(output: str, *kinds: type[Exception]) -> Iterator[None]:
-    """What another library raises, as an error that says where it could not write."""
+    """Turn another library's exception into an error that says where it could not write."""
     try:
         yield
     except kinds as error:

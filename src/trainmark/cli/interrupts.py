@@ -1,7 +1,7 @@
-"""Ctrl-C, and SIGTERM, with which a batch system ends a job: they interrupt a command anywhere, but an import after it.
+"""Ctrl-C and SIGTERM (with which batch systems end jobs) interrupt a command anywhere, but wait for an import to end.
 
-A compiled module may take what is raised while it is imported for its own affair and drop it: `numpy.random` does. The
-command would go on, and whoever asked it to end would have to ask again.
+A compiled module may swallow an exception raised while it is imported: `numpy.random` does. The command would continue,
+and you would have to interrupt it again.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import time
 from types import FrameType
 
 LONGEST_IMPORT = 3.0
-"""Seconds after which an import is interrupted all the same, whatever it makes of that: it may hang."""
+"""Seconds after which an import is interrupted anyway, since it may hang."""
 _LOOK_AGAIN = 0.02
 _AT_ONCE = 1.0
-"""Seconds within which several are one: of a shell and a batch system, say, or of somebody impatient."""
+"""Seconds within which several signals count as one: from a shell and a batch system, say, or repeated key presses."""
 _HAS_TIMER = hasattr(signal, "setitimer")
 
 
 def hear() -> None:
-    """From now on both raise KeyboardInterrupt. Where whoever started us has Ctrl-C ignored, it stays so."""
+    """Make both signals raise KeyboardInterrupt. If the parent process ignores Ctrl-C, it stays ignored."""
     ends = _Ends()
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, ends)
@@ -27,7 +27,7 @@ def hear() -> None:
 
 
 def forget() -> None:
-    """The command has ended: what comes now, or waited for an import that was its last, comes too late."""
+    """Ignore both signals, since the command has ended; a signal still waiting for an import is dropped."""
     _disarm()
     for which in (signal.SIGINT, signal.SIGTERM):
         signal.signal(which, signal.SIG_IGN)
@@ -50,7 +50,7 @@ class _Ends:
         if _is_importing(frame) and _HAS_TIMER:
             self._until = self._until or now + LONGEST_IMPORT
             if now < self._until:
-                # Sent again, not raised: by then others may hold signals back.
+                # Sent again, not raised: by then other code may block signals.
                 signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(number))
                 signal.setitimer(signal.ITIMER_REAL, _LOOK_AGAIN)
                 return

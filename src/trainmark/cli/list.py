@@ -49,7 +49,7 @@ def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> Non
 
 
 def workloads() -> list[dict[str, Any]]:
-    """One row a workload of the catalogue."""
+    """Return one row per workload of the catalogue."""
     from trainmark.workload import catalog
     from trainmark.workload.model import lay_out
 
@@ -68,7 +68,7 @@ def workloads() -> list[dict[str, Any]]:
 
 
 def backends() -> list[dict[str, Any]]:
-    """One row a backend, installed or not. Only plug-ins are imported, since one may be for another version."""
+    """Return one row per backend, installed or not. Only plug-ins are imported: they may need another version."""
     from importlib.metadata import PackageNotFoundError, version
 
     from trainmark.backends import registry
@@ -91,7 +91,7 @@ def _backend_row(name: str, installed: bool, version: str | None, install: str, 
 
 
 def devices() -> list[dict[str, Any]]:
-    """One row a backend and device, as the backend reports it."""
+    """Return one row per backend and device, as the backend reports it."""
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import THIS, probe
 
@@ -115,7 +115,7 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
 
 
 def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
-    """Add the plug-ins and the working backends of another interpreter, or all if none works, to the rows asked for."""
+    """Add the plug-ins and the working backends of another interpreter (all if none works) to ``rows``."""
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import backends_of, probe
 
@@ -133,7 +133,7 @@ def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> N
 
 
 def datasets() -> list[dict[str, Any]]:
-    """One row a dataset."""
+    """Return one row per dataset."""
     from trainmark.data.catalog import CATALOG
 
     return [

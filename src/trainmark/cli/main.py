@@ -1,4 +1,4 @@
-"""The command ``trainmark``: finds the verb, and turns errors into exit codes."""
+"""The command ``trainmark``: finds the verb and turns errors into exit codes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OK, FAILED, USAGE, MISSED_BAR, INTERRUPTED = 0, 1, 2, 3, 130
 
 VERBS = {
     "doctor": "Check this machine, and print a fix for each problem.",
-    "run": "Train workloads on backends and devices, keep a record of each run, compare them.",
+    "run": "Train workloads on backends and devices, record each run, and compare them.",
     "measure": "Measure any command, in any language, in interleaved rounds.",
     "compare": "Compare records: speed-ups with intervals, verdicts, accuracy, caveats.",
     "explain": "Explain why training is slow or does not learn, and what to do about it.",
@@ -31,14 +31,14 @@ VERBS = {
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
     "parity": "Check that backends, styles and devices compute the same losses.",
     "scale": "Measure data parallelism and pipelines.",
-    "noise": "Show how small a difference this machine can show, in how much time.",
+    "noise": "Show how small a difference this machine can detect, and how long that takes.",
     "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",
-    "predict": "Predict the test set with trained weights: accuracy, confusions, pictures.",
+    "predict": "Predict the test set with trained weights: accuracy, confusion matrix, pictures.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",
     "schema": "Print the JSON Schema of a record.",
-    "config": "Show which options hold, and where each comes from.",
+    "config": "Show which options apply, and where each comes from.",
 }
 
 EPILOG = """\b
@@ -55,14 +55,14 @@ Options may also come from TRAINMARK_OPTION or a file: `trainmark config --help`
 
 
 class Verbs(click.Group):
-    """The verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
+    """Looks up verbs by name; a verb's file is imported when it is called, so that ``--help`` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """All verbs, in the order of the help."""
+        """Return all verbs, in the order of the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """The verb's command, imported now."""
+        """Import and return the verb's command."""
         return self._found(cmd_name) if cmd_name in VERBS else None
 
     def _found(self, verb: str) -> click.Command:
@@ -72,7 +72,7 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does, with the nearest verbs suggested, and with the options that a file or the environment sets."""
+        """Resolve as click does, but suggest the nearest verbs and apply options from the file and the environment."""
         if args and args[0] == "help":
             args = [*args[1:2], "--help"] if args[1:] else []
         if not args:
@@ -95,11 +95,11 @@ class Verbs(click.Group):
         return found
 
     def configured(self, ctx: click.Context, verb: str) -> click.Command:
-        """The command of ``verb``, whose options take their defaults from the environment and the file.
+        """Return the command of ``verb``, whose options take their defaults from the environment and the file.
 
         Raises:
             UnknownName: no such verb.
-            UsageError: a file that says what no option takes.
+            UsageError: the file has a value that its option does not accept.
         """
         from trainmark.cli.configuration import options_of, variable_of
 
@@ -119,7 +119,7 @@ class Verbs(click.Group):
             formatter.write_dl(list(VERBS.items()))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Verbs and options, without importing a verb."""
+        """Complete verbs and options without importing a verb."""
         from click.shell_completion import CompletionItem
 
         verbs = [CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)]
@@ -153,7 +153,7 @@ def command() -> None:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """An option or a verb that is not there: what to use instead, or the nearest there are."""
+    """Return the error for an unknown option or verb, with what to use instead or the nearest names."""
     from trainmark.cli.elsewhere import ANSWERS, REMOVED
 
     if name in REMOVED:
@@ -165,7 +165,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> UsageError:
 
 
 def _in_our_words(error: click.ClickException) -> UsageError:
-    """What click refuses, in the style of every other error."""
+    """Turn a click error into one in the style of trainmark's errors."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     if context is None:
         return UsageError(error.format_message())

@@ -18,8 +18,8 @@ Examples:
   trainmark measure -- ./train-in-c 10
 
 \b
-Names in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the first
-round, and grows by one per round. {{ and }} are literal braces.
+Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
+first round and increases by one per round. {{ and }} are literal braces.
 With `from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)` a script reports its epochs;
 other languages use a protocol (docs/protocol.md).
 
@@ -41,7 +41,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.label_option
 @shared.timeout_option
 @shared.resume_option
-@click.option("--ignore-failure", is_flag=True, help="Run all rounds, although a run of the first one failed.")
+@click.option("--ignore-failure", is_flag=True, help="Run all rounds even if a run of the first round failed.")
 @shared.out_option()
 @shared.dry_run_option
 @export_options
@@ -73,7 +73,7 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """What was given with --vary; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of --vary; raises :class:`~trainmark.errors.UsageError`."""
     varied: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, sign, values = text.partition("=")

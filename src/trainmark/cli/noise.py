@@ -1,4 +1,4 @@
-"""``trainmark noise``: how small a difference can this machine show?"""
+"""``trainmark noise``: how small a difference can this machine detect?"""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @click.argument("workload", metavar="[WORKLOAD]", required=False, shell_complete=workload_or_file)
 @shared.names_option("--backend", "One backend.  [default: the best installed one]", "NAME")
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "NAME")
-@shared.names_option("--device", "cpu, cuda:0, ...  [default: the first that the backend sees]", "NAME")
+@shared.names_option("--device", "cpu, cuda:0, ...  [default: the backend's first device]", "NAME")
 @shared.budget_option()
 @shared.margin_option
 @shared.seed_option("Seed of the first round.")
@@ -37,10 +37,10 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
 @json_option
 def command(**options: Any) -> None:
-    """Compare a training with itself: how small a difference can be found here, and in how much time?
+    """Compare a training with itself: how small a difference can this machine detect, and how long does that take?
 
-    Two equal sides take turns as in `trainmark run`. What differs between them is noise: of other programs, of the
-    clock, of where processes lie in memory.
+    Two identical sides are interleaved as in `trainmark run`. Any difference between them is noise: from other
+    programs, clock frequency or memory layout.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store

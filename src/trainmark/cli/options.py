@@ -32,30 +32,30 @@ def number_option(
     default: float | None = None,
     metavar: str = "N",
 ) -> Decorator:
-    """An option that takes a number; ``others`` are other names of it."""
+    """Return an option that takes a number; ``others`` are its other names."""
     return click.option(flag, *others, type=kind, default=default, show_default=True, metavar=metavar, help=text)
 
 
 def count_option(
     flag: str, text: str, default: int | None = None, least: int = 1, most: int | None = None
 ) -> Decorator:
-    """An option that takes a number of things."""
+    """Return an option that takes a count."""
     return number_option(flag, text, click.IntRange(least, most), default=default)
 
 
 def name_option(flag: str, text: str, default: str | None = None) -> Decorator:
-    """An option that takes one name."""
+    """Return an option that takes one name."""
     known = complete.one_of(complete.NAMES[flag])
     return click.option(flag, default=default, show_default=True, metavar="NAME", shell_complete=known, help=text)
 
 
 def split_names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG001
-    """``a,b`` and repeated options alike, in order, each once."""
+    """Merge ``a,b`` and repeated options: each name once, in order."""
     return tuple(dict.fromkeys(name.strip() for part in value for name in part.split(",") if name.strip()))
 
 
 def names_option(flag: str, text: str, metavar: str) -> Decorator:
-    """An option that takes a list of names."""
+    """Return an option that takes a list of names."""
     known = complete.some_of(complete.NAMES[flag])
     return click.option(flag, multiple=True, callback=split_names, metavar=metavar, shell_complete=known, help=text)
 
@@ -64,7 +64,7 @@ def _default_folder(ctx: click.Context, _parameter: click.Parameter, paths: tupl
     if paths or ctx.resilient_parsing:
         return paths
     if not DEFAULT_OUT.is_dir():
-        raise click.UsageError(f"give records; there is no {DEFAULT_OUT} here", ctx)
+        raise click.UsageError(f"no records given, and there is no {DEFAULT_OUT} here", ctx)
     return (DEFAULT_OUT,)
 
 
@@ -84,56 +84,56 @@ python_option: Decorator = click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."
 )
 timeout_option = number_option(
-    "--timeout", "Seconds a process may take.  [default: no limit]", click.FloatRange(0, min_open=True), metavar="S"
+    "--timeout", "Time limit per process, in seconds.  [default: none]", click.FloatRange(0, min_open=True), metavar="S"
 )
-resume_option: Decorator = click.option("--resume", is_flag=True, help="Run only what has no record in --out yet.")
+resume_option: Decorator = click.option("--resume", is_flag=True, help="Skip runs that already have a record in --out.")
 price_option: Decorator = click.option(
-    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price of an hour, such as cuda:0=2.49."
+    "--price", "prices", multiple=True, metavar="DEVICE=PER_HOUR", help="Price per hour, such as cuda:0=2.49."
 )
 baseline_option: Decorator = click.option(
-    "--baseline", metavar="KEY=VALUE", help="Reference of the speed-ups, such as device=cpu."
+    "--baseline", metavar="KEY=VALUE", help="Reference for the speed-ups, such as device=cpu."
 )
 margin_option = number_option(
-    "--margin", "What still counts as the same speed.", click.FloatRange(0), default=3.0, metavar="PERCENT"
+    "--margin", "Speed differences up to this count as the same.", click.FloatRange(0), default=3.0, metavar="PERCENT"
 )
 
 
 def budget_option(default: float = 60.0) -> Decorator:
-    """``--budget``, with its default."""
-    text = "Seconds for the verdict on the speed: rounds are added until it is decided or they are spent."
+    """Return ``--budget``, with its default."""
+    text = "Seconds for the verdict on speed: rounds are added until it is decided or the time is used up."
     return number_option("--budget", text, click.FloatRange(0), default=default, metavar="S")
 
 
 def conditions_options(command: Any) -> Any:
-    """How and with what a study trains: --precision, --threads, --python, --dataset, --timeout."""
+    """Add the options of a study's conditions: --precision, --threads, --python, --dataset, --timeout."""
     for option in (timeout_option, dataset_option, python_option, threads_option, precision_option):
         command = option(command)
     return command
 
 
 def seed_option(of: str) -> Decorator:
-    """``--seed``, and what it is the seed of."""
+    """Return ``--seed``; ``of`` says what it seeds."""
     return count_option("--seed", of, default=1, least=0, most=MOST_SEED)
 
 
 def repeats_option(text: str = "Rounds.", default: int | None = 5) -> Decorator:
-    """``--repeats``, with its help and the names that other tools have for it."""
+    """Return ``--repeats``, with its help and the names that other tools use for it."""
     most = click.IntRange(1, MOST_ROUNDS)
     return number_option("--repeats", text, most, "-n", "--runs", "--rounds", "repeats", default=default)
 
 
 def out_option(text: str = "Folder for the records.") -> Decorator:
-    """``--out``, with its help."""
+    """Return ``--out``, with its help."""
     return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)
 
 
-quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show results and errors alone.")
-dry_run_option: Decorator = click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
+quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show only results and errors.")
+dry_run_option: Decorator = click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
 
 
 def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
     if not texts:
-        return {}  # completion calls this, too, and must not wait for imports
+        return {}  # shell completion also calls this, and must not wait for imports
     from trainmark.study.options import read_labels
 
     return read_labels(texts)
@@ -150,14 +150,14 @@ label_option: Decorator = click.option(
 
 
 def request_of(options: Mapping[str, Any]) -> Request:
-    """What the options of a verb ask for; raises :class:`~trainmark.errors.UsageError`."""
+    """Return the request that a verb's options make; raises :class:`~trainmark.errors.UsageError`."""
     from trainmark.study.options import request_of
 
     return request_of(options, typed())
 
 
 def round_options(options: Mapping[str, Any]) -> RoundOptions:
-    """What they say of the rounds; raises :class:`~trainmark.errors.UsageError`."""
+    """Return the options that concern rounds; raises :class:`~trainmark.errors.UsageError`."""
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
@@ -167,5 +167,5 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
 
 
 def typed() -> str:
-    """This command line, as it could be typed again."""
+    """Return this command line, quoted for a shell."""
     return shlex.join(["trainmark", *sys.argv[1:]])

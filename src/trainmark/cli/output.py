@@ -1,4 +1,4 @@
-"""Messages and JSON: with ``--json``, stdout holds only JSON."""
+"""Messages and JSON. With ``--json``, only JSON goes to stdout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXPORTS = ("json", "markdown", "csv")
 
 
 def export_options(command: Any) -> Any:
-    """``--export-json``, ``--export-markdown`` and ``--export-csv``, each with a file."""
+    """Add ``--export-json``, ``--export-markdown`` and ``--export-csv``, each with a file."""
     for form in reversed(EXPORTS):
         kind = click.Path(path_type=pathlib.Path, dir_okay=False)
         text = f"Write the comparison as {form if form == 'markdown' else form.upper()}."
@@ -57,7 +57,7 @@ legend_option: Callable[[Any], Any] = click.option("--legend", is_flag=True, hel
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """The comparable ``records``: without trials of a sweep, unless there are only trials. Says what it leaves out."""
+    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many it leaves out."""
     from trainmark.analysis.sweep import without_trials
 
     kept = without_trials(records)
@@ -68,14 +68,14 @@ def comparable(records: list[Record]) -> list[Record]:
 
 
 def say(text: str) -> None:
-    """Print a message on stderr, with control sequences in names made harmless."""
+    """Print a message on stderr, with control sequences in names escaped."""
     from trainmark.report.printable import printable
 
     click.echo(f"trainmark: {printable(text)}", err=True)
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all; raises :class:`~trainmark.errors.OutputError`."""
+    """Write a file atomically; raises :class:`~trainmark.errors.OutputError`."""
     try:
         write_atomically(path, content)
     except OSError as error:
@@ -83,12 +83,12 @@ def write_file(path: Path, content: bytes) -> None:
             f"can't write {path}",
             expected="an existing, writable folder",
             found=error.strerror or str(error),
-            fix="Give another file with -o.",
+            fix="Choose another file with -o.",
         ) from error
 
 
 def show(data: Any, tables: Iterable[Table], *, as_json: bool, legend: bool = False) -> None:
-    """Print ``data`` as JSON, or draw the tables of it, with the ``legend`` of their columns."""
+    """Print ``data`` as JSON, or draw its tables, with the ``legend`` of their columns."""
     from trainmark.report.terminal import console, draw_all
 
     if as_json:
@@ -98,12 +98,12 @@ def show(data: Any, tables: Iterable[Table], *, as_json: bool, legend: bool = Fa
 
 
 def print_json(value: Any) -> None:
-    """Plain JSON, never coloured, non-finite numbers as strings."""
+    """Print plain JSON, never coloured, with non-finite numbers as strings."""
     print_file(f"{as_json(value)}\n")
 
 
 def as_json(value: Any) -> str:
-    """The same as text."""
+    """Return ``value`` as JSON text, with non-finite numbers as strings."""
     from trainmark.record.codec import to_plain
     from trainmark.report.printable import STEERING
 
@@ -112,5 +112,5 @@ def as_json(value: Any) -> str:
 
 
 def print_file(text: str) -> None:
-    """What may be read as a file, such as CSV: UTF-8 whatever the terminal speaks, so that no letter is lost."""
+    """Print text that may be redirected to a file, such as CSV: UTF-8 whatever the terminal's encoding."""
     click.echo(text.encode(errors="replace"), nl=False)

@@ -21,7 +21,7 @@ EPILOG = """\b
 Examples:
   trainmark parity mnist-mlp512 --backend torch,jax               two frameworks
   trainmark parity mnist-cnn --backend torch --style idiomatic,fast
-  trainmark parity mnist-cnn --backend torch --device cpu,cuda:0   is the GPU right?
+  trainmark parity mnist-cnn --backend torch --device cpu,cuda:0   is the GPU correct?
   trainmark parity mnist-mlp128 --backend torch,torch@old --python old=/opt/old/bin/python
 
 \b

@@ -41,9 +41,9 @@ Examples:
 @data_dir_option
 @json_option
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
-    """Predict the test set with the backend and the weights of a record.
+    """Predict the test set with a record's backend and weights.
 
-    The record must have been made with --save-weights.
+    The record must come from a run with --save-weights.
     """
     from trainmark.data.catalog import find
     from trainmark.data.load import load
@@ -53,7 +53,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
 
     _require_endings(output, grid)
     if not regular.is_file(path):
-        raise UsageError(f"no record at {path}", expected="the file of one record", found=regular.found_at(path))
+        raise UsageError(f"no record at {path}", expected="a record's file", found=regular.found_at(path))
     record, progress = read(path), TerminalProgress()
     with progress.preparing() as watcher:
         model = predict.prepare(record, path, request_of(options), watcher)
@@ -86,7 +86,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
 
 
 def _require_endings(output: Path | None, grid: Path | None) -> None:
-    """Refuse a file that can't be written before anything is computed."""
+    """Check that the output files can be written, before anything is computed."""
     from trainmark.report.extras import require_extras
 
     for file, endings in ((output, (".csv", ".parquet")), (grid, (".png", ".svg"))):

@@ -1,4 +1,4 @@
-"""``trainmark report``: one page about records."""
+"""``trainmark report``: one HTML page about records."""
 
 from __future__ import annotations
 
@@ -79,5 +79,5 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     else:
         say(f"wrote {output}")
     if options["opens"] and not webbrowser.open(output.absolute().as_uri()):
-        say(f"no browser was found here; open {output} in yours")
+        say(f"no browser was found; open {output} yourself")
     return OK

@@ -1,4 +1,4 @@
-"""``trainmark run``: train, keep a record of each run, compare."""
+"""``trainmark run``: train, record each run, and compare."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 )
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: all that the backend sees]", "a,b")
 @shared.repeats_option(
-    "Complete trainings per side, which judge learning.  [default: 3; 1 with --published]", default=None
+    "Full training runs per side, which show whether it learns.  [default: 3; 1 with --published]", default=None
 )
 @shared.budget_option()
 @shared.margin_option
-@shared.count_option("--epochs", "Epochs per run, instead of the workload's own.")
+@shared.count_option("--epochs", "Epochs per run; overrides the workload.")
 @shared.count_option("--steps", "Steps per run, instead of epochs.")
 @click.option(
     "--until",
     metavar="TARGET",
-    help="Stop after the first epoch that reaches, say, 'test_accuracy>=0.98', or after --epochs.  [default: 100]",
+    help="Stop after the first epoch that reaches, say, 'test_accuracy>=0.98', or after --epochs [default: 100].",
 )
 @shared.seed_option("Seed of the first round.")
 @click.option("--published", is_flag=True, help="Run exactly the published protocol.")
@@ -94,8 +94,8 @@ def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 
     WORKLOAD is a name (see `trainmark list workloads`) or a TOML file. Without one, mnist-mlp512 is trained with the
-    best installed backend, in the styles idiomatic and fast, on every device. The sides take turns of a tenth of a
-    second, and rounds go on until the verdict is decided or the --budget is spent.
+    best installed backend, in the styles idiomatic and fast, on every device. The sides are interleaved in slices of a
+    tenth of a second, and rounds continue until the verdict is decided or the --budget is used up.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.store import Store

@@ -1,4 +1,4 @@
-"""``trainmark scale``: how much faster are more devices, and do they still learn the same?"""
+"""``trainmark scale``: how much faster are several devices, and do they still learn the same?"""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Examples:
   trainmark scale mnist-cnn --data-parallel 1,2 --pipeline 1,2 --oversubscribe
   trainmark scale cifar10-cnn --weak --data-parallel 1,2,4,8 --device cuda:0
   trainmark scale mnist-cnn --data-parallel 1,2 --nnodes 2 --rdzv-endpoint node1:29400
-                                                               the same on each of two machines
+                                                               run this on each of two machines
 
 \b
-Every layout is trained once to compare its losses. Then all take turns with one device, with and without averaging
-gradients, in rounds that show the speed.
+Every layout is trained once to compare its losses. Then all layouts and one device are timed in interleaved rounds,
+with and without averaging gradients.
 
 \b
 Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;
@@ -43,7 +43,7 @@ Exit codes: 0 the losses of every layout match those of one device; 1 losses dif
 
 
 def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tuple[int, ...]:
-    """``1,2,4``, each at least 1."""
+    """Parse ``1,2,4``; each number is at least 1."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise click.BadParameter(f"expected whole numbers above 0 such as 1,2,4, found {text!r}", param=param)
@@ -60,12 +60,12 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 )
 @shared.count_option("--microbatches", "Microbatches per batch of a pipeline.  [default: 4]")
 @click.option(
-    "--strong/--weak", default=True, help="The copies share one batch, or each has its own.  [default: strong]"
+    "--strong/--weak", default=True, help="Copies share one batch, or each has a whole batch.  [default: strong]"
 )
-@shared.count_option("--batch-size", "Examples per step on one device.")
+@shared.count_option("--batch-size", "Examples per step on one device; overrides the workload.")
 @click.option("--oversubscribe", is_flag=True, help="Allow more ranks than cores.")
 @shared.count_option("--nnodes", "Number of machines; run the same command on each.  [default: 1]")
-@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address: one of the machines.")
+@click.option("--rdzv-endpoint", metavar="HOST:PORT", help="Rendezvous address, on one of the machines.")
 @shared.number_option(
     "--rdzv-timeout", "Seconds to wait for the other machines.", click.FloatRange(1), default=60.0, metavar="S"
 )
@@ -77,7 +77,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 @shared.seed_option("Seed of the first round.")
 @shared.conditions_options
 @shared.label_option
-@click.option("--plot", type=shared.PATH, metavar="FILE", help="Draw the curve: FILE.svg or FILE.png.")
+@click.option("--plot", type=shared.PATH, metavar="FILE", help="Draw the scaling curve: FILE.svg or FILE.png.")
 @shared.resume_option
 @shared.data_dir_option
 @shared.out_option(f"Folder for the records, in its sub-folder {FOLDER}.")
@@ -86,7 +86,7 @@ def _numbers(_context: click.Context, param: click.Parameter, text: str) -> tupl
 def command(**options: Any) -> int:
     """Compare training on several devices with training on one.
 
-    Copies of the network share each batch and average their gradients; a pipeline cuts each copy into stages. Every
+    Copies of the network share each batch and average their gradients; a pipeline splits each copy into stages. Every
     rank has the same number of threads in all layouts.
     """
     from trainmark.progress.terminal import TerminalProgress
@@ -117,7 +117,7 @@ def command(**options: Any) -> int:
     if options["plot"] is not None:
         _plot(found, options["plot"], progress)
     progress.say(f"Records: {store.folder}")
-    # A machine without rank 0 has no record of a whole to judge by, but its ranks' own.
+    # A machine without rank 0 has no record of the whole training, only those of its ranks.
     return OK if found.passed and all(record.outcome.status == "ok" for record in records) else FAILED
 
 
@@ -144,13 +144,13 @@ def _question(options: dict[str, Any]) -> Question:
 
 
 def _require_meant(options: dict[str, Any]) -> None:
-    """Refuse what would have no effect; of two machines that train alone each would report success."""
+    """Refuse options without effect; otherwise two machines could each train alone and report success."""
     for option, without, needs in (
         ("--rdzv-endpoint", options["rdzv_endpoint"] and not options["nnodes"], "--nnodes N"),
         ("--microbatches", options["microbatches"] and max(options["pipeline"]) == 1, "--pipeline with 2 or more"),
     ):
         if without:
-            raise UsageError(f"{option} has no effect here", expected=f"{needs} with it")
+            raise UsageError(f"{option} has no effect here", expected=f"{needs} as well")
 
 
 def _announcement(plan: ScalePlan) -> str:

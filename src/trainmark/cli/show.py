@@ -14,8 +14,8 @@ from trainmark.errors import UsageError
 EPILOG = """\b
 Examples:
   trainmark show mnist-cnn                       layers, shapes, parameters, FLOPs
-  trainmark show my-network.toml                 the same for your own
-  trainmark show trainmark-results/<id>.json     one record, readable
+  trainmark show my-network.toml                 the same for your own network
+  trainmark show trainmark-results/<id>.json     one record as tables
 """
 
 

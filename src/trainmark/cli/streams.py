@@ -1,6 +1,6 @@
-"""stdin, stdout and stderr, whatever trainmark was started with: closed, full, read by nobody, short of letters.
+"""Make stdin, stdout and stderr safe: they may be closed, full, without a reader, or unable to encode a character.
 
-What is printed is lost with an error. What is only said on the way, on stderr, may be lost: no run ends for it.
+A failed write to stdout is an error. A failed write to stderr is ignored, so that it never ends a run.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class ReaderGone(Exception):
-    """Nobody reads stdout any more, as after ``| head``; there is nothing to say to anybody."""
+    """The reader of stdout has gone, as after ``| head``; trainmark exits silently."""
 
 
 def stand_on_three() -> None:
-    """Make the three streams such that nothing else has to think of them."""
+    """Open closed streams on the null device, and wrap stdout and stderr."""
     for number in range(3):
         try:
             os.fstat(number)
-        except OSError:  # it was closed, and the next file that is opened would take its place
+        except OSError:  # it is closed, and the next file that is opened would get its number
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     sys.stdout = _on(_Printed, 1, sys.stdout)
     sys.stderr = _on(_Said, 2, sys.stderr)
@@ -37,10 +37,10 @@ class _Printed(io.FileIO):
         try:
             return super().write(content)
         except OSError as error:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # what is still to come would fail once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())  # later writes would fail again
             if isinstance(error, BrokenPipeError):
                 raise ReaderGone from error
-            raise PrintingFailed("what is printed can't be written", found=error.strerror or str(error)) from error
+            raise PrintingFailed("can't write to stdout", found=error.strerror or str(error)) from error
 
 
 class _Said(io.FileIO):
@@ -51,13 +51,13 @@ class _Said(io.FileIO):
 
 
 def _on(kind: type[io.FileIO], number: int, old: TextIO) -> TextIO:
-    """A stream like ``old``; one that is no file, such as the console of Windows, stays."""
+    """Wrap ``old``; a stream that is not a file, such as the Windows console, is returned as it is."""
     raw = getattr(getattr(old, "buffer", None), "raw", getattr(old, "buffer", None))
     if not (isinstance(old, io.TextIOWrapper) and isinstance(raw, io.FileIO)):
         return old
     return io.TextIOWrapper(
         io.BufferedWriter(kind(number, "w", closefd=False)),
         encoding=old.encoding,
-        errors="replace",  # a terminal that lacks a letter gets a question mark for it
+        errors="replace",  # characters that the terminal can't encode become question marks
         line_buffering=old.line_buffering or old.write_through,
     )

@@ -42,7 +42,7 @@ Exit codes: 0 every trial finished or was stopped by --asha; 1 a trial failed or
 
 
 class _SeveralWords(click.Command):
-    """Lets several words follow one ``--grid`` or ``--range``, which click's options can't."""
+    """Lets several values follow one ``--grid`` or ``--range``, which click's options don't allow."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Repeat the option before each of its words."""
@@ -65,12 +65,12 @@ class _SeveralWords(click.Command):
     "ranges",
     multiple=True,
     metavar="KEY=LOW..HIGH[:log]",
-    help="Draw values at random; with :log on a logarithmic scale.",
+    help="Draw values at random; :log draws on a logarithmic scale.",
 )
 @shared.count_option("--samples", "Draws from --range, for each combination of --grid.  [default: 10]")
 @click.option("--asha", is_flag=True, help="Stop bad trials early, by their test accuracy after each epoch.")
 @shared.count_option("--parallel", "Maximum number of trials at a time.  [default: what fits on the cores or GPUs]")
-@click.option("--address", metavar="RAY", help="A Ray cluster: auto, HOST:PORT or ray://HOST:PORT; else this machine.")
+@click.option("--address", metavar="RAY", help="Ray cluster: auto, HOST:PORT or ray://HOST:PORT.  [default: none]")
 @shared.number_option(
     "--cpus-per-trial",
     "Cores reserved for each trial.  [default: its threads times its ranks]",
@@ -84,10 +84,10 @@ class _SeveralWords(click.Command):
 @shared.count_option("--retries", "Retries of a trial whose worker died.", default=1, least=0)
 @shared.name_option("--backend", "NAME@LABEL runs in --python LABEL.  [default: the best installed one]")
 @shared.name_option("--style", "A style of the backend.  [default: fast if the backend has it]")
-@shared.name_option("--device", "cpu, cuda:0, ...  [default: an accelerator if there is one]")
+@shared.name_option("--device", "cpu, cuda:0, ...  [default: an accelerator if available]")
 @shared.count_option("--data-parallel", "Copies of a trial's network, one rank each.")
 @shared.count_option("--pipeline", "Stages of each copy, one rank each.")
-@shared.count_option("--epochs", "Epochs per trial, instead of the workload's own.")
+@shared.count_option("--epochs", "Epochs per trial; overrides the workload.")
 @shared.count_option("--steps", "Steps per trial, instead of epochs.")
 @shared.seed_option("Seed of every trial, and of --range.")
 @shared.precision_option
@@ -120,7 +120,7 @@ def command(**options: Any) -> int:
 
     layout = options["data_parallel"] or 1, options["pipeline"] or 1
     ranks = layout[0] * layout[1]
-    # Never the framework's own choice of threads, which is all cores for each of several trials.
+    # Never the framework's default, which would give every trial all cores.
     threads = options["threads"] or max(1, math.floor((options["cpus_per_trial"] or 1) / ranks))
 
     def resources(device: str) -> tuning.Resources:
@@ -167,7 +167,7 @@ def _train(
     if done:
         text += f"{many(done, 'trial')} already recorded. "
     if options["address"] is None and at_once * cluster.resources.cpus > cores:
-        text += f"That is more than this machine's {many(cores, 'core')}, so trials wait for each other. "
+        text += f"This machine has only {many(cores, 'core')}, so trials compete for them. "
     text += "Ctrl-C keeps finished trials; --resume continues"
     with TrialProgress(progress.screen, text, store.folder, planned.trials, done) as lines:
         news = cluster.train(planned, at_once=at_once, retries=options["retries"], asha=options["asha"])

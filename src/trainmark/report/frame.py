@@ -1,4 +1,4 @@
-"""Rows as a data frame of whichever library is there; neither is imported unless somebody asks for a frame."""
+"""Rows as a data frame of pandas or polars, which are imported only when needed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LIBRARIES: tuple[Library, ...] = ("pandas", "polars")
 
 
 def frame(rows: Iterable[Mapping[str, Scalar]], library: str | None = None) -> Any:
-    """A data frame with a column for each key.
+    """Return a data frame with one column per key.
 
     Args:
         library: ``pandas`` or ``polars``; the first of them that is installed, if not given.
 
     Raises:
-        UnknownName: another library was asked for.
-        NotInstalled: it is not there.
+        UnknownName: ``library`` is neither.
+        NotInstalled: the library is not installed.
     """
     if library is not None and library not in LIBRARIES:
         raise UnknownName("data frame library", library, LIBRARIES)

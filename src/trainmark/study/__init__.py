@@ -1,1 +1,1 @@
-"""WHAT IS ASKED: questions that planned runs answer."""
+"""STUDIES: questions that planned runs answer."""

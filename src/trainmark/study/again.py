@@ -1,4 +1,4 @@
-"""From a record to the run it is of, as far as that can be had again here."""
+"""Find out how to run a record's training again on this machine."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from trainmark.workload.spec import Workload
 
 
 def request_of(record: Record, asked: Request) -> Request:
-    """The request that would run ``record`` again; where its data lie and how long it may take is as asked.
+    """Return the request that would run ``record`` again, with the data folder and time limit of ``asked``.
 
     Raises:
-        ForeignRecord: its workload is not one that this trainmark can read, or it is of a command.
+        ForeignRecord: the record is of a command or of several devices, or its workload can't be read.
     """
     style, device, precision = record.backend.style, record.device.id, record.backend.precision
     dataset, seed = record.dataset, record.seed
     if record.process is not None or dataset is None or seed is None or not (style and device and precision):
         raise ForeignRecord(
-            f"{record.id} is of a command, which trainmark only measured from outside",
+            f"{record.id} is a record of a command, which trainmark only measured from outside",
             expected="a record of trainmark run",
             found=shlex.join(record.process.argv) if record.process else "none",
         )
     if (record.group.world or 1) > 1:
         raise ForeignRecord(
-            f"{record.id} is of a training on {record.group.world} devices",
+            f"{record.id} is a record of a training on {record.group.world} devices",
             expected="a record of a training in one process",
             found=f"{record.group.kind}, {record.group.world} ranks",
         )
@@ -58,12 +58,12 @@ def request_of(record: Record, asked: Request) -> Request:
 
 
 def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
-    """How the same training here differs from that of ``record``, in sentences."""
+    """Return how the same training here differs from that of ``record``, in sentences."""
     said, device, version = [], here.device_name, here.side.version
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
     if record.dataset and record.dataset.sha256 != here.course.dataset.sha256:
-        said.append("the data here are not those of the record")
+        said.append("the data here differs from the record's")
     if record.backend.version != version:
         was, now = (each or "of unknown version" for each in (record.backend.version, version))
         said.append(f"{record.backend.name} is {now} here, and was {was}")
@@ -74,9 +74,9 @@ def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
 
 
 def elsewhere(record: Record) -> str | None:
-    """Why the run can't be had again here; None where it can, as far as the machine goes."""
+    """Return why the run can't be repeated on this machine; None if it can."""
     here, there = look_around().machine, record.machine
     if (here.name, here.cpu, here.usable_cores) == (there.name, there.cpu, there.usable_cores):
         return None
     cores = f"{there.usable_cores or 'an unknown number of'} usable cores"
-    return f"the record is of another machine ({there.name}, {there.cpu or 'unknown CPU'}, {cores})"
+    return f"the record was made on another machine ({there.name}, {there.cpu or 'unknown CPU'}, {cores})"

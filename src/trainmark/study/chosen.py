@@ -17,7 +17,7 @@ from trainmark.execute.protocol.requests import Request
 
 @dataclass(frozen=True)
 class ChosenSide:
-    """What is trained, on which data, by whom.
+    """What is trained, on which data, by which side.
 
     Args:
         seen: what its backend can do.
@@ -47,7 +47,7 @@ class ChosenSide:
         return self.course.dataset.train_examples if size == "full" else size
 
     def options(self) -> Options:
-        """Those of its trainer."""
+        """The options of its trainer."""
         return self.side.options(self.settings.seed, self.settings)
 
     def ask(
@@ -63,7 +63,7 @@ class ChosenSide:
         Args:
             hear: called with every answer.
             look: called a few times a second with the number of steps done.
-            threads: of the CPU; None uses those of the settings.
+            threads: CPU threads; None uses the settings.
         """
         settings = self.settings
         return ask(

@@ -10,7 +10,7 @@ from trainmark.units import many
 
 
 def earlier_records(store: Store, progress: Progress) -> list[Record]:
-    """The records of this machine; says how many others are left out."""
+    """Return the records of this machine; reports how many others are left out."""
     kept: list[Record] = []
     others: list[Record] = []
     for record in store.read_all():

@@ -1,4 +1,4 @@
-"""A layout for a workload: whether its batch and its network can be divided so, and into how many pieces."""
+"""A layout for a workload: whether its batch and its network can be divided, and into how many pieces."""
 
 from __future__ import annotations
 
@@ -26,42 +26,42 @@ def layout_of(
     weak: bool = False,
     crowd: int | None = None,
 ) -> Layout:
-    """``data`` copies of ``stages`` stages.
+    """Return the layout with ``data`` copies of ``stages`` stages each.
 
     Args:
         microbatches: of a pipeline; None chooses.
         weak: every copy has the workload's whole batch.
-        crowd: ranks that may have to share the cores, so that one has to wait longer for the others; None is all.
+        crowd: number of ranks that may share the cores and so wait longer for each other; None is all.
     """
     pieces = 1 if stages == 1 else microbatches or _microbatches(workload, data, weak=weak)
     return Layout(data, stages, pieces, patience=_PATIENCE_SECONDS * max(1, crowd or data * stages))
 
 
 def require_able(side: Side, stages: int, spreads: Literal["processes", "devices"] | None) -> None:
-    """Raise :class:`~trainmark.errors.Unsupported` where a backend can't spread a training so.
+    """Raise :class:`~trainmark.errors.Unsupported` if a backend can't spread a training like this.
 
     Args:
-        spreads: by what its backend does; see :class:`~trainmark.backends.base.Capabilities`.
+        spreads: how its backend spreads a training; see :class:`~trainmark.backends.base.Capabilities`.
     """
     if spreads == "devices" and (stages > 1 or side.style != "fast"):
         raise Unsupported(
-            f"{side.backend} spreads copies over the devices of one machine only, in the style fast",
+            f"{side.backend} can only spread copies over the devices of one machine, in the style fast",
             expected="the backend torch for stages and other styles",
         )
     if side.style == "compiled":
         raise Unsupported(f"{side.backend} does not scale the style 'compiled'", fix="Use --style fast or idiomatic.")
     if stages > 1 and PRECISIONS[side.precision].mixed:
         raise Unsupported(
-            f"{side.backend} does not cut a network into stages in {side.precision}", expected=listed(mixed=False)
+            f"{side.backend} does not split a network into stages in {side.precision}", expected=listed(mixed=False)
         )
 
 
 def require_divisible(
     workload: Workload, data: int, stages: int, microbatches: int | None = None, *, weak: bool = False
 ) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` where the batch or the network can't be divided so.
+    """Raise :class:`~trainmark.errors.UsageError` if the batch or the network can't be divided like this.
 
-    A batch of the whole dataset is another matter: see :func:`require_shareable`.
+    :func:`require_shareable` handles a batch of the whole dataset.
     """
     cut(lay_out(workload), stages)
     batch = workload.batches.size
@@ -84,14 +84,14 @@ def require_divisible(
     share = batch if weak else batch // data
     if stages > 1 and microbatches is not None and share % microbatches:
         raise UsageError(
-            f"a copy's {share} examples can't be cut into {microbatches} microbatches",
+            f"a copy's {share} examples can't be split into {microbatches} microbatches",
             expected=f"--microbatches that divides {share}",
             found=str(microbatches),
         )
 
 
 def require_shareable(workload: Workload, data: int, dataset: Located) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` where a step takes the whole dataset and that can't be shared."""
+    """Raise :class:`~trainmark.errors.UsageError` if a step uses the whole dataset and the copies can't share it."""
     if workload.batches.size == "full" and dataset.train_examples % data:
         raise UsageError(
             f"the {dataset.train_examples:,} examples of {dataset.name} can't be shared by {data} copies",
@@ -101,7 +101,7 @@ def require_shareable(workload: Workload, data: int, dataset: Located) -> None:
 
 
 def _microbatches(workload: Workload, data: int, *, weak: bool) -> int:
-    """As many as divide a copy's share, up to the usual number."""
+    """Return the largest number, up to the default, that divides a copy's share."""
     size = workload.batches.size
     assert size != "full"
     share = size if weak else size // data

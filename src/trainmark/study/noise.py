@@ -1,4 +1,4 @@
-"""The same training twice, as if it were two sides: what a machine shows where there is no difference."""
+"""Compare a training with itself: what a machine shows when there is no difference."""
 
 from __future__ import annotations
 

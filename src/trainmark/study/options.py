@@ -1,4 +1,4 @@
-"""From the options of ``trainmark run`` to a request, on the command line and in Python alike."""
+"""Turn the options of ``trainmark run`` into a request, for the command line and for Python."""
 
 from __future__ import annotations
 
@@ -22,14 +22,26 @@ _LONGEST_LABEL = 200
 
 
 class RunOptions(ResourceOptions, total=False):
-    """What ``trainmark run`` takes, except what concerns its output; ``trainmark run --help`` explains each.
+    """Options of ``trainmark run``, except those for its output; see ``trainmark run --help``.
 
     Args:
-        backend, style, device: names, as a list or between commas.
-        until: such as ``test_accuracy>=0.98``.
-        pythons: such as ``old=/opt/old/bin/python``.
-        prices: of an hour, such as ``cuda:0=2.49``.
-        timeout: seconds.
+        backend, style, device: names, as a list or separated by commas.
+        pythons: other interpreters, such as ``old=/opt/old/bin/python``, for ``NAME@LABEL`` in ``backend``.
+        repeats: full training runs per side.
+        epochs, steps: length of each run; overrides the workload.
+        until: stop after the first epoch that reaches this target, such as ``test_accuracy>=0.98``.
+        seed: seed of the first round.
+        dataset: another dataset of the same shape, such as ``synthetic-digits``.
+        dataset_repeats: passes over the dataset per epoch.
+        precision: such as ``fp32`` or ``bf16``.
+        protocol: ``fresh`` starts each repeat from new weights, ``continued`` from the previous repeat's.
+        published: run exactly the published protocol.
+        weights_from: path of a record; start from its weights.
+        save_weights: save each run's weights next to its record.
+        log_every: print the loss every so many steps.
+        prices: prices per hour, such as ``cuda:0=2.49``.
+        timeout: time limit of each process, in seconds.
+        data_dir: folder with the datasets.
     """
 
     backend: str | Iterable[str]
@@ -75,14 +87,14 @@ def require_known(options: Iterable[str]) -> None:
 
 
 def request_of(options: Mapping[str, Any], command: str) -> Request:
-    """What the options ask for; an option that is not among them stays as :class:`Request` has it.
+    """Return the request that the options make; missing options keep the defaults of :class:`Request`.
 
     Args:
-        options: by name, those of other purposes among them.
-        command: that was given, for the records.
+        options: options by name; others than those of ``trainmark run`` are ignored.
+        command: the command line, for the records.
 
     Raises:
-        UsageError: an option that can't be read.
+        UsageError: an option can't be read.
     """
     asked: dict[str, Any] = {field: _tuple(options[name]) for name, field in _NAMES.items() if name in options}
     asked |= {name: Path(options[name]) for name in _PATHS if options.get(name) is not None}
@@ -98,17 +110,17 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
 
 
 def _tuple(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """One name, several or none."""
+    """Accept one name, several or none."""
     return (given,) if isinstance(given, str) else tuple(given or ())
 
 
 def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
-    """The values of --python; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of --python; raises :class:`~trainmark.errors.UsageError`."""
     return tuple(_interpreter(text) for text in texts)
 
 
 def read_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Labels of a machine, each ``KEY=VALUE``; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of --label; raises :class:`~trainmark.errors.UsageError`."""
     labels: dict[str, str] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -122,7 +134,7 @@ def read_labels(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_target(text: str | None) -> Target | None:
-    """The value of --until; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the value of --until; raises :class:`~trainmark.errors.UsageError`."""
     if text is None:
         return None
     written = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*", text)
@@ -143,7 +155,7 @@ def read_target(text: str | None) -> Target | None:
 
 
 def read_prices(texts: Iterable[str]) -> dict[str, float]:
-    """The value of --price; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of --price; raises :class:`~trainmark.errors.UsageError`."""
     prices: dict[str, float] = {}
     for text in texts:
         device, _, price = text.partition("=")
@@ -161,12 +173,12 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
 
 
 def working_folder() -> Path:
-    """Where this was started."""
+    """Return the working folder; raises :class:`~trainmark.errors.UsageError` if it no longer exists."""
     try:
         return Path.cwd()
     except OSError as error:
         raise UsageError(
-            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another."
+            "the working folder no longer exists", found=error.strerror or str(error), fix="cd to another folder."
         ) from error
 
 
@@ -175,5 +187,5 @@ def _interpreter(text: str) -> Interpreter:
     if not separator or not label or not path or "@" in label or label == "default":
         raise UsageError(f"--python {text!r} can't be read", expected="LABEL=/path/to/bin/python", found=repr(text))
     # Not resolved: a virtual environment's python is a link, and following it would leave the environment.
-    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path's own ends where there is no such user)
+    place = Path(os.path.expanduser(path))  # noqa: PTH111  (Path.expanduser raises if there is no such user)
     return Interpreter(label, place if place.is_absolute() else working_folder() / place)

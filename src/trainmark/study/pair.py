@@ -1,4 +1,4 @@
-"""One training against itself under other settings, by rounds of slices alone."""
+"""Compare a training with itself under other settings, in rounds of slices only."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def compare_settings(
     tell: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
 ) -> list[list[Record]]:
-    """The records of ``chosen`` with each of ``settings``, of rounds until the budget is spent.
+    """Run ``chosen`` with each of ``settings`` in rounds until the budget is used up; returns the records.
 
     Args:
-        settings: by a label, which the record gives the interpreter.
-        tell: is told why there are no more rounds.
-        labels: of this machine, for the records.
+        settings: settings by label; in the records, the label is that of the interpreter.
+        tell: called with the reason why there are no more rounds.
+        labels: labels of this machine, for the records.
     """
     path = chosen.side.interpreter.path
     sides = [dataclasses.replace(chosen.side, interpreter=Interpreter(label, path)) for label in settings]

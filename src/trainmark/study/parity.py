@@ -1,7 +1,7 @@
-"""Same weights, same batches, nothing left to chance: do the losses agree?
+"""Same weights, same batches, nothing random: do the losses agree?
 
-Every side is trained as it is, and again from nudged initial weights; :mod:`trainmark.analysis.parity` says what
-follows from the losses. Every run is a fresh process and leaves a record.
+Every side is trained unchanged, and again from nudged initial weights; :mod:`trainmark.analysis.parity` judges the
+losses. Every run is a fresh process and leaves a record.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from trainmark.workload.precision import PRECISIONS, Precision
 from trainmark.workload.spec import Workload
 
 DEFAULT_DEVICES = ("cpu",)
-"""Every backend has it, so two backends named alone make one pair, which differs in nothing else."""
+"""Every backend supports it, so naming two backends gives one pair that differs only in the backend."""
 
 
 def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """Find the sides and the data, and lay out the runs.
 
     Args:
-        request: of one workload; without devices the CPU is meant, without styles the best that each backend has.
+        request: of one workload. The default device is the CPU, the default style each backend's best.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -49,8 +49,8 @@ def measure(plan: Prepared, store: Store, observer: Observer) -> Parity:
     """Train all that is planned, and judge every pair of sides.
 
     Args:
-        store: where the records go.
-        observer: told of everything.
+        store: where the records are written.
+        observer: notified of all events.
     """
     records = execute(plan.tasks, plan.seen, store, observer)
     sides, first = plan.sides, plan.tasks[0].first
@@ -70,13 +70,13 @@ def measure(plan: Prepared, store: Store, observer: Observer) -> Parity:
 
 
 def rounding_of(precision: Precision) -> Rounding:
-    """The arithmetic of ``precision``: below float32, losses are float32 all the same."""
+    """Return the arithmetic of ``precision``; below float32, losses are still float32."""
     bits = PRECISIONS[precision].fraction_bits
     return Rounding(unit=2.0 ** -max(bits, STORED_BITS), share=2.0 ** (nudged_bits(precision) - bits))
 
 
 def _in_best_style(able: Sequence[Side]) -> list[Side]:
-    """``fast`` where a backend has it, its only style where it does not."""
+    """Choose ``fast`` if a backend has it, else its only style."""
     best: dict[tuple[object, ...], Side] = {}
     for side in able:
         where = (side.backend, side.interpreter, side.device)
@@ -96,7 +96,7 @@ def _require_two(sides: Sequence[Side], refused: Sequence[str]) -> None:
 
 
 def without_chance(workload: Workload) -> Workload:
-    """No dropout, no distortions, and no evaluation until the end."""
+    """Return the workload without dropout and distortions, evaluated only at the end."""
     plain = dataclasses.replace(
         workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
     )

@@ -42,7 +42,7 @@ def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None 
 
     Args:
         path: of the record; its weights are next to it.
-        asked: where the data are, and which interpreters there are.
+        asked: gives the data folder and the interpreters.
 
     Raises:
         UsageError, DataError: no weights, or no backend, device or data to use them with.
@@ -54,7 +54,7 @@ def prepare(record: Record, path: Path, asked: Request, watcher: Watcher | None 
 
 
 def _weights(record: Record, path: Path) -> Path:
-    """The weights that evaluation of ``record`` used; raises UsageError where there are none next to ``path``."""
+    """Find the weights that evaluation of ``record`` used; raises UsageError if there are none next to ``path``."""
     weights = path.with_suffix(".safetensors")
     if regular.is_file(weights) and Workload.from_data(record.workload.spec).weight_average:
         weights = average_of(weights)

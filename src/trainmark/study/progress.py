@@ -1,4 +1,4 @@
-"""How a study gets on: whoever starts one passes an observer, and the study itself never writes to a screen."""
+"""Progress of a study: the caller passes an observer; the study itself never writes to the screen."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from trainmark.execute.parent.scheduler import Observer
 from trainmark.execute.parent.task import Task
 
 Tell: TypeAlias = Callable[[str, float], None]
-"""Takes the current step and the share that is done, 0 to 1."""
+"""Called with the current step and the share done, 0 to 1."""
 
 
 class Progress:
-    """Observes a study; override what you want to show. This one shows nothing."""
+    """Observes a study; override methods to show something. This class shows nothing."""
 
     def say(self, text: str) -> None:
         """Show a sentence, such as the plan."""
@@ -31,7 +31,7 @@ class Progress:
         """Follow runs.
 
         Args:
-            folder: where the records go.
+            folder: where the records are written.
             log: whether to print the steps of ``--log-every``.
             resumes: whether the study has a ``--resume``.
         """

@@ -23,17 +23,17 @@ def report(
     made_with: str = "trainmark",
     warn: Callable[[str], None],
 ) -> bytes:
-    """The page, as HTML.
+    """Return the page as HTML.
 
     Args:
-        comparison: of those ``records`` that are no trials of a sweep.
-        made_with: for the last line.
-        warn: takes a sentence about what the page lacks.
+        comparison: of the ``records`` without trials of a sweep.
+        made_with: shown in the last line.
+        warn: called with a sentence about what the page lacks.
     """
     try:
         published = [result for result in agree(trainings(without_trials(records))) if result.key is not None]
-    except RecordError as error:  # of a workload that another trainmark wrote; the rest of the page stands
-        warn(f"the page has no published figures: {error}")
+    except RecordError as error:  # another trainmark wrote the workload; the rest of the page is still useful
+        warn(f"published figures are missing from the page: {error}")
         published = []
     text = page(records, comparison, published, explained, title=title, made_with=made_with, cache=cache_dir())
     return text.encode(errors="replace")  # a command line need not be Unicode

@@ -124,7 +124,7 @@ def rounds_within(
         number, round_seconds = number + 1, clock() - began
     slices = _slices_by_block(records)
     if disturbed := sum(map(are_disturbed, slices.values())):
-        tell(f"others disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
+        tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
     return records
 
 

@@ -1,6 +1,6 @@
-"""Run workloads or a command in interleaved rounds and keep a record of each run.
+"""Run workloads or a command in interleaved rounds and record each run.
 
-``trainmark run``, ``trainmark measure`` and :func:`trainmark.run` are these functions.
+``trainmark run``, ``trainmark measure`` and :func:`trainmark.run` call these functions.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from trainmark.units import many
 
 @dataclass(frozen=True)
 class RoundOptions:
-    """How rounds are run, whatever they are of.
+    """How rounds of trainings or commands are run.
 
     Args:
-        resume: run only what has no record yet.
-        budget: of the verdict; None makes the planned rounds alone.
-        labels: of this machine, for the records.
-        dry_run: say what would run, and run nothing.
-        goes_on: after a first round in which a run failed.
+        resume: skip runs that already have a record.
+        budget: budget of the verdict; None runs only the planned rounds.
+        labels: labels of this machine, for the records.
+        dry_run: show what would run, without running it.
+        goes_on: continue after a first round in which a run failed.
     """
 
     resume: bool = False
@@ -140,7 +140,7 @@ def _in_rounds(
         else:
             records = rounds_within(options.budget, tasks, carry_out, progress.say, between=measure_peaks)
         if repeats_failure(records) and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
-            progress.say("A run failed, and other rounds would repeat that; --ignore-failure runs them all the same.")
+            progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
         return records, earlier
 
 
@@ -149,18 +149,18 @@ def _runs_left(tasks: Sequence[Task[AnyRun]]) -> int:
 
 
 def announcement(tasks: Sequence[Task[Run]]) -> str:
-    """The plan, in a sentence or two."""
+    """Describe the plan in one or two sentences."""
     sides = dict.fromkeys(task.first.side.title for task in tasks)
     workloads = dict.fromkeys(task.first.course.workload.name for task in tasks)
     rounds = max(task.runs[-1].round for task in tasks) + 1
     what = f"{', '.join(workloads)} on {', '.join(sides)}"
     text = f"{many(_runs_left(tasks), 'run')}: {what}, {many(rounds, 'round')}."
     if len(workloads) > 1:
-        text += " Sides are compared within one workload, never one workload with another."
+        text += " Sides of the same workload are compared; different workloads are not."
     return text
 
 
 def _command_announcement(tasks: Sequence[Task[CommandRun]]) -> str:
-    sides = dict.fromkeys(task.first.side.title if task.first.side.values else "as it is" for task in tasks)
+    sides = dict.fromkeys(task.first.side.title if task.first.side.values else "unchanged" for task in tasks)
     rounds = 1 + max(task.round for task in tasks)
     return f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, {many(rounds, 'round')}."

@@ -59,7 +59,7 @@ def test_the_machine_that_has_the_address_is_the_host(endpoint: str, expected: s
 def test_a_machine_with_no_address_for_others_can_not_be_the_place() -> None:
     lonely = MadeUp()
     object.__setattr__(lonely, "addresses", {"127.0.0.1": "lo"})
-    with pytest.raises(UsageError, match="no address but its own loopback"):
+    with pytest.raises(UsageError, match="only a loopback address"):
         meet(2, "myself:5", 9.0, lonely)
 
 

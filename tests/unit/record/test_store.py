@@ -53,7 +53,7 @@ def test_a_record_is_never_replaced(tmp_path: Path) -> None:
 def test_a_folder_that_is_a_file_is_an_output_error(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").write_text("not a folder")
     with (
-        pytest.raises(OutputError, match=r"can't write into .*file.* Choose another one with --out"),
+        pytest.raises(OutputError, match=r"can't write to .*file.* Choose another folder with --out"),
         Store(tmp_path / folder).locked(),
     ):
         pass

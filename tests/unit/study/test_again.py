@@ -68,7 +68,7 @@ def test_the_dataset_of_a_record_is_one_of_the_catalogue(name: str) -> None:
 
 
 def test_a_command_in_a_record_is_never_run_again() -> None:
-    with pytest.raises(ForeignRecord, match="is of a command"):
+    with pytest.raises(ForeignRecord, match="is a record of a command"):
         again.request_of(a_command(), Request())
 
 

@@ -162,7 +162,7 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.measure()
     assert not machine.said[0].startswith("note")
-    assert "others disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+    assert "other processes disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
 
 
 def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:

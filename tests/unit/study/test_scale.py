@@ -47,7 +47,7 @@ def test_one_device_is_always_among_the_layouts_and_first() -> None:
         (Question(data=(2,), oversubscribe=True), CUDA, "2 ranks need 2 devices.*NCCL allows"),
         (Question(data=(2,)), dataclasses.replace(CUDA, device="cuda:1"), "2 ranks need 2 devices"),
         (Question(data=(3,)), CPU, "a batch of 128 can't be shared by 3 copies.*Use a batch of 129"),
-        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be cut into 3 microbatches"),
+        (Question(data=(1,), pipeline=(2,), microbatches=3), CPU, "128 examples can't be split into 3 microbatches"),
         (Question(data=(2,), pipeline=(2,), microbatches=128, oversubscribe=True), CPU, "a copy's 64 examples"),
         (Question(data=(3,), rendezvous=Rendezvous(nodes=2)), CPU, "3 ranks can't be shared by 2 machines"),
     ],

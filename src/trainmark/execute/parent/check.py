@@ -32,24 +32,24 @@ def read(message: Message) -> Answer | None:
         if isinstance(answer, OfRank):
             inner = answer.message
             if not (isinstance(inner, dict) and isinstance(inner.get("event"), str)) or inner["event"] == event:
-                raise msgspec.ValidationError("message: expected what one rank said")
+                raise msgspec.ValidationError("message: nested rank message")
             return dataclasses.replace(answer, message=read(inner))
     except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeEncodeError) as error:
         field = re.search(r"\$\.(\w+)", str(error))
         value = f"{field[1]} = {reprlib.repr(message[field[1]])}: " if field else ""
         raise ProtocolError(
             f"the measured process broke the protocol with its {event[:40]!r}",
-            expected="the form that execute/protocol/answers.py gives it",
+            expected="the form defined in execute/protocol/answers.py",
             found=f"{value}{error}",
         ) from error
     return answer
 
 
 def require_in_place(answer: EpochEnded | Evaluated, epochs: int) -> None:
-    """Raise ProtocolError unless, after so many epochs, ``answer`` is the next one, or the test of the last one."""
+    """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test of the last one."""
     if answer.index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
         raise ProtocolError(
             "the measured process broke the protocol",
-            expected="one epoch after the other, each before its test",
+            expected="epochs in order, each before its test",
             found=f"{type(answer).__name__} {answer.index} after {many(epochs, 'epoch')}",
         )

@@ -14,7 +14,7 @@ from trainmark.workload.spec import Workload
 
 Choice = tuple[str, Interpreter]
 GENERIC = ("gpu", "cuda")
-"""Names of devices that mean the first accelerator, as each backend calls it."""
+"""Device names that mean the backend's first accelerator."""
 
 
 def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
@@ -25,8 +25,8 @@ def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -
         interpreters: those given by ``--python``.
 
     Raises:
-        UnknownName: no such label, or no such backend here. Another interpreter may have plug-ins of its own, so
-            its backends are checked when it is probed.
+        UnknownName: no such label, or no such backend here. Another interpreter may have other plug-ins, so its
+            backends are checked when it is probed.
         NotInstalled: the framework is missing here.
         UsageError: an interpreter that no backend uses.
     """
@@ -73,16 +73,16 @@ def require_answers(seen: Sequence[Seen]) -> None:
         if not each.problem:
             continue
         problem = f"the backend {each.backend!r} does not work in {each.interpreter.path}"
-        if registry.UPDATE in each.problem:  # to install it again would not help
+        if registry.UPDATE in each.problem:  # installing it again would not help
             raise Unsupported(f"{problem}: {each.problem}")
         entry = known.get(each.backend)
-        if entry is None:  # a plug-in of that interpreter, or a name that it doesn't know either; it has said which
+        if entry is None:  # a plug-in of that interpreter, or a name that is unknown there too; the problem says which
             raise NotInstalled(problem, found=each.problem)
         own_pip = f"{each.interpreter.path} -m " if entry.install.startswith("pip ") else ""
         raise NotInstalled(
             problem,
             expected=f"an interpreter that can import {entry.needs}",
-            found=each.problem.removesuffix(f". {entry.install}"),  # the same advice, for that interpreter, follows
+            found=each.problem.removesuffix(f". {entry.install}"),  # the fix repeats this advice, for that interpreter
             fix=f"Install it there: {own_pip}{entry.install}",
         )
 
@@ -105,12 +105,12 @@ def choose_sides(
     """The sides that can run ``workload``, and a sentence for each requested combination that can't.
 
     Args:
-        seen: what the chosen backends said.
-        styles: asked for; empty means those of ``DEFAULT_STYLES`` that each backend has.
-        devices: asked for; empty means all that each backend sees.
+        seen: what the chosen backends support.
+        styles: requested styles; empty means those of ``DEFAULT_STYLES`` that each backend has.
+        devices: requested devices; empty means all that each backend sees.
 
     Raises:
-        AbsentDevice, Unsupported: something asked for that no chosen backend can do.
+        AbsentDevice, Unsupported: no chosen backend supports something requested.
     """
     sides: list[Side] = []
     refusals: list[TrainmarkError] = []
@@ -136,7 +136,7 @@ def choose_sides(
 
 
 def _meant(device: str, seen: Seen) -> str:
-    """The first accelerator that the backend sees, where any is asked for."""
+    """Return the backend's first accelerator if ``device`` is generic, else ``device``."""
     found = [each.id for each in seen.devices if each.kind == "accelerator"]
     return found[0] if device in GENERIC and found else device
 

@@ -42,7 +42,7 @@ class CommandSide:
 
     @property
     def title(self) -> str:
-        """How people tell it from the others."""
+        """Title for the user."""
         return " ".join(f"{name}={value}" for name, value in self.values.items()) or FACTS["style"].unknown
 
 
@@ -51,9 +51,9 @@ class Command:
     """What is measured.
 
     Args:
-        name: of the training, for people.
-        template: the words of the command, with placeholders.
-        directory: it is started in.
+        name: name of the training.
+        template: words of the command, with placeholders.
+        directory: its working folder.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Command:
 
 @dataclass(frozen=True)
 class CommandRun:
-    """One record to be."""
+    """One planned run of a command."""
 
     of: Command
     side: CommandSide
@@ -93,12 +93,12 @@ class CommandRun:
 
     @property
     def title(self) -> str:
-        """What is run, for people."""
+        """What is run, for the user."""
         return f"{self.of.name} {self.side.title}" if self.side.values else self.of.name
 
     @property
     def turn(self) -> str:
-        """Which of its side's runs this is, for people."""
+        """Which of its side's runs this is, for the user."""
         return f"round {self.round + 1}"
 
     @property
@@ -108,19 +108,19 @@ class CommandRun:
 
     @property
     def words(self) -> list[str]:
-        """Of the command, as it is started."""
+        """The command's words, with placeholders filled in."""
         return self.of.words({**self.side.values, SEED: str(self.settings.seed + self.round)})
 
     @property
     def program_sha256(self) -> str | None:
-        """Of the script among its words, else of the program where that is a path: an edited one is something else."""
+        """Checksum of the script among its words, else of the program if that is a path; it changes with an edit."""
         found = _script(self.words) or (self.words[0] if "/" in self.words[0] else None)
         path = self.of.directory / found if found else None
         if path is None:
             return None
         try:
             return hashlib.sha256(regular.read(path, _LARGEST_PROGRAM)).hexdigest()
-        except OSError:  # such as one that may be run and not read
+        except OSError:  # such as one that can be executed but not read
             return None
 
     @property
@@ -141,10 +141,10 @@ class CommandRun:
 
 
 def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[CommandSide]:
-    """Every combination of what the placeholders can be.
+    """Return every combination of the placeholders' values.
 
     Args:
-        devices: for ``{device}``; none where the command says nothing of one.
+        devices: values of ``{device}``; empty if the command has no such placeholder.
         varied: values by name.
 
     Raises:
@@ -159,13 +159,13 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
             "placeholder",
             name,
             [*every, SEED],
-            otherwise=f"Give its values with {how}; {{{{{name}}}}} is the literal text.",
+            otherwise=f"Give its values with {how}, or write {{{{{name}}}}} for the literal text.",
         )
     for name in every:
         if name not in command.placeholders:
             raise UsageError(
                 f"the command does not contain {{{name}}}",
-                expected=f"a word with {{{name}}} in it, such as --{name} {{{name}}}",
+                expected=f"a word that contains {{{name}}}, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
     return [CommandSide(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
@@ -177,7 +177,7 @@ def require_program(program: str, directory: Path) -> None:
         raise UsageError(
             f"the command can't be started: there is no executable {program!r}",
             expected=f"a program on PATH, or its path from {directory}",
-            fix="In quotes, several words are one: leave the quotes out." if " " in program else "",
+            fix="Remove the quotes: a quoted command is a single word." if " " in program else "",
         )
 
 

@@ -1,4 +1,4 @@
-"""Each framework examined in a process of its own, all at once: importing one may crash, hang, or take a minute."""
+"""Examine each framework in a separate process, in parallel: importing one may crash, hang, or take a minute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TIMEOUT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Framework:
-    """What a framework showed of itself.
+    """The result of examining a framework.
 
     Args:
         name: of its backend.
@@ -59,7 +59,7 @@ class Framework:
 
 
 class _Stopped(Exception):
-    """Nobody waits for the answer any more."""
+    """The answer is no longer needed."""
 
 
 def examine_all(
@@ -85,13 +85,13 @@ def examine_all(
             while wait(answers, _LOOK_SECONDS).not_done:
                 pass  # a signal that comes just before a wait is only seen after it, so none is long
             return tuple(answer.result() for answer in answers)
-        except BaseException:  # Ctrl-C: the processes don't hear it, being in sessions of their own
+        except BaseException:  # Ctrl-C does not reach the processes, which have separate sessions
             stop.set()
             raise
 
 
 def _asked(entry: registry.Entry) -> bool:
-    """Not a second time what is the same framework under another roof, such as ``keras:torch``."""
+    """Whether to examine the entry; not the same framework twice, such as ``keras:torch``."""
     return ":" not in entry.name
 
 

@@ -16,7 +16,7 @@ from trainmark.version import UNKNOWN, version
 
 @dataclass(frozen=True)
 class Here:
-    """The machine, its GPUs as their driver sees them, the numbers of the cores that may be used, and who looks."""
+    """The machine, its GPUs as their driver sees them, the numbers of usable cores, and trainmark's version."""
 
     machine: Machine
     driver: Driver
@@ -25,7 +25,7 @@ class Here:
 
     @property
     def vendor(self) -> Vendor:
-        """Whose GPUs these are."""
+        """The vendor of the GPUs."""
         return vendor_of(self.driver)
 
     def gpu(self, device: str) -> int | None:
@@ -34,7 +34,7 @@ class Here:
 
     @property
     def is_busy(self) -> bool:
-        """Whether others use the CPU."""
+        """Whether other processes use the CPU."""
         return (self.machine.load_before or 0.0) > BUSY_SHARE
 
     def is_shared(self, gpu: int | None) -> bool:
@@ -42,15 +42,15 @@ class Here:
         return any(each.processes for each in self.driver.gpus if each.index == gpu)
 
     def power_limit(self, gpu: int | None) -> float | None:
-        """Watts that GPU may draw."""
+        """Power limit of the GPU, in watts."""
         return next((each.power_limit_watts for each in self.driver.gpus if each.index == gpu), None)
 
 
 def look_around(labels: Mapping[str, str] | None = None) -> Here:
-    """Read the machine; takes a moment, to see how busy it is.
+    """Read the machine's state; takes a moment, to measure the load.
 
     Args:
-        labels: what the user says of it.
+        labels: the user's labels of this machine.
     """
     load = cpu_load()
     driver = read_driver()

@@ -34,15 +34,15 @@ _DECIDING = (
     "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "NVIDIA_TF32_OVERRIDE",
     "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
 )  # fmt: skip
-"""Variables of the environment that change how fast a device is."""
+"""Environment variables that change how fast a device is."""
 
 Key = tuple[Side, "int | None"]
-"""A side and its threads: what has limits of its own, whatever is trained there and in which style."""
+"""A side and its threads. Peaks depend on these, not on the workload."""
 
 
 @dataclass(frozen=True)
 class Keep:
-    """Where limits are kept between commands: one file for each set of conditions.
+    """Cache of measured peaks: one file per set of conditions.
 
     Args:
         folder: made when it is needed.
@@ -51,14 +51,14 @@ class Keep:
     folder: Path
 
     def find(self, conditions: Mapping[str, Any]) -> Peaks | None:
-        """What was measured under the same conditions; None where nothing was, or it can't be read."""
+        """Return what was measured under the same conditions; None if there is nothing, or it can't be read."""
         try:
             return msgspec.json.decode(self._file(conditions).read_bytes(), type=Peaks)
         except (OSError, msgspec.MsgspecError):
             return None
 
     def put(self, conditions: Mapping[str, Any], peaks: Peaks) -> None:
-        """Keep ``peaks``, unless the folder can't be written: then they are measured again next time."""
+        """Save ``peaks``. If the folder is not writable, they are measured again next time."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_atomically(self._file(conditions), msgspec.json.encode(peaks))
@@ -75,13 +75,13 @@ def find_peaks(
     look_around: Callable[[], Here],
     measuring: Callable[[str], None] = lambda _: None,
 ) -> dict[Key, Peaks]:
-    """The limits of every side, those that no backend can measure left out.
+    """Return the peaks of every side whose backend can measure them.
 
-    Limits measured while other programs used the machine or the device are kept until both are idle.
+    Peaks measured while other programs used the machine or the device are measured again once both are idle.
 
     Args:
-        look_around: reads the machine.
-        measuring: told what is being measured, which takes some seconds.
+        look_around: reads the machine's state.
+        measuring: called with what is being measured, which takes a few seconds.
     """
     found: dict[Key, Peaks] = {}
     measured: dict[str, Peaks | None] = {}
@@ -107,7 +107,7 @@ def find_peaks(
 
 
 def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict[str, Any]:
-    """All that a limit depends on, and that is known before it is measured."""
+    """Return everything that a peak depends on and that is known before it is measured."""
     device, machine = seen.device(side.device), here.machine
     return {
         "method": METHOD,
@@ -133,12 +133,12 @@ def _conditions(side: Side, threads: int | None, seen: Seen, here: Here) -> dict
 def _measure(
     side: Side, threads: int | None, conditions: dict[str, Any], here: Here, *, disturbed: bool
 ) -> Peaks | None:
-    """Limits measured in a process of their own; None where the backend can't, or the process died."""
+    """Measure peaks in a separate process; None if the backend can't, or the process died."""
     options = dataclasses.replace(side, style="fast").options(0, ResourceLimits(threads=threads))
     request = MeasurePeaks(side.backend, options)
     try:
         heard, _ = ask(side.interpreter.path, request, threads=threads, timeout=TIMEOUT_SECONDS)
-    except (ProtocolError, OSError):  # the run itself will say what is wrong with this interpreter
+    except (ProtocolError, OSError):  # the run itself will report what is wrong with this interpreter
         return None
     measured = of_kind(heard, PeaksMeasured)
     if not measured:

@@ -1,4 +1,4 @@
-"""Runs of workloads, as they are planned."""
+"""Planned runs of workloads."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Side:
     version: str | None = None
 
     def options(self, seed: int, limits: ResourceLimits, layout: Layout | None = None) -> Options:
-        """What a trainer of this side is made with."""
+        """Return the options for a trainer of this side."""
         return Options(self.style, self.device, self.precision, seed, layout=layout, **limits_of(limits))
 
     @property
     def title(self) -> str:
-        """How people tell it from the others."""
+        """Title for the user."""
         label = "" if self.interpreter.label == "default" else f"@{self.interpreter.label}"
         precision = "" if self.precision == "fp32" else f" {self.precision}"
         return f"{self.backend}{label} {self.style} {self.device}{precision}"
@@ -47,7 +47,7 @@ class Side:
 
 @dataclass(frozen=True)
 class ScheduledWorkload:
-    """One workload with the schedule that it is run by, and its data."""
+    """One workload with its schedule and its data."""
 
     workload: Workload
     dataset: Located
@@ -67,8 +67,8 @@ class Spreading:
     Args:
         layout: how it is spread.
         weak: whether its batch has grown with the copies.
-        rendezvous: where the machines meet.
-        processes: whether each device has a process of its own, or one process has them all.
+        rendezvous: where the machines connect.
+        processes: whether each device has a separate process, or one process uses them all.
     """
 
     layout: Layout
@@ -82,7 +82,7 @@ class Spreading:
         return self.processes and self.layout.ranks > 1
 
     def launch(self, request: Train) -> StartRanks:
-        """``request``, for each rank of this machine."""
+        """Return the request that starts each rank of this machine with ``request``."""
         return StartRanks(
             backend=request.backend,
             device=request.options.device,
@@ -93,21 +93,21 @@ class Spreading:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """Title for the user."""
         apart = "" if self.layout.reduces else ", without averaging"
         return f"{self.layout.title}{apart}"
 
 
 @dataclass(frozen=True)
 class Settings(ResourceLimits):
-    """What holds for every run of a plan.
+    """Settings of every run of a plan.
 
     Args:
         seed: of the first repeat; repeat ``k`` of a fresh protocol has ``seed + k``.
         weights_from: file of the initial weights, and the record it belongs to.
-        timeout: seconds a process may take; None is no limit.
-        prices: of an hour of a device, by its id, in whatever money was meant.
-        kind: of the plan; in a ``parity`` every side takes the batches in the same order.
+        timeout: time limit of each process, in seconds; None is no limit.
+        prices: price per hour by device id, in any currency.
+        kind: kind of study; in a ``parity`` every side gets the batches in the same order.
     """
 
     kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
@@ -130,12 +130,12 @@ class Settings(ResourceLimits):
 
 @dataclass(frozen=True)
 class Trial:
-    """Of a sweep.
+    """A trial of a sweep.
 
     Args:
-        number: from 1.
-        values: of the hyper-parameters that are varied.
-        side_by_side: whether others may train at the same time.
+        number: number of the trial, from 1.
+        values: values of the varied hyper-parameters.
+        side_by_side: whether other trials may train at the same time.
     """
 
     number: int
@@ -145,13 +145,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Run:
-    """One record to be.
+    """One planned run of a workload.
 
     Args:
-        nudge: number of the nudge that its initial weights get; None leaves them as they are.
-        spread: over which devices; None for an ordinary run on one.
-        trial: of a sweep, which it is.
-        blocks: of slices after which it stops; None trains to the end.
+        nudge: number of the nudge applied to its initial weights; None leaves them unchanged.
+        spread: how it is spread over devices; None for an ordinary run on one.
+        trial: the trial of a sweep that it is, if any.
+        blocks: number of blocks of slices after which it stops; None trains to the end.
     """
 
     course: ScheduledWorkload
@@ -168,18 +168,18 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What is run, for people."""
+        """What is run, for the user."""
         which = f", {self.course.published_run}" if self.course.published_run else ""
         spread = f" {self.spread.title}" if self.spread else ""
         return f"{self.course.workload.name} {self.side.title}{spread}{which}"
 
     @property
     def turn(self) -> str:
-        """Which of its side's runs this is, for people."""
+        """Which of its side's runs this is, for the user."""
         if self.nudge is not None:
             return f"nudged weights {self.nudge}"
         if self.settings.kind == "parity":
-            return "as it is"
+            return "unchanged"
         if self.trial is not None:
             return (
                 f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
@@ -188,7 +188,7 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Of this run: repeats of the continued protocol are one training, so they share it."""
+        """Seed of this run; repeats of the continued protocol are one training, so they share it."""
         fresh = self.course.workload.schedule.protocol == "fresh"
         return self.settings.seed + (self.repeat if fresh else 0)
 
@@ -203,8 +203,8 @@ class Run:
         """The request to the worker.
 
         Args:
-            in_turns: it trains only when it is its turn.
-            weight_files: of each run of its process; None saves no weights.
+            in_turns: whether it is interleaved with other sides.
+            weight_files: one file per run of its process; None saves no weights.
         """
         settings, side, layout = self.settings, self.side, self.spread.layout if self.spread else None
         train = Train(

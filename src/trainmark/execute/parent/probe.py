@@ -29,7 +29,7 @@ THIS = Interpreter("default", Path(sys.executable))
 
 @dataclass(frozen=True)
 class Seen:
-    """What a backend said of itself in one interpreter; None and ``problem`` when it could not.
+    """What a backend supports in one interpreter; None, with a ``problem``, if it could not answer.
 
     ``limited`` is whether its devices' limits can be measured.
     """
@@ -52,7 +52,7 @@ class Seen:
 
 
 def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT_SECONDS) -> Seen:
-    """Ask ``interpreter`` what ``backend`` can do in it; a process of its own, so that no other answer dies with it.
+    """Ask ``interpreter`` what ``backend`` supports, in a separate process, since a crash must not affect others.
 
     Args:
         timeout: seconds; importing a framework may hang, as on a network drive or a broken driver.
@@ -70,14 +70,14 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
         return Seen(backend, interpreter, problem=f"no answer within {timeout:g} s: importing it hangs")
     last_words = (ending.tail.strip().splitlines() or [""])[-1]
     problem = ending.reason or "no answer"
-    told = not last_words or problem in last_words  # a traceback's last line often is the reason itself
+    told = not last_words or problem in last_words  # a traceback's last line often is the reason
     return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
 
 
 def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS) -> dict[str, str]:
     """The backends registered in ``interpreter``, plug-ins included, each with the command that installs it.
 
-    An interpreter that can't answer, such as one without NumPy, is taken to have the built-in ones.
+    For an interpreter that can't answer, such as one without NumPy, returns the built-in ones.
 
     Raises:
         UsageError: there is no such interpreter.

@@ -1,4 +1,4 @@
-"""Measured processes, from their start to their end: spoken to, listened to, and never left behind."""
+"""Measured processes: start them, talk to them, and always end them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from trainmark.measure.control_group import oom_kills
 BOOTSTRAP = Path(trainmark.__file__).parent / "execute" / "worker" / "bootstrap.py"
 TAIL_BYTES = 8_192
 LOOK_EVERY_SECONDS = 0.1
-OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL), since its control group had no more to give"
+OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL) at the memory limit of its control group"
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
 
 Source = Channel | IO[bytes]
-"""What a process is heard by."""
+"""What a process's messages and output are read from."""
 EndStatus = Literal["done", "died", "timeout"]
 
 
@@ -44,9 +44,9 @@ class Ending:
     """How a process ended.
 
     Args:
-        status: ``done`` when it did what it was asked, and said so; ``died`` covers every other end that was not ours.
-        reason: for people, None when done.
-        tail: the end of what it printed.
+        status: ``done`` if it reported success; ``timeout`` if trainmark ended it; ``died`` for every other end.
+        reason: for the user; None if done.
+        tail: the end of its output.
     """
 
     status: EndStatus
@@ -55,14 +55,14 @@ class Ending:
 
 
 class Worker:
-    """One measured process. A context manager: inside it the process lives, behind it it is gone.
+    """One measured process, as a context manager: the process is ended on exit.
 
     Args:
         python: the interpreter.
         request: makes the request, given the reading of ``time.perf_counter`` at the start.
         hear: called with every message.
-        threads: of the libraries that can only be told by the environment.
-        timeout: seconds after which the process is ended, pauses left out.
+        threads: CPU threads, set by environment variables.
+        timeout: seconds after which the process is ended, without pauses.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class Worker:
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as stack:
             stack.callback(ours.close)
-            stack.callback(theirs.close)  # where nobody can be started
+            stack.callback(theirs.close)  # in case the process can't be started
             scratch = stack.enter_context(scratch_folder())
             shared = shared_page()
             stack.callback(os.close, shared)
             self._kills = oom_kills()
             self.origin = time.perf_counter()
-            with undisturbed():  # or nobody would know of it
+            with undisturbed():  # or a signal could leave an unknown process
                 self._process = subprocess.Popen(
                     [str(self._python), str(BOOTSTRAP), str(theirs.fileno()), str(shared)],
                     stdin=subprocess.DEVNULL,
@@ -108,7 +108,7 @@ class Worker:
                 stack.callback(end, self._process, ours)
             theirs.close()
             self._channel = Channel(ours)
-            with contextlib.suppress(OSError):  # it died before it could listen; its end tells why
+            with contextlib.suppress(OSError):  # it died before it could listen; its exit says why
                 self._channel.send(self._request(self.origin))
             self.steps = position(shared)
             assert self._process.stdout is not None
@@ -124,16 +124,16 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Id of the process."""
         return self._process.pid
 
     @property
     def sources(self) -> Iterable[Source]:
-        """What it can be heard by, as long as that is open."""
+        """Its open sources of messages and output."""
         return tuple(self._sources)
 
     def send(self, message: object) -> None:
-        """Say something; who has gone does not hear it, and its end tells why."""
+        """Send a message; ignored if the process has ended, since its exit says why."""
         if self._paused_at is not None:
             self._paused_seconds += time.perf_counter() - self._paused_at
             self._paused_at = None
@@ -141,34 +141,34 @@ class Worker:
             self._channel.send(message)
 
     def attend(self, ready: Iterable[Source]) -> Ending | None:
-        """Take in what has arrived; how the process ended, once it has.
+        """Read what has arrived; returns how the process ended, once it has.
 
         Args:
-            ready: those of its ``sources`` that have something, or have ended.
+            ready: those of its ``sources`` that are readable or closed.
 
         Raises:
-            ProtocolError: the process said what it should not.
+            ProtocolError: the process broke the protocol.
         """
         for source in ready:
             if not self._sources[source]():
                 del self._sources[source]
         now = time.perf_counter()
         if self._timeout is not None and self._active_seconds(now) > self._timeout:
-            return self._ending("timeout", "took longer than --timeout allows")
+            return self._ending("timeout", "exceeded --timeout")
         if self._gone_at is None and self._process.poll() is not None:
             self._gone_at = now
         elif self._gone_at is not None and (not ready or now > self._gone_at + _GRACE_SECONDS):
-            # A grandchild may hold the pipe open, or print, for ever; but what the process said has been heard.
+            # A grandchild may keep the pipe open or print for ever, but all messages of the process have been read.
             return self._end()
-        hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS  # it has said all
+        hangs = self._done_at is not None and now > self._done_at + _GRACE_SECONDS  # it has sent everything
         return self._end() if hangs or not self._sources else None
 
     def _active_seconds(self, now: float) -> float:
-        """Since the start, without pauses."""
+        """Return the seconds since the start, without pauses."""
         return (self._paused_at or now) - self.origin - self._paused_seconds
 
     def _answers(self) -> bool:
-        """Take in what it said; False when it has hung up."""
+        """Read its messages; False when it has closed the connection."""
         messages = self._channel.receive()
         for message in messages or ():
             answer = read(message)
@@ -184,7 +184,7 @@ class Worker:
         return messages is not None
 
     def _prints(self) -> bool:
-        """Take in what it printed; False at its end."""
+        """Read its output; False at the end."""
         assert self._process.stdout is not None
         printed = os.read(self._process.stdout.fileno(), 1 << 16)
         self._tail = (self._tail + printed)[-TAIL_BYTES:]
@@ -206,13 +206,13 @@ class Worker:
 
 
 class Ears:
-    """Waits for the next thing that any of some workers says."""
+    """Waits for messages and output of several workers."""
 
     def __init__(self) -> None:
         self._look_at = 0.0
 
     def wait(self, workers: Iterable[Worker]) -> dict[Worker, list[Source]]:
-        """What each of ``workers`` has to say; nothing of any after :data:`LOOK_EVERY_SECONDS`."""
+        """Return the readable sources of each worker; none after :data:`LOOK_EVERY_SECONDS`."""
         heard: dict[Worker, list[Source]] = {worker: [] for worker in workers}
         with selectors.DefaultSelector() as selector:
             for worker in heard:
@@ -223,7 +223,7 @@ class Ears:
         return heard
 
     def is_time_to_look(self) -> bool:
-        """A few times a second, at a steady pace."""
+        """Return True a few times a second, at a steady pace."""
         now = time.perf_counter()
         if now < self._look_at:
             return False
@@ -241,7 +241,7 @@ def run_worker(
     threads: int | None = None,
     timeout: float | None = None,
 ) -> Ending:
-    """Start ``python``, send it the request, and listen until it is gone.
+    """Start ``python``, send it the request, and listen until it ends.
 
     Args:
         born: called with the process's id.
@@ -250,7 +250,7 @@ def run_worker(
     The others are those of :class:`Worker`.
 
     Raises:
-        ProtocolError: the process said what it should not; it has been ended.
+        ProtocolError: the process broke the protocol; it has been ended.
     """
     ears = Ears()
     with Worker(python, request, hear=hear, threads=threads, timeout=timeout) as worker:
@@ -282,9 +282,10 @@ def ask(
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
-    """End the process and everything it started; harmless when it is gone.
+    """End the process and everything it started; harmless if it has ended.
 
-    It is told first, by hanging up, since it alone can find what has left its group; then it has a moment.
+    The connection is closed first, since only the process itself can find children that left its group; it then gets
+    a moment to end them.
     """
     if process.poll() is None:
         with contextlib.suppress(OSError):
@@ -300,22 +301,22 @@ def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:
 
 def _cause(code: int | None) -> str:
     if code is None:
-        return "the process hung up without ending"
+        return "the process closed the connection without ending"
     if code < 0:
         name = signal_name(code)
-        hint = " (often the system's answer to too little memory)" if name == "SIGKILL" else ""
+        hint = " (often because the system ran out of memory)" if name == "SIGKILL" else ""
         return f"the process was killed by {name}{hint}"
-    return f"the process ended with exit code {code} before it was done"
+    return f"the process ended early, with exit code {code}"
 
 
 def _environment(python: Path, threads: int | None) -> dict[str, str]:
     environment = dict(os.environ)
     if str(python) != sys.executable:
-        for variable in ("PYTHONPATH", "PYTHONHOME"):  # they speak of this interpreter, not of that one
+        for variable in ("PYTHONPATH", "PYTHONHOME"):  # these are for this interpreter, not for that one
             environment.pop(variable, None)
     if threads is not None:
         environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
-    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # or one side takes the GPU's memory from others
+    environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else one side takes all the GPU's memory
     if sys.platform == "darwin":
         environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")
     return environment

@@ -17,8 +17,8 @@ from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
 class RanksRecordBuilder(TrainingRecordBuilder):
     """Collects the answers of all ranks of this machine.
 
-    The first rank speaks for the whole: losses and edges are common to all. The whole has its record on the machine of
-    rank 0 alone.
+    The first rank reports for all: losses and epoch times are common. Only the machine of rank 0 writes the record of
+    the whole training.
     """
 
     def __init__(self, run: Run, seen: Seen, here: Here, peaks: Peaks | None, token: str) -> None:
@@ -44,7 +44,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
             return ranks
         whole = self.record(outcome, samples)
         if not self._is_whole_here or self.gpu is not None:
-            whole = structs.replace(whole, energy=None)  # of one machine, or one GPU: not of the whole
+            whole = structs.replace(whole, energy=None)  # measured on one machine or one GPU only
         memory = Memory(
             _sum([record.memory.host_peak_bytes for record in ranks]),
             _sum([record.memory.device_peak_bytes for record in ranks]),
@@ -59,7 +59,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
     def _hear_rank(self, rank: int, answer: Answer | None) -> None:
         if isinstance(answer, RankBorn) and rank not in self._ranks:
             run = self.run
-            if run.side.device.startswith("cuda"):  # each rank has one of its own
+            if run.side.device.startswith("cuda"):  # each rank has a separate GPU
                 own = dataclasses.replace(run.side, device=f"cuda:{answer.local_rank}")
                 run = dataclasses.replace(run, side=own)
             place = Rank(rank, answer.host)
@@ -68,7 +68,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
             self._ranks[rank].hear(answer)
 
     def _of_rank(self, rank: int, outcome: Outcome) -> Outcome:
-        """How one rank ended, given how all did: what they printed is kept once."""
+        """Return how one rank ended; the output is kept only in the record of the whole."""
         if outcome.status != "failed" or self._fallen in (None, rank):
             return structs.replace(outcome, stderr_tail=None)
         return Outcome("failed", f"ended with rank {self._fallen}, which failed first")

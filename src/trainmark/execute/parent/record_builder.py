@@ -24,7 +24,7 @@ from trainmark.record.record import DeviceRef, Epoch, Final, Outcome, Record, Sa
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
-"""The loss must end at least this share below where it began to count as learning."""
+"""To count as learning, the loss must fall by at least this share."""
 
 
 class RecordBuilder:
@@ -36,11 +36,11 @@ class RecordBuilder:
         here: the machine before the run.
 
     Attributes:
-        alone: the other sides of its round could not be there at the same time.
+        alone: the other sides of its round could not run at the same time.
     """
 
     rest_seconds = 0.0
-    """How long evaluation after the latest epoch is likely to take; 0 if unknown."""
+    """Seconds that evaluation after the latest epoch will probably take; 0 if unknown."""
 
     def __init__(self, run: Run | CommandRun, parts: Iterable[str], here: Here) -> None:
         self.run, self.here = run, here
@@ -75,7 +75,7 @@ class RecordBuilder:
         raise NotImplementedError
 
     def continue_from(self, before: RecordBuilder) -> None:
-        """Take over what a continued training reports only once, at its start."""
+        """Copy what a continued training reports only once, at its start."""
         self._ready, self._compile_seconds = before._ready, before._compile_seconds
 
     def weights_file(self, folder: Path) -> Path:
@@ -87,7 +87,7 @@ class RecordBuilder:
         self.epochs[-1] = structs.replace(self.epochs[-1], tree_pss_bytes=tree_pss_bytes)
 
     def add_slice(self, timed: SliceTimed, block: int, order: int, load: Load) -> Slice:
-        """Keep a slice, its place in its round, and what others did meanwhile."""
+        """Keep a slice, its place in its round, and the load of other processes during it."""
         found = Slice(
             block=block,
             order=order,
@@ -103,7 +103,7 @@ class RecordBuilder:
 
     @property
     def slices(self) -> list[Slice]:
-        """Those so far."""
+        """The slices so far."""
         return self._slices
 
     def _add_epoch(self, answer: EpochEnded) -> None:

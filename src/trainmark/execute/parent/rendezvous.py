@@ -1,4 +1,4 @@
-"""Where the machines of one training meet, from the options or Slurm's environment."""
+"""Where the machines of one training connect, from the options or Slurm's environment."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LocalNetwork:
     """This machine among others.
 
     Args:
-        addresses: its own, each with the interface that has it.
+        addresses: its addresses, each with its interface.
     """
 
     addresses: Mapping[str, str]
@@ -30,7 +30,7 @@ class LocalNetwork:
         return socket.getaddrinfo(host, None, socket.AF_UNSPEC, socket.SOCK_STREAM)[0][4][0]  # type: ignore[return-value]
 
     def towards(self, address: str) -> str:
-        """The own address that packets to ``address`` would carry; nothing is sent. Raises OSError."""
+        """Return the source address of packets to ``address``; nothing is sent. Raises OSError."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((address, 9))
@@ -38,14 +38,14 @@ class LocalNetwork:
 
     @property
     def outward(self) -> str:
-        """An own address that others can reach; raises OSError if there is none.
+        """An address of this machine that others can reach; raises OSError if there is none.
 
-        Many a machine knows its own name as 127.0.1.1, which is of no use to others.
+        On many machines the host name resolves to 127.0.1.1, which is of no use to others.
         """
         for address in self.addresses:
             if not _is_loopback(address) and not address.lower().startswith("fe80"):
                 return address
-        raise OSError(99, "this machine has no address but its own loopback")
+        raise OSError(99, "this machine has only a loopback address")
 
 
 def here() -> LocalNetwork:
@@ -66,10 +66,10 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork
 
     Args:
         endpoint: ``host`` or ``host:port``, the same on every machine.
-        seconds: to wait for the others.
+        seconds: time to wait for the others.
 
     Raises:
-        UsageError: no endpoint for several machines, or one that this machine can't find a way to.
+        UsageError: no endpoint for several machines, or one that this machine can't reach.
     """
     if nodes == 1:
         return Rendezvous(seconds=seconds)
@@ -106,7 +106,7 @@ def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
     tasks = int(environment.get("SLURM_STEP_NUM_TASKS") or environment.get("SLURM_NTASKS") or nodes)
     if tasks > nodes:
         raise UsageError(
-            "this Slurm step has several tasks per machine, and each would start all ranks there",
+            "this Slurm step has several tasks per machine, and each would start all ranks of the machine",
             expected=f"one task per machine, {nodes}",
             found=f"{tasks} tasks",
             fix=f"srun --nodes {nodes} --ntasks-per-node 1 trainmark scale ...",
@@ -132,7 +132,7 @@ def _is_loopback(address: str) -> bool:
 
 def _split(endpoint: str) -> tuple[str, int]:
     host, colon, port = endpoint.rpartition(":")
-    if not colon or (":" in host and not host.endswith("]")):  # no port behind it, or a bare IPv6 address
+    if not colon or (":" in host and not host.endswith("]")):  # no port, or a bare IPv6 address
         return endpoint.strip("[]"), DEFAULT_PORT
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
         raise UsageError(f"--rdzv-endpoint {endpoint!r} can't be read", expected="HOST:PORT such as node1:29400")

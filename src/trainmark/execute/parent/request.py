@@ -30,20 +30,20 @@ MAIN_WORKLOAD = "mnist-mlp512"
 STAND_IN = "synthetic-digits"
 DEFAULT_REPEATS = 3
 MOST_EPOCHS_UNTIL = 100
-"""Of a run with a target, where nothing else is said."""
+"""Default maximum number of epochs of a run with a target."""
 
 
 class Watcher:
-    """Is told what is done before anything trains; override what is of interest."""
+    """Follows the preparation; override methods to show something."""
 
     def __call__(self, done: int, total: int | None, name: str) -> None:
-        """So many bytes of a download have arrived."""
+        """``done`` of ``total`` bytes of a download have arrived."""
 
     def asking(self, backend: str) -> None:
-        """A backend is asked what it can do."""
+        """The devices of a backend are being detected."""
 
     def measuring(self, what: str) -> None:
-        """The limits of a device are measured."""
+        """The peak speed of a device is being measured."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Request:
     """A request; the fields are the options of ``trainmark run``.
 
     Args:
-        specification: a workload that has no name here any more; it stands in place of ``workloads``.
-        cache: folder of trainmark's own copies.
+        specification: a workload without a name here, such as a record's; replaces ``workloads``.
+        cache: folder of trainmark's cache.
     """
 
     workloads: tuple[str, ...] = ()
@@ -82,12 +82,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Selection:
-    """Who can train what.
+    """Which sides can train which workloads.
 
     Args:
-        able: the workloads, scheduled as asked, each with the sides that can train it.
-        seen: what each backend said.
-        refused: a sentence for each combination that was asked for and can't.
+        able: the scheduled workloads, each with the sides that can train it.
+        seen: what each backend supports.
+        refused: a sentence for each requested combination that is not supported.
         weights_from: file of the initial weights, and the record it belongs to.
     """
 
@@ -98,11 +98,11 @@ class Selection:
 
     @property
     def by_side(self) -> dict[tuple[str, str], Seen]:
-        """What each backend said, by (backend, interpreter label)."""
+        """What each backend supports, by (backend, interpreter label)."""
         return {(each.backend, each.interpreter.label): each for each in self.seen}
 
     def kind_of(self, side: Side) -> str:
-        """Of its device: ``cpu`` or ``accelerator``."""
+        """Return the kind of its device: ``cpu`` or ``accelerator``."""
         device = self.by_side[side.backend, side.interpreter.label].device(side.device)
         return device.kind if device else "cpu"
 
@@ -112,8 +112,8 @@ class Prepared:
     """What will be run.
 
     Args:
-        seen: what each backend said, by (backend, interpreter label).
-        notices: sentences for people: what stands in, what is left out.
+        seen: what each backend supports, by (backend, interpreter label).
+        notices: sentences for the user about what is replaced or left out.
     """
 
     tasks: list[Task[Run]]
@@ -122,7 +122,7 @@ class Prepared:
 
     @property
     def sides(self) -> list[Side]:
-        """Each once, in order."""
+        """The sides, each once, in order."""
         return list(dict.fromkeys(task.first.side for task in self.tasks))
 
 
@@ -134,7 +134,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """
     selection = select(request, watcher)
     _require_priced(request.settings.prices, selection)
-    # The data comes last, since it may have to be fetched, and nothing that was typed wrongly should wait for it.
+    # The data comes last: it may have to be downloaded, and a typing error should be reported before.
     located, notices = locate_all(request, [workload for workload, _ in selection.able], watcher)
     settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
@@ -147,10 +147,10 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
 def select(
     request: Request, watcher: Watcher | None = None, ask: Callable[[Interpreter, str], Seen] = probe
 ) -> Selection:
-    """Find workloads, backends and devices: all that can be said without the data.
+    """Find workloads, backends and devices: everything that does not need the data.
 
     Args:
-        ask: asks an interpreter about a backend, where the training will be.
+        ask: probes a backend on the machine that will train.
 
     Raises:
         UsageError: with what was expected, what was found, and what to do.
@@ -180,11 +180,11 @@ def _require_consistent(request: Request) -> None:
         for field in ("epochs", "steps", "dataset", "dataset_repeats", "protocol", "weights_from", "until"):
             if getattr(request, field) is not None:
                 option = f"--{field.replace('_', '-')}"
-                raise UsageError(f"{option} can't be combined with --published", fix="Its settings are fixed.")
+                raise UsageError(f"{option} can't be combined with --published", fix="The published protocol fixes it.")
     if request.protocol is not None and request.protocol not in get_args(Protocol):
         raise UnknownName("protocol", request.protocol, get_args(Protocol))
     if request.epochs is not None and request.steps is not None:
-        raise UsageError("--epochs and --steps exclude each other", fix="Give one of them.")
+        raise UsageError("--epochs and --steps can't be combined", fix="Use one of them.")
 
 
 def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
@@ -196,7 +196,7 @@ def _require_priced(prices: Mapping[str, float], selection: Selection) -> None:
 
 
 def scheduled(workload: Workload, request: Request) -> Workload:
-    """The workload as the options change it."""
+    """Return the workload with the changes that the options make."""
     if request.dataset:
         workload = dataclasses.replace(workload, dataset=request.dataset)
     require_fit(workload)
@@ -212,7 +212,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     if request.until is not None:
         if (request.protocol or workload.schedule.protocol) == "continued":
             raise UsageError(
-                f"--until can't be combined with the repeats of {workload.name}, which continue each other",
+                f"--until can't be combined with the continued protocol of {workload.name}",
                 fix="Use --protocol fresh.",
             )
         changes |= {"until": request.until, "evaluate": "every-epoch"}
@@ -224,7 +224,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
 
 
 def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
-    """The dataset of ``workload``; raises DataError where it is nowhere to be had, or damaged."""
+    """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
     return locate_all(request, [workload], watcher)[0][workload.dataset]
 
 
@@ -267,7 +267,7 @@ def _start_weights(request: Request, workloads: list[Workload]) -> tuple[Path, s
             found=regular.found_at(request.weights_from),
         )
     record = store.read(request.weights_from)
-    file = request.weights_from.with_suffix(".safetensors")  # beside it, whatever the record calls itself
+    file = request.weights_from.with_suffix(".safetensors")  # next to it, whatever the record's id
     if not regular.is_file(file):
         raise UsageError(
             f"the record {record.id} has no weights", expected=str(file), fix="Train it again with --save-weights."
@@ -288,7 +288,7 @@ def _courses(
         if request.repeats is not None and run.protocol == "continued":
             raise UsageError(
                 f"--repeats can't change the published run {run.name!r} of {workload.name}",
-                expected=f"its {run.repeats} repeats, which continue each other",
+                expected=f"its {run.repeats} repeats, each of which continues the previous one",
             )
         if fitting:
             course = ScheduledWorkload(workload.scheduled_as(run), dataset, request.repeats or run.repeats, run.name)

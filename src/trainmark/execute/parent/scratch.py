@@ -1,4 +1,4 @@
-"""A folder for what lives no longer than one conversation, such as sockets, which need a short path."""
+"""A folder for the files of one measured process, such as sockets, which need a short path."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import Path
 
 _PREFIX = "trainmark-scratch-"
 _YOUNG_SECONDS = 60.0
-"""Younger ones are let alone: their owner may be about to lock them."""
+"""Younger folders are left alone: their owner may be about to lock them."""
 
 
 @contextlib.contextmanager
 def scratch_folder(top: Path | None = None) -> Iterator[str]:
-    """Make one below ``top``, and remove it; also those that owners who were killed have left there.
+    """Create a folder below ``top`` and remove it afterwards; also removes folders of owners that were killed.
 
-    The owner holds a lock on its folder, which ends with it however it ends.
+    The owner holds a lock on its folder, which the system releases when the owner ends.
     """
     import fcntl
 
@@ -40,7 +40,7 @@ def _sweep(top: Path) -> None:
     import fcntl
 
     for folder in top.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else's, or gone, or in use
+        with contextlib.suppress(OSError):  # another user's, or gone, or in use
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 about = os.fstat(lock)

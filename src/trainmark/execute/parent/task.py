@@ -30,7 +30,7 @@ class Task(Generic[AnyRun]):
 
     @property
     def first(self) -> AnyRun:
-        """Represents all of them, except for its repeat."""
+        """The first run; it differs from the others only in its repeat."""
         return self.runs[0]
 
     @property
@@ -39,7 +39,7 @@ class Task(Generic[AnyRun]):
         return self.first.round
 
     def in_round(self, number: int) -> Task[AnyRun]:
-        """The same task in another round, with none of it done."""
+        """Return the task in another round, with no run done."""
         return Task(tuple(dataclasses.replace(run, repeat=number, round=number) for run in self.runs))
 
 
@@ -72,8 +72,8 @@ def command_in_rounds(
 
 
 def parties(tasks: Iterable[Task[AnyRun]]) -> Iterator[tuple[object, list[Task[AnyRun]]]]:
-    """The tasks that run at the same time, and take turns: the sides of a round, with what they are sides of. Any other
-    task runs by itself."""
+    """Group tasks that run interleaved: the sides of a round, with what they are sides of. Any other task runs by
+    itself."""
     for (subject, _), together in itertools.groupby(enumerate(tasks), key=lambda each: _party(*each)):
         yield subject, [task for _, task in together]
 
@@ -85,7 +85,7 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
     match run.settings.kind:
         case "rounds":
             return run.course, run.round
-        case "scale" if run.blocks is not None:  # layouts of one study, each with a course of its own
+        case "scale" if run.blocks is not None:  # layouts of one study, each with a separate course
             return run.group_id, run.round
         case _:
             return None, position

@@ -32,7 +32,7 @@ from trainmark.record.record import (
 from trainmark.workload.schedule import Schedule
 
 FEWEST_STEPS_TO_LEARN = 10
-"""With fewer, an accuracy that is no better than chance says nothing."""
+"""With fewer steps, an accuracy no better than chance proves nothing."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class TrainingRecordBuilder(RecordBuilder):
 
     @property
     def rest_seconds(self) -> float:  # type: ignore[override]
-        """How long evaluation after the latest epoch is likely to take: as long as the last time; 0 if unknown."""
+        """Seconds that evaluation after the latest epoch will probably take: as long as last time; 0 if unknown."""
         evaluates = self._schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
         return known or 0.0
@@ -239,9 +239,9 @@ class TrainingRecordBuilder(RecordBuilder):
         return here * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
-        """Whether the loss fell: of the data alone, since an L2 term falls by itself; the last tenth of the steps.
+        """Whether the data loss fell, without the L2 term, which falls by itself; uses the last tenth of the steps.
 
-        And whether weights changed, and more is known than by guessing, where there was time to learn it.
+        Also whether weights changed, and whether accuracy is above chance if there was enough training.
         """
         stands_still = len(self._unchanged) == self.run.course.model.arrays
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:
@@ -254,13 +254,13 @@ class TrainingRecordBuilder(RecordBuilder):
         if self.run.settings.weights_from is not None or (
             self.run.repeat > 0 and self._schedule.protocol == "continued"
         ):
-            # It starts near its end, so it need not fall; but it must know more than who guesses.
+            # The loss starts near its final value, so it need not fall; but it must be better than guessing.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
 
     @property
     def _unchanged(self) -> list[str]:
-        """Names of weights that are what they were; none where that is not known."""
+        """Names of weights that did not change; empty if unknown."""
         return self._finished.unchanged_weights or []
 
     @property

@@ -1,10 +1,10 @@
-"""Whose turn it is: the sides of a round are alive together, and one of them computes at a time.
+"""Interleaving: all sides of a round are started, and one of them computes at a time.
 
-Each begins with a turn that is not timed: it compiles, and finds out how long a step takes. Then there are *blocks*:
-every side has a slice in some order, and another one in the opposite order (ABBA), so a steady drift of the machine
-cancels out. Every block begins with another side. One that others on the machine disturbed is repeated.
+Each side starts with an untimed turn, to compile and to estimate the time of a step. Then come *blocks*: every side
+runs a slice, then another one in reverse order (ABBA), so that a steady drift of the machine cancels out. The side that
+goes first changes with each block. A block that other processes disturbed is repeated.
 
-Slices are short, since the pace of a machine wanders over seconds: short blocks differ no more than long ones, and five
+Slices are short, since the speed of a machine drifts over seconds: short blocks vary no more than long ones, and five
 times as many fit into the same time. A GPU needs longer to reach its clock.
 """
 
@@ -20,18 +20,18 @@ from trainmark.record.record import Slice, are_disturbed
 SETTLE_SECONDS = 0.25
 SLICE_SECONDS, GPU_SLICE_SECONDS = 0.1, 0.5
 UNTIMED_SHARE = 0.1
-"""Of a slice, before it."""
+"""Untimed share of a slice, before it."""
 RAMP_SECONDS = 0.25
-"""Before a slice on a GPU whose clock fell while the CPU computed."""
+"""Untimed seconds before a slice on a GPU whose clock dropped while the CPU computed."""
 DOUBLES_AFTER = 50
-"""Blocks, after which slices are twice as long, so that a long training has no more than some hundred."""
+"""Number of blocks after which slices become twice as long, so that a long training has a few hundred at most."""
 
 Player = TypeVar("Player", bound=Hashable)
 
 
 @dataclass(frozen=True)
 class Turn(Generic[Player]):
-    """One player's.
+    """One player's turn.
 
     Args:
         block: number of the block; None for a turn that is not timed.
@@ -49,14 +49,14 @@ class Turns(Generic[Player]):
 
     Args:
         players: in the order of the plan.
-        blocks: undisturbed ones, after which all stop; None lets them train to the end, in blocks for as long as there
-            are several.
-        alone: there are blocks even of one player.
-        slice_seconds: of the first blocks.
-        ramp: those that need a while before each slice.
+        blocks: number of undisturbed blocks after which all stop; None lets them train to the end, in blocks as long
+            as there are several players.
+        alone: use blocks even with one player.
+        slice_seconds: length of a slice in the first blocks.
+        ramp: players that need a warm-up before each slice.
 
     Attributes:
-        holder: whose turn it is; None between turns.
+        holder: the player whose turn it is; None between turns.
     """
 
     def __init__(
@@ -78,24 +78,24 @@ class Turns(Generic[Player]):
         self._turns = self._plan()
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
-        """It is ready for a turn, and its last one is over; who has trained before the first needs none to settle."""
+        """End a player's turn: it is ready for the next one. A player that is ``settled`` needs no untimed turn."""
         self._waiting.add(player)
         self.holder = None
         if settled:
             self._settled.add(player)
 
     def timed(self, found: Slice) -> None:
-        """A slice is over; where others took too much of the machine during its block, one more is needed."""
+        """Keep a finished slice; a block that other processes disturbed is repeated."""
         self._slices.setdefault(found.block, []).append(found)
 
     def leaves(self, player: Player) -> None:
-        """Its process has ended."""
+        """Remove a player whose process has ended."""
         self._active.remove(player)
         self.holder = None if self.holder == player else self.holder
         self._waiting.discard(player)
 
     def has_company(self, player: Player, *, begun: bool) -> bool:
-        """Whether another is there: who waits, or, if all have ``begun`` at the same time, anybody."""
+        """Whether there is another player: a waiting one or, if all have ``begun`` at the same time, any."""
         return any(other != player for other in (self._active if begun else self._waiting))
 
     def pauses(self, player: Player) -> bool:
@@ -131,7 +131,7 @@ class Turns(Generic[Player]):
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None
 
     def _has_enough(self, block: int) -> bool:
-        """Whether so many blocks are: that many undisturbed ones, or so many of which most are disturbed."""
+        """Whether there are enough undisturbed blocks, or most blocks are disturbed."""
         if self._blocks is None or block < self._blocks:
             return False
         disturbed = sum(map(are_disturbed, self._slices.values()))

@@ -1,4 +1,4 @@
-"""A moment in which Ctrl-C waits, for what must be done whole or not at all."""
+"""Hold Ctrl-C back during an operation that must not be interrupted."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _HELD = (signal.SIGINT, signal.SIGTERM)
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back, and let them come afterwards.
+    """Hold Ctrl-C and SIGTERM back, and deliver them afterwards.
 
-    Blocking them for this thread would not do: the system then gives them to another thread, such as the one that draws
-    the progress, and Python interrupts this one all the same.
+    Blocking them for this thread is not enough: the system then delivers them to another thread, such as the one that
+    draws the progress, and Python interrupts this one anyway.
     """
     if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted
         yield
@@ -27,5 +27,5 @@ def undisturbed() -> Iterator[None]:
     finally:
         for which, handler in before.items():
             signal.signal(which, signal.SIG_DFL if handler is None else handler)
-    if came:  # not where an error goes its way: that ends the command, too, and has something to say
+    if came:  # not after an exception, which ends the command anyway and says why
         signal.raise_signal(came[0])

@@ -1,7 +1,6 @@
 """``trainmark doctor``: check this machine, and print a fix for each problem.
 
-Readers that are passed in gather the facts once; every check is a function of facts, so it also runs on recorded
-ones.
+Facts are gathered once, by readers passed in; every check is a function of facts, so it also runs on recorded ones.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from trainmark.study.doctor import data, frameworks, host, nvidia
 from trainmark.study.doctor.check import Check, skipped
 
 OF_VENDOR: dict[str, Callable[[Host, Driver], Iterator[Check]]] = {"NVIDIA": nvidia.checks}
-"""A vendor without checks of its own is not among them."""
+"""Vendors with their own checks."""
 DATASETS = ("mnist", "cifar10")
 _LOOK_AT_LOAD_SECONDS = 0.5
 
@@ -32,7 +31,7 @@ class Facts:
 
     Args:
         busy: share of all cores in use, 0 to 1.
-        frameworks: None where they were not asked.
+        frameworks: None if they were not examined.
     """
 
     host: Host
@@ -49,21 +48,21 @@ def gather(
     busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
     examine: Callable[[bool], tuple[Framework, ...]] = lambda at_once: examine_all(at_once=at_once),
 ) -> Facts:
-    """The facts as they are now.
+    """Gather the current facts.
 
     Args:
-        quick: leave the frameworks unasked.
+        quick: don't examine the frameworks.
     """
-    share = busy()  # first, before this very program makes the machine busy
+    share = busy()  # first, before this program itself uses the CPU
     host, driver = read_host(), read_driver()
     if quick:
         return Facts(host, driver, share)
-    # Where a GPU takes one process at a time, frameworks that came together would be turned away.
+    # A GPU in exclusive mode accepts one process at a time, so frameworks can't be examined in parallel.
     return Facts(host, driver, share, examine(not any(gpu.exclusive for gpu in driver.gpus)))
 
 
 def diagnose(facts: Facts) -> Iterator[Check]:
-    """Every check of the machine and of its frameworks."""
+    """Run every check of the machine and of its frameworks."""
     machine = facts.host
     yield Check("host.clock", *host.clock(machine.clock_resolution_seconds))
     yield Check("host.cpu-quota", *host.cpu_quota(machine.cpu_quota, machine.usable_cores))
@@ -78,7 +77,7 @@ def diagnose(facts: Facts) -> Iterator[Check]:
     if of_vendor := OF_VENDOR.get(maker := vendor_of(facts.driver).name):
         yield from of_vendor(machine, facts.driver)
     else:
-        yield Check("gpu.driver", *skipped(f"there are no checks for GPUs of {maker}"))
+        yield Check("gpu.driver", *skipped(f"no checks for {maker} GPUs"))
     if others := host.other_gpus(machine):
         yield Check("gpu.other-makers", *others)
     if facts.frameworks is not None:
@@ -86,11 +85,11 @@ def diagnose(facts: Facts) -> Iterator[Check]:
 
 
 def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> Iterator[Check]:
-    """Every check of data.
+    """Run every check of the data.
 
     Args:
-        locate: finds a dataset without asking a mirror.
-        places: folders that are written to.
+        locate: finds a dataset without downloading.
+        places: folders that trainmark writes to.
     """
     for name in DATASETS:
         yield Check(f"data.{name}", *data.dataset(name, locate))
@@ -99,7 +98,7 @@ def look_at_data(locate: Callable[[str], Located], places: tuple[Path, ...]) -> 
 
 
 def _free(place: Path) -> int | None:
-    """Bytes free where ``place`` is, or will be."""
+    """Return the free bytes on the file system of ``place``, which may not exist yet."""
     try:
         there = next(folder for folder in (place, *place.parents) if folder.exists())
         return shutil.disk_usage(there).free

@@ -10,11 +10,11 @@ Status = Literal["PASS", "WARN", "FAIL", "SKIP"]
 
 @dataclass(frozen=True)
 class Check:
-    """One finding, and what it is about.
+    """The result of one check.
 
     Args:
-        id: stable, so that scripts can name it; a dot separates what it is about.
-        status: FAIL makes a device unusable or its numbers wrong, WARN makes them slow or doubtful, SKIP: not checked.
+        id: a stable name for scripts, such as ``gpu.driver``.
+        status: FAIL: a device is unusable or gives wrong results. WARN: slow, or doubtful numbers. SKIP: not checked.
         found: what was found, as text.
         fix: what to do, preferably the exact command; empty if nothing needs to be done.
     """
@@ -26,7 +26,7 @@ class Check:
 
 
 class Finding(NamedTuple):
-    """All of a :class:`Check` but its id."""
+    """A :class:`Check` without its id."""
 
     status: Status
     found: str
@@ -34,20 +34,20 @@ class Finding(NamedTuple):
 
 
 def passed(found: str) -> Finding:
-    """The check passed."""
+    """Return a passed check."""
     return Finding("PASS", found)
 
 
 def skipped(why: str, fix: str = "") -> Finding:
-    """The check is not possible or has no meaning here."""
+    """Return a skipped check: impossible or meaningless here."""
     return Finding("SKIP", why, fix)
 
 
 def warned(found: str, fix: str) -> Finding:
-    """Slow or doubtful."""
+    """Return a warning: slow, or doubtful numbers."""
     return Finding("WARN", found, fix)
 
 
 def failed(found: str, fix: str) -> Finding:
-    """Not to be used as it is."""
+    """Return a failure: unusable, or wrong results."""
     return Finding("FAIL", found, fix)

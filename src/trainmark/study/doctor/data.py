@@ -11,7 +11,7 @@ from trainmark.errors import DamagedData, DataError
 from trainmark.study.doctor.check import Finding, failed, passed, skipped, warned
 
 NEEDED_BYTES = 2**30
-"""Both datasets packed and unpacked, with room for records."""
+"""Bytes for both datasets, packed and unpacked, and for records."""
 
 
 def dataset(name: str, locate: Callable[[str], Located]) -> Finding:
@@ -19,10 +19,10 @@ def dataset(name: str, locate: Callable[[str], Located]) -> Finding:
 
     Args:
         name: of the catalogue.
-        locate: finds it without asking a mirror.
+        locate: finds it without downloading.
 
     Raises:
-        UsageError: a folder that was named does not exist.
+        UsageError: the given data folder does not exist.
     """
     fetch = f"trainmark data fetch {name}"
     try:
@@ -41,12 +41,12 @@ def disk(free_bytes: Sequence[tuple[Path, int]]) -> Finding:
     """Whether there is room for the datasets and for records.
 
     Args:
-        free_bytes: by place that is written to, where that can be told.
+        free_bytes: folders that trainmark writes to, with their free bytes where known.
     """
     if not free_bytes:
         return skipped("free space is not reported")
     short = [(place, free) for place, free in free_bytes if free < NEEDED_BYTES]
     if short:
         listed = ", ".join(f"{units.bytes_(free)} at {place}" for place, free in short)
-        return warned(f"low disk space: {listed}", f"Free some: df -h {short[0][0]}")
+        return warned(f"low disk space: {listed}", f"Free some space: df -h {short[0][0]}")
     return passed(", ".join(f"{units.bytes_(free)} free at {place}" for place, free in free_bytes))

@@ -23,11 +23,11 @@ _MISSING_LIBRARY = re.compile(
 _AFRESH = "Reinstall it in a fresh environment: {}"
 _AGAIN = "Import it by hand to see its error; then, in a fresh environment: {}"
 _NEWER_DRIVER = "Install a newer driver: sudo ubuntu-drivers install (elsewhere your distribution's package)"
-_JETSON = ((7, 2), (8, 7))  # these run no code of their generation but their own
+_JETSON = ((7, 2), (8, 7))  # these run only code built for exactly them
 
 
 def checks(frameworks: Sequence[Framework], host: Host, driver: Driver) -> Iterator[Check]:
-    """All checks of every framework, and whether they agree."""
+    """Run all checks of every framework, and check whether they agree."""
     for framework in frameworks:
         for what, finding in _findings(framework, host, driver):
             yield Check(f"{framework.name}.{what}", *finding)
@@ -73,7 +73,7 @@ def cuda(examination: Examination, driver: Driver) -> Finding:
     found = f"built for {examination.built_for}; driver {driver.version} supports CUDA up to {serves}"
     if built[0] > driver.cuda[0]:
         return failed(found, f"{_NEWER_DRIVER}, or install a build for CUDA {driver.cuda[0]}")
-    return passed(found)  # machine code of a newer minor version runs on a driver of the same major one
+    return passed(found)  # a newer minor version runs on a driver of the same major version
 
 
 def sees_gpu(framework: Framework, examination: Examination, host: Host, driver: Driver) -> Finding:
@@ -93,7 +93,7 @@ def sees_gpu(framework: Framework, examination: Examination, host: Host, driver:
     if examination.hidden_by is not None:
         return warned(f"{lacking}: {examination.hidden_by}", f"unset {examination.hidden_by.partition('=')[0]}")
     if not seen and any(gpu.mig for gpu in expected):
-        return failed(f"{lacking}: they are divided (MIG), and perhaps no part exists", vendor_of(driver).undivide)
+        return failed(f"{lacking}: MIG is enabled, and there may be no MIG instance", vendor_of(driver).undivide)
     reason = f": {examination.blind}" if examination.blind else ""
     return failed(f"{lacking}{reason}", _AFRESH.format(_for_driver(framework.install_gpu, driver)))
 
@@ -118,7 +118,7 @@ def architecture(framework: Framework, examination: Examination, host: Host, dri
         if built_with and driver.cuda and built_with > driver.cuda:
             why = f"the driver must compile the rest, but is older than {examination.built_for}"
             return failed(f"{unfit}; {why}", _NEWER_DRIVER)
-        slow = f"{unfit}: its code is compiled at first use, which takes minutes once"
+        slow = f"{unfit}: its code is compiled at first use, which takes minutes"
     if slow:
         return warned(slow, f"A newer build may include it: {newer}; and keep ~/.nv/ComputeCache")
     return passed(f"{built}, which fits")
@@ -130,7 +130,7 @@ def libraries(framework: Framework, host: Host) -> Finding:
     said = (blind, framework.problem, *(product.problem for product in framework.products), framework.printed)
     missing = _MISSING_LIBRARY.search("\n".join(filter(None, said)))
     if missing and missing[0].startswith("libcuda.so"):
-        return skipped(f"{missing[0]} is missing, which comes with the driver", "See gpu.driver")
+        return skipped(f"{missing[0]}, which comes with the driver, is missing", "See gpu.driver")
     if missing:
         return failed(f"{missing[0]} is missing", _AFRESH.format(framework.install_gpu or framework.install))
     twice = {name: files for name, files in framework.libraries.items() if len(files) > 1}
@@ -157,8 +157,8 @@ def agree(frameworks: Sequence[Framework]) -> Finding:
 
 
 def runs_on(architectures: Sequence[str], capability: tuple[int, int]) -> bool:
-    """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same generation, and not later
-    in it; with a letter behind, that very one."""
+    """Whether one of ``architectures`` is machine code for a GPU of ``capability``: the same generation and not newer;
+    with a letter after it, exactly the same."""
     for name in architectures:
         code = _MACHINE_CODE.fullmatch(name)
         if code is None or int(code[1]) != capability[0]:
@@ -176,20 +176,20 @@ def compiles_for(architectures: Sequence[str], capability: tuple[int, int]) -> b
 
 
 def _cuda_of(examination: Examination) -> tuple[int, int] | None:
-    """The CUDA that it was built with; a minor version that is not told counts as 0."""
+    """Return the CUDA version it was built with; a missing minor version counts as 0."""
     built = re.match(r"CUDA (\d+)(?:\.(\d+))?", examination.built_for or "")
     return (int(built[1]), int(built[2] or 0)) if built else None
 
 
 def _for_driver(install: str, driver: Driver) -> str:
-    """The command for the CUDA that the driver serves: ``jax[cuda13]`` needs a driver for CUDA 13."""
+    """Return the install command for the driver's CUDA version: ``jax[cuda13]`` needs a driver for CUDA 13."""
     return install.replace("cuda13", "cuda12") if driver.cuda and driver.cuda[0] == 12 else install
 
 
 def _product(framework: str, product: DeviceProduct) -> Finding:
     if product.values is None:
         fix = f"See {framework}.architecture and {framework}.libraries"
-        return failed(f"a small matrix product failed: {product.problem}", fix)
+        return failed(f"a small matrix multiplication failed: {product.problem}", fix)
     if product.values != EXPECTED:
         gave, right = (" ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED))
         fix = "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)"

@@ -23,11 +23,11 @@ _LITTLE_MEMORY = 2 * GIB
 def clock(resolution: float | None) -> Finding:
     """Whether the clock is fine enough for timing and never goes back."""
     if resolution is None:
-        return skipped("the clock was not read")
+        return skipped("the clock could not be read")
     if resolution < 0:
         return failed(f"the clock went back by {-resolution:.3g} s", "Restart the machine, or its virtual clock.")
     if resolution > _COARSE_CLOCK_SECONDS:
-        fix = "Choose another clock source: /sys/devices/system/clocksource/clocksource0/current_clocksource"
+        fix = "Set another clock source in /sys/devices/system/clocksource/clocksource0/current_clocksource"
         return warned(f"the clock has steps of {resolution * 1e3:.3g} ms", fix)
     return passed(f"steps of {resolution * 1e9:.0f} ns or less")
 
@@ -58,10 +58,10 @@ def load(busy: float | None) -> Finding:
     """Whether something else is using the CPU.
 
     Args:
-        busy: share of all cores in use just now, 0 to 1.
+        busy: share of all cores in use now, 0 to 1.
     """
     if busy is None:
-        return skipped("the load was not read")
+        return skipped("the load could not be read")
     found = f"{busy:.0%} of the machine's cores in use"
     if busy > BUSY_SHARE:
         return warned(found, "Wait, or stop other programs: top")
@@ -71,7 +71,7 @@ def load(busy: float | None) -> Finding:
 def memory(host: Host) -> Finding:
     """Whether enough memory is free and swap is little used."""
     if host.memory_available_bytes is None:
-        return skipped("the memory was not read")
+        return skipped("memory use could not be read")
     used, total = host.swap_bytes or (0, 0)
     swap = f"{units.bytes_(used)} of {units.bytes_(total)} swap in use"
     found = f"{units.bytes_(host.memory_available_bytes)} available, {swap}"
@@ -123,11 +123,11 @@ def energy(problem: str | None) -> Finding:
 
 
 def other_gpus(host: Host) -> Finding | None:
-    """GPUs of other makers, about which only frameworks report; None without any."""
+    """Return the GPUs of other makers, which only the frameworks can check; None if there are none."""
     known = {vendor.name for vendor in VENDORS}
     others = {maker: number for maker, number in (host.gpus_on_bus or {}).items() if maker not in known and number}
     listed = ", ".join(units.many(number, f"{maker} GPU") for maker, number in others.items())
-    return skipped(f"{listed}: checked by frameworks only; no power or clocks are sampled") if others else None
+    return skipped(f"{listed}: only the frameworks check these; power and clocks are not sampled") if others else None
 
 
 def rosetta(translated: bool | None) -> Finding:
@@ -136,15 +136,15 @@ def rosetta(translated: bool | None) -> Finding:
         return skipped("not macOS")
     if translated:
         return failed(
-            "this Python is built for Intel, so Rosetta translates it: slow, and without the GPU",
-            "Recreate the environment with an arm64 Python: file $(which python3) says arm64",
+            "this Python is built for Intel, so it runs under Rosetta: slow, and without the GPU",
+            "Recreate the environment with an arm64 Python; `file $(which python3)` must show arm64",
         )
     return passed("this Python is built for this processor")
 
 
 def _limit(limit: float | None, least: int, what: str, fix: str) -> Finding:
     if limit is None:
-        return skipped("the limit was not read")
+        return skipped("the limit could not be read")
     if limit < least:
         return warned(f"{units.bytes_(int(limit))} {what}", fix)
     return passed("unlimited" if math.isinf(limit) else units.bytes_(int(limit)))

@@ -21,7 +21,7 @@ _PASS_IN = {
 
 
 def checks(host: Host, found: Driver) -> Iterator[Check]:
-    """All of them."""
+    """Run all checks of NVIDIA's driver and GPUs."""
     yield Check("host.wsl", *wsl(host))
     yield Check("gpu.driver", *driver(host, found))
     yield Check("gpu.visible-devices", *visible(host, found))
@@ -46,7 +46,7 @@ def wsl(host: Host) -> Finding:
     if not host.wsl:
         return skipped("not under WSL")
     inside = ", ".join(_installed(host).wsl_drivers)
-    if inside and not host.container:  # there it is Windows' own, passed in
+    if inside and not host.container:  # a container gets the driver of Windows
         return warned(
             f"a Linux driver is installed inside WSL ({inside}), which can't drive Windows' GPU "
             "and may be loaded instead of the one in /usr/lib/wsl/lib",
@@ -142,11 +142,11 @@ def _installed(host: Host) -> Installed:
 
 def _foreign(host: Host, gpu: Gpu) -> Finding:
     if gpu.processes is None or (host.container and not gpu.processes):
-        return skipped("others' processes are not visible" + (" in a container" if host.container else ""))
+        return skipped("other users' processes are not visible" + (" in a container" if host.container else ""))
     if gpu.processes:
         listed = ", ".join(map(str, gpu.processes))
-        return warned(f"other processes compute on it: {listed}", "Wait, or stop them: nvidia-smi")
-    return passed("no other process computes on it")
+        return warned(f"other processes are using it: {listed}", "Wait, or stop them: nvidia-smi")
+    return passed("no other process is using it")
 
 
 def _link(gpu: Gpu) -> Finding:
@@ -158,9 +158,9 @@ def _link(gpu: Gpu) -> Finding:
         lanes += f", generation {gpu.pci_generation[0]} of {gpu.pci_generation[1]}"
     if 0 < now < most:
         slower = f"copies from the host are up to {most / now:.0f} times slower"
-        fix = "Put the card into a full-width slot, and look for bent pins or a riser cable"
+        fix = "Move the card to a full-width slot, and check for bent pins or a riser cable"
         return warned(f"{lanes}: {slower}", fix)
-    return passed(lanes)  # the generation falls while a GPU idles
+    return passed(lanes)  # the generation drops while a GPU is idle
 
 
 def _persistence(gpu: Gpu) -> Finding:
@@ -196,7 +196,7 @@ def _ecc(gpu: Gpu) -> Finding:
         return skipped("no error correction, or not reported")
     if gpu.ecc_errors:
         fix = f"sudo nvidia-smi -i {gpu.index} -r; if they come back, have the card replaced"
-        return failed(f"{units.many(gpu.ecc_errors, 'memory error')} not corrected", fix)
+        return failed(units.many(gpu.ecc_errors, "uncorrected memory error"), fix)
     return passed("no uncorrected memory error")
 
 
@@ -205,10 +205,10 @@ def _mig(gpu: Gpu) -> Finding:
         return skipped("it does not support MIG")
     if gpu.mig:
         return warned(
-            "it is divided (MIG): a framework sees one part, and parts do not report utilisation",
-            f"CUDA_VISIBLE_DEVICES=MIG-... of nvidia-smi -L, or undivided: sudo nvidia-smi -i {gpu.index} -mig 0",
+            "MIG is enabled: a framework sees one instance, and instances do not report utilisation",
+            f"CUDA_VISIBLE_DEVICES=MIG-... from nvidia-smi -L, or disable MIG: sudo nvidia-smi -i {gpu.index} -mig 0",
         )
-    return passed("not divided")
+    return passed("MIG is off")
 
 
 def _peers(gpu: Gpu) -> Finding:
@@ -217,6 +217,6 @@ def _peers(gpu: Gpu) -> Finding:
     if not gpu.peers:
         return warned(
             "it can't read other GPUs' memory directly, so transfers go through the host",
-            "nvidia-smi topo -p2p r shows why; often the platform, in a virtual machine or with ACS on",
+            "nvidia-smi topo -p2p r shows why; often a virtual machine, or PCIe ACS is on",
         )
     return passed(f"reaches {', '.join(map(str, gpu.peers))}")

@@ -1,4 +1,4 @@
-"""Where the time goes: one side is taken apart, and what was found is put into words."""
+"""Explain where the time of one side goes, by ablation of its training step."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from trainmark.study.explain.measure import ExplainedSide
 from trainmark.study.progress import Tell
 
 _LARGEST_ON_CPU = 2048
-"""There a larger product is hardly faster, and takes a second."""
+"""A larger matrix product is hardly faster on a CPU, and takes a second."""
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why one side takes the time that it takes.
+    """Where the time of one side goes.
 
     Args:
-        crossing: against the CPU; None where the side is on the CPU, or for the reason ``no_crossing``.
+        crossing: against the CPU; None if the side is on the CPU, or for the reason in ``no_crossing``.
     """
 
     subject: ExplainedSide
@@ -44,7 +44,7 @@ class Explanation:
 
 
 def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
-    """Find the one side that is meant, its data, and its device's peak.
+    """Find the side to explain, its data, and its device's peak.
 
     Args:
         request: of one workload; by default the first backend, ``idiomatic`` and the best device.
@@ -62,14 +62,14 @@ def prepare(request: Request, watcher: Watcher) -> ExplainedSide:
 
 
 def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS) -> Explanation:
-    """Take ``subject`` apart.
+    """Measure ``subject`` and its variants, and attribute the time of a step.
 
     Args:
-        tell: told what is being done.
-        seconds: of measuring, about; what it takes to begin comes on top.
+        tell: called with the current step and the share done.
+        seconds: approximate measurement time; start-up comes on top.
 
     Raises:
-        ExplanationFailed: a process died, or took too long.
+        ExplanationFailed: a process died or took too long.
     """
     found = measure.dissect(subject, tell, seconds)
     attribution = attribute(found)
@@ -80,7 +80,7 @@ def explain(subject: ExplainedSide, tell: Tell, seconds: float = measure.SECONDS
 
 
 def require_steady(step: Estimate) -> None:
-    """Raise :class:`~trainmark.errors.ExplanationFailed` where noise could make the seconds of a step negative."""
+    """Raise :class:`~trainmark.errors.ExplanationFailed` if noise could make the time of a step negative."""
     if step.value <= 0 or (step.low is not None and step.low <= 0):
         raise ExplanationFailed(
             "the rounds differ by more than a whole step, so its time can't be attributed",
@@ -90,10 +90,10 @@ def require_steady(step: Estimate) -> None:
 
 
 def _overtaking(subject: ExplainedSide, tell: Tell, seconds: float) -> tuple[Crossing | None, str | None]:
-    """At which batch size the device overtakes the CPU; or why that could not be found."""
+    """Find the batch size at which the device overtakes the CPU, or the reason why it can't be found."""
     try:
         swept = measure.sweep_devices(subject, tell, seconds)
-    except ExplanationFailed as failed:  # such as a precision that the CPU lacks; the rest of the answer stands
+    except ExplanationFailed as failed:  # such as a precision that the CPU lacks; the rest is still useful
         return None, str(failed)
     cpu, device = swept.get("cpu", {}), swept.get(subject.side.device, {})
     if not cpu.keys() & device.keys():
@@ -102,7 +102,7 @@ def _overtaking(subject: ExplainedSide, tell: Tell, seconds: float) -> tuple[Cro
 
 
 def _the_one(request: Request, sides: Sequence[Side]) -> Side:
-    """The side that was meant; an accelerator before the CPU, since of that one people ask."""
+    """Choose the side; an accelerator before the CPU, since users usually ask about that."""
     for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
         if len(asked) > 1:
             raise UsageError("explain takes one side at a time", expected=f"one {option}", found=", ".join(asked))
@@ -112,7 +112,7 @@ def _the_one(request: Request, sides: Sequence[Side]) -> Side:
 
 
 def _peak_size(peaks: Peaks | None, *, accelerator: bool) -> int | None:
-    """Of the product that stands for the peak in every round; None where no limit is known."""
+    """Return the size of the matrix product that measures the peak in every round; None if no limit is known."""
     if peaks is None or not isinstance(size := peaks.conditions.get("matmul_size"), int):
         return None
     return size if accelerator else min(size, _LARGEST_ON_CPU)

@@ -1,4 +1,4 @@
-"""A run that failed to learn, trained again up to where it went wrong."""
+"""Train a run that failed to learn again, up to the step where it went wrong."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
 _MOST_STEPS = 5_000
-"""Of a run that did not learn: what kept it from learning shows early."""
+"""Maximum replayed steps of a run that did not learn; the cause shows early."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class DiagnosedRun:
     """Why a run failed to learn.
 
     Args:
-        repeated: whether the replay diverged, too; None of a run that did not.
-        notes: sentences for people: what in the replay was not as in the run.
+        repeated: whether the replay diverged too; None if the run did not diverge.
+        notes: how the replay differs from the run, in sentences.
     """
 
     diagnosis: Diagnosis
@@ -37,7 +37,7 @@ class DiagnosedRun:
 
 
 def needs_diagnosis(record: Record) -> bool:
-    """Whether the question is why it does not learn, and not why it is slow."""
+    """Whether to explain why it does not learn, instead of why it is slow."""
     wrong = {Caveat.NOT_LEARNING, Caveat.UNMOVED_WEIGHTS} & {*record.caveats}
     broke_off = record.outcome.status == "failed" and not record.epochs
     return record.outcome.status == "diverged" or bool(wrong) or broke_off
@@ -47,14 +47,14 @@ def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun
     """Train the run of ``record`` again and look at the steps around its failure.
 
     Args:
-        chosen: trains it; as in the record, as far as that is available here.
+        chosen: the side that trains it, as in the record as far as it is available here.
     """
     side, workload = chosen.side, chosen.course.workload
     steps = _steps(record, chosen)
 
     def look(counted: int) -> None:
-        # Once to find the step, and up to there again for each of the steps that are opened.
-        tell(f"{counted:,} steps made again", min(counted / (4 * steps), 1.0))
+        # Once to find the step, and once more for each of the inspected steps.
+        tell(f"{counted:,} steps replayed", min(counted / (4 * steps), 1.0))
 
     request = ReplayTraining(side.backend, workload, chosen.course.dataset.folder, chosen.options(), steps)
     heard, ending = chosen.ask(request, look=look)
@@ -64,7 +64,7 @@ def diagnose_run(record: Record, chosen: ChosenSide, tell: Tell) -> DiagnosedRun
 
 
 def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopped: str | None) -> Replay:
-    """What the process that trained again said; ``stopped`` is why it ended early, if it did."""
+    """Collect the answers of the replaying process; ``stopped`` says why it ended early, if it did."""
     said = next(iter(of_kind(heard, Replayed)), None)
     return Replay(
         losses=tuple(said.losses) if said else (),
@@ -78,7 +78,7 @@ def replay_of(heard: Sequence[Answer], workload: Workload, precision: str, stopp
 
 
 def _steps(record: Record, chosen: ChosenSide) -> int:
-    """Up to where the run diverged; else as many as it made or was to make, within reason."""
+    """Return the steps to replay: up to where the run diverged, else the steps it made or planned, up to a limit."""
     if record.outcome.step is not None:
         return record.outcome.step + 1
     workload, dataset = chosen.course.workload, chosen.course.dataset
@@ -90,15 +90,15 @@ def _steps(record: Record, chosen: ChosenSide) -> int:
 def _notes(record: Record, replay: Replay) -> list[str]:
     notes = []
     if record.weights_from is not None or (record.protocol == "continued" and record.repeat):
-        notes.append("the run began with weights that had been trained before; the replay can only begin from new ones")
+        notes.append("the run started from trained weights; the replay can only start from new ones")
     if record.backend.style == "idiomatic":
-        notes.append("the batches came in an order given by trainmark, not in the framework's own")
+        notes.append("the replay used trainmark's order of batches, not the framework's")
     if record.outcome.status == "diverged" and replay.losses:
         if replay.failed_at is None:
             steps = f"{len(replay.losses):,} steps"
-            notes.append(f"in {steps} the replay did not fail, so it depends on chance or on order")
+            notes.append(f"the replay did not fail in {steps}: the failure depends on chance or on the batch order")
         elif replay.failed_at != record.outcome.step:
             notes.append(f"the run failed at step {record.outcome.step}, the replay at step {replay.failed_at}")
     if replay.losses and not math.isfinite(replay.losses[0]):
-        notes.append("the very first loss is not finite")
+        notes.append("the first loss is already not finite")
     return notes

@@ -1,4 +1,4 @@
-"""One side taken apart, in processes of its own."""
+"""Time the variants of one side, in separate processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from trainmark.workload.schedule import epoch_sizes
 SECONDS = 100.0
 ROUNDS = 25
 SITTINGS = 5
-"""Processes that make these rounds, one after the other; fewer where it takes long to be ready, but not two."""
+"""Consecutive processes that these rounds are spread over; fewer if start-up is slow, but never two."""
 _SETTLING_SHARE = 0.3
 _THREADS_SHARE = 0.3
 _SWEEP_SHARE = 0.15
@@ -57,8 +57,8 @@ class ExplainedSide(ChosenSide):
     """The side that is explained.
 
     Args:
-        busy: others used the CPU just before.
-        cores: that can be used here.
+        busy: whether other processes used the CPU just before.
+        cores: number of usable cores.
         peak_size: rows and columns of the product that was fastest on this device; None if unknown.
     """
 
@@ -73,17 +73,17 @@ class ExplainedSide(ChosenSide):
 
     @property
     def threads_of_shares(self) -> int | None:
-        """The threads that the shares are measured with; None is the framework's choice."""
+        """Number of threads that the shares are measured with; None is the framework's choice."""
         return self.cores if self.starved else self.settings.threads
 
     @property
     def fast(self) -> bool:
-        """Whether its backend has that style."""
+        """Whether its backend has the style ``fast``."""
         return self.seen.can is not None and "fast" in self.seen.can.styles
 
 
 def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dissection:
-    """Time the variants of ``subject``, for so many seconds; where it may use some cores only, with all of them.
+    """Time the variants of ``subject`` for about ``seconds``; if ``--threads`` leaves cores unused, with all cores.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
@@ -110,7 +110,7 @@ def dissect(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> Dis
 
 
 def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[Answer]]:
-    """What each sitting said, one after the other, as many as the first one asks for."""
+    """Yield the answers of each sitting; the first one decides how many there are."""
     number, of = 0, request.sittings
     while number < of:
         evaluations = 0 if number else _EVALUATIONS
@@ -121,12 +121,12 @@ def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[
 
 
 def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> dict[str, dict[int, float]]:
-    """Seconds of a step on the CPU and on the device of ``subject``, by batch size.
+    """Measure seconds per step on the CPU and on the device of ``subject``, by batch size.
 
-    A process a device, since not every framework can have both in one.
+    Each device has a separate process, since not every framework can use both in one.
 
     Returns:
-        By the device's id; sizes that could not be had, or were over before they could be timed, are left out.
+        Seconds by device id and batch size, without sizes that failed or finished too quickly to time.
 
     Raises:
         ExplanationFailed: a process died, or took too long.
@@ -141,7 +141,7 @@ def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) 
 
 
 def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
-    """Seconds with all cores / seconds with those that were asked for: of slices, while both take turns."""
+    """Measure seconds with all cores / seconds with the requested threads, from interleaved slices."""
     budget, start = Budget(_THREADS_SHARE * seconds), time.perf_counter()
     settings = {
         f"{threads} threads": dataclasses.replace(subject.settings, kind="rounds", threads=threads)
@@ -163,7 +163,7 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
 
 
 def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:
-    """All that the process said which carried out ``request``."""
+    """Carry out ``request`` in a process and return all its answers."""
     sittings, rounds = request.sittings, request.rounds
 
     def tell_of(what: str, share: float) -> None:
@@ -222,7 +222,7 @@ def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection
 
 
 def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: float, rounds: int) -> Dissect:
-    """The request to time ``variants`` for about ``seconds``."""
+    """Return the request to time ``variants`` for about ``seconds``."""
     return Dissect(
         backend=subject.side.backend,
         dataset=subject.course.dataset.folder,
@@ -234,18 +234,18 @@ def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: f
 
 
 def _rounds_in(heard: Iterable[Answer]) -> list[dict[str, float]]:
-    """Seconds of a step, by variant, of each round."""
+    """Return seconds per step by variant, for each round."""
     return [answer.seconds for answer in of_kind(heard, RoundTimed)]
 
 
 def _seconds_by_batch(
     subject: ExplainedSide, options: Options, sizes: Sequence[int], seconds: float, tell: Tell
 ) -> dict[int, float]:
-    """Seconds of a step by batch size; sizes that failed, or finished too quickly to time, are left out.
+    """Measure seconds per step by batch size, without sizes that failed or finished too quickly to time.
 
     Args:
-        sizes: of the batch; a timed stretch has about as many examples as that of the first one.
-        seconds: of measuring, about.
+        sizes: batch sizes; each timed stretch has about as many examples as that of the first size.
+        seconds: approximate measurement time.
     """
     names = {size: f"{size} examples" for size in sizes}
     variants = [

@@ -1,4 +1,4 @@
-"""The variants of one side that are timed against each other, as the measured process is told of them."""
+"""The variants of one side that are timed against each other, as sent to the measured process."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHRUNK_STRETCH = 4.0
 def variants(
     workload: Workload, options: Options, examples: int, *, accelerator: bool, fast: bool
 ) -> Iterator[Variant]:
-    """The whole step first, then one thing less each time, then what could be done about it.
+    """Yield the whole step, then each ablation, then the variants with possible remedies.
 
     Args:
-        examples: of the training set.
-        accelerator: the device is none that computes while the host waits.
-        fast: the backend has that style, too.
+        examples: number of training examples.
+        accelerator: the device computes while the host continues.
+        fast: the backend also has the style ``fast``.
     """
     yield Variant(WHOLE, workload, options)
     for number, part in enumerate(PARTS, 1):
@@ -34,7 +34,7 @@ def variants(
     if not accelerator:
         yield Variant(SHRUNK, shrunk(workload), options, PARTS, stretch=_SHRUNK_STRETCH)
     elif fast and options.style == "idiomatic":
-        # There the host launches while the device computes, so what launching costs shows only where nobody launches.
+        # The host launches kernels while the device computes, so launch cost shows only in a variant without launches.
         rest = dataclasses.replace(options, style="fast")
         yield Variant(CAPTURED, workload, rest, PARTS)
     plain = without_elementwise(workload)
@@ -49,6 +49,6 @@ def variants(
 
 
 def swept_sizes(examples: int) -> list[int]:
-    """The batch sizes at which devices are compared."""
+    """Return the batch sizes at which devices are compared."""
     largest = min(LARGEST_SWEPT, examples // _FEWEST_STEPS)
     return [size for size in (SMALLEST_SWEPT * 4**power for power in range(16)) if size <= largest]

@@ -1,7 +1,6 @@
-"""What do more devices give? The same training on one and on several.
+"""How much faster are several devices? Train the same on one device and on several.
 
-A batch's gradients are the same whether one device computes them or several and they are averaged, so the losses must
-agree, too: that is checked on the very runs that are timed.
+Averaged gradients of several devices equal those of one device, so the losses must agree; this is checked as well.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class ScalePlan(ChosenSide):
     """What will be run; its course is that of one device.
 
     Args:
-        notices: sentences for people.
+        notices: sentences for the user.
     """
 
     question: Question
@@ -64,7 +63,7 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     seen = selection.by_side[side.backend, side.interpreter.label]
     spreads = _spreads(seen)
     if spreads == "devices" and question.rendezvous.nodes > 1:
-        raise Unsupported(f"{side.backend} spreads copies over the devices of one machine only", expected="torch")
+        raise Unsupported(f"{side.backend} can only spread copies over the devices of one machine", expected="torch")
     for _, stages in question.layouts:
         require_able(side, stages, spreads)
     cores, processes = len(usable_core_numbers()), spreads == "processes"
@@ -86,12 +85,12 @@ def measure(
     *,
     labels: Mapping[str, str] | None = None,
 ) -> list[Record]:
-    """Run what is planned and has no record among the ``earlier`` ones; all of it is returned.
+    """Run what is planned but has no record among ``earlier``; returns the earlier and the new records.
 
-    With several machines the first failure ends it: the others may be at another run by now.
+    With several machines the first failure ends the study, since the others may already be at another run.
 
     Args:
-        labels: of this machine, for the records.
+        labels: labels of this machine, for the records.
     """
     left = remaining(plan.tasks, earlier)
     known = _newest(earlier, {task.first.key for task in plan.tasks})
@@ -108,7 +107,7 @@ def measure(
 
 
 def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
-    """Of what came to its end of the plan, each run once, and of each rank: that of the last command."""
+    """Return the newest finished record of each planned run and rank."""
     found = {
         (RunKey.of(record), record.group.rank): record
         for record in records
@@ -118,7 +117,7 @@ def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
 
 
 def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
-    """What ``records`` say."""
+    """Compute the results from ``records``."""
     question, side = plan.question, plan.side
     rounding = None if question.weak else rounding_of(side.precision)
     return Scaling(
@@ -140,12 +139,12 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
 
 
 def _accelerators(seen: Seen) -> int:
-    """How many the backend sees on this machine."""
+    """Return the number of accelerators that the backend sees on this machine."""
     return sum(device.kind == "accelerator" for device in seen.devices)
 
 
 def _ask(interpreter: Interpreter, name: str) -> Seen:
-    """What a backend can do; one that can't be spread is refused before its styles are looked at."""
+    """Probe a backend; refuse one that can't spread a training before its styles are checked."""
     seen = probe(interpreter, name)
     if seen.can is not None:
         _spreads(seen)
@@ -153,14 +152,14 @@ def _ask(interpreter: Interpreter, name: str) -> Seen:
 
 
 def _spreads(seen: Seen) -> Literal["processes", "devices"]:
-    """Over what it spreads a training."""
+    """Return what the backend spreads a training over."""
     if seen.can is None or seen.can.spreads is None:
         raise Unsupported(f"{seen.backend} does not spread a training over several devices", expected="torch or jax")
     return seen.can.spreads
 
 
 def _one(able: Sequence[Side], request: Request) -> Side:
-    """The side that is meant; a device that was not named is an accelerator where there is one."""
+    """Choose the side; without ``--device``, on an accelerator if available."""
     if not request.devices:
         accelerators = [side for side in able if side.device != "cpu"]
         able = (accelerators or able)[:1]
@@ -174,7 +173,7 @@ def _one(able: Sequence[Side], request: Request) -> Side:
 
 
 def _threads(request: Request, question: Question, side: Side, cores: int, *, processes: bool) -> int | None:
-    """Of every rank in every layout alike, so that more ranks are more hardware and nothing else differs."""
+    """Choose the threads of every rank, the same in all layouts, so that layouts differ only in hardware."""
     asked = request.settings.threads
     if side.device != "cpu":
         return asked
@@ -186,7 +185,7 @@ def _threads(request: Request, question: Question, side: Side, cores: int, *, pr
 
 
 def _plain(workload: Workload, question: Question) -> Workload:
-    """Nothing random, as in a parity, and the requested batch."""
+    """Return the workload without randomness, as for parity, with the requested batch size."""
     plain, size = without_chance(workload), question.batch or workload.batches.size
     return plain if size == "full" else with_batch(plain, size)
 

@@ -1,4 +1,4 @@
-"""Which layouts are run, whether this can be, and in which order."""
+"""Which layouts are run, whether they can run here, and in which order."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from trainmark.workload.spec import Workload
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of more devices.
+    """The layouts to compare, and how.
 
     Args:
-        data, pipeline: copies, and stages of each; every pair of them is a layout.
-        weak: the batch grows with the copies, instead of being shared by them.
-        batch: examples of a step on one device; None is the workload's own.
-        microbatches: of a pipeline; None chooses.
-        oversubscribe: more ranks than cores are fine.
-        rendezvous: of the machines that take part.
-        repeats: timed rounds.
-        steps: whose losses are compared.
+        data, pipeline: numbers of copies and of stages per copy; every pair is a layout.
+        weak: the batch grows with the number of copies, instead of being shared by them.
+        batch: examples per step on one device; None uses the workload's batch size.
+        microbatches: microbatches per batch of a pipeline; None chooses.
+        oversubscribe: allow more ranks than cores.
+        rendezvous: where the machines connect.
+        repeats: number of timed rounds.
+        steps: number of steps whose losses are compared.
     """
 
     data: tuple[int, ...] = (1, 2)
@@ -47,26 +47,26 @@ class Question:
 
     @property
     def layouts(self) -> tuple[tuple[int, int], ...]:
-        """Copies and stages, fewest devices first; one device alone is always among them."""
+        """Copies and stages of each layout, fewest devices first; one device is always included."""
         pairs = {(1, 1), *((data, stages) for data in self.data for stages in self.pipeline)}
         return tuple(sorted(pairs, key=lambda pair: (pair[0] * pair[1], pair)))
 
     @property
     def most_ranks(self) -> int:
-        """Of the largest layout, on one machine."""
+        """Ranks per machine of the largest layout."""
         return max(max(1, data * stages // self.rendezvous.nodes) for data, stages in self.layouts)
 
 
 def require_possible(
     question: Question, side: Side, workload: Workload, devices: int, cores: int, threads: int
 ) -> None:
-    """Raise :class:`~trainmark.errors.UsageError` where the layouts can't be run here.
+    """Raise :class:`~trainmark.errors.UsageError` if the layouts can't be run here.
 
     Args:
-        workload: with the batch of one device.
-        devices: of the kind of ``side`` that its backend sees on this machine.
-        cores: that may be used here.
-        threads: of each rank.
+        workload: the workload, with the batch of one device.
+        devices: number of devices of the side's kind that its backend sees on this machine.
+        cores: number of usable cores.
+        threads: threads of each rank.
     """
     nodes = question.rendezvous.nodes
     for data, stages in question.layouts:
@@ -102,10 +102,10 @@ def require_possible(
 
 
 def courses(question: Question, workload: Workload, dataset: Located) -> dict[int, ScheduledWorkload]:
-    """By copies: what they train; in a strong study it is the same for all.
+    """Return the training by number of copies; with strong scaling it is the same for all.
 
     Raises:
-        UsageError: a dataset that the batch does not fit, or that can't be shared.
+        UsageError: the dataset is smaller than the batch, or can't be shared.
     """
     return {
         data: ScheduledWorkload(_scheduled(workload, data, question, dataset), dataset, question.repeats)
@@ -116,8 +116,8 @@ def courses(question: Question, workload: Workload, dataset: Located) -> dict[in
 def tasks(
     question: Question, workload: Workload, dataset: Located, side: Side, settings: Settings, *, processes: bool
 ) -> list[Task[Run]]:
-    """First every layout for its losses, and one device with nudged weights; then timed rounds of slices, of every
-    layout with and without its sum of gradients."""
+    """Plan a run of every layout for its losses, and of one device with nudged weights; then timed rounds of slices
+    of every layout, with and without its all-reduce."""
     group_id = session = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
     nudges: Iterable[int | None] = () if question.weak else range(1, 1 + NUDGES)
@@ -150,7 +150,7 @@ def _layouts(question: Question, workload: Workload) -> Iterator[tuple[int, Layo
 
 
 def _scheduled(workload: Workload, data: int, question: Question, dataset: Located) -> Workload:
-    """One epoch, evaluated at the end, with the batch of ``data`` copies."""
+    """Return the workload with one epoch, evaluated at the end, and the batch of ``data`` copies."""
     size = workload.batches.size
     if size != "full":
         workload = with_batch(workload, size * data if question.weak else size)
@@ -159,7 +159,7 @@ def _scheduled(workload: Workload, data: int, question: Question, dataset: Locat
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:
         raise UsageError(
-            f"{dataset.name} has too few examples for such a batch",
+            f"{dataset.name} has too few examples for this batch size",
             expected=f"at most {dataset.train_examples:,}",
             found=str(workload.batches.size),
         )

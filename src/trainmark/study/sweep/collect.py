@@ -20,14 +20,14 @@ def collect(
     recorded: Callable[[Record], None],
     lost: Callable[[Run, str], None],
 ) -> None:
-    """Write the records that ``news`` brings, and a failed one for a trial whose worker died for the last time.
+    """Write the records in ``news``, and a failed record for a trial whose last retry died.
 
     Args:
-        recorded: told of each trial's record.
-        lost: told of each trial that is tried again, and why.
+        recorded: called with each trial's record.
+        lost: called with each trial that is retried, and the reason.
 
     Raises:
-        RecordNotKept: the folder is not writable any more.
+        RecordNotKept: the folder is no longer writable.
     """
     left = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
     for each in news:
@@ -43,8 +43,8 @@ def collect(
             case _:
                 assert_never(each)
         store.write_all(records)
-        recorded(records[-1])  # the last of several is that of the whole trial
+        recorded(records[-1])  # the last one is the record of the whole trial
     for task in left.values():
-        records = failed(task, planned.seen, "Ray Tune ended without its result")
+        records = failed(task, planned.seen, "Ray Tune ended without returning its result")
         store.write_all(records)
         recorded(records[-1])

@@ -1,8 +1,8 @@
-"""Ends what a local Ray leaves behind, and removes its folder, once the sweep that started it is gone.
+"""Clean up after a local Ray when the sweep that started it has ended: kill leftover processes, remove its folder.
 
-Run as a script, with the folder as its argument. It waits for the end of its standard input, which comes with the end
-of the sweep, even by SIGKILL. Ray's servers end with the process that started them, but two of its agents would run on
-for more than a minute. Their open log files give them away.
+Run as a script, with the folder as its argument. It waits until its standard input is closed, which happens when the
+sweep ends, even by SIGKILL. Ray's servers end with the process that started them, but two of its agents would run for
+more than a minute longer. Their open log files identify them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TRIES, _PAUSE_SECONDS = 40, 0.05
 
 def clear(folder: Path, spared: int) -> None:
     """Kill every process that has a file below ``folder`` open, except ``spared`` and this one; remove the folder."""
-    for _ in range(_TRIES):  # a process that is just starting may open its files after the first look
+    for _ in range(_TRIES):  # a process that is starting may open its files later
         found = [
             each for each in psutil.process_iter() if each.pid not in (spared, os.getpid()) and _uses(each, folder)
         ]
@@ -41,8 +41,8 @@ def _uses(process: psutil.Process, folder: Path) -> bool:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # its work starts when all others have ended
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it must outlive the others
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sweep = os.getppid()  # has log files open, too, and may have more to do
+    sweep = os.getppid()  # also has log files open, and may still be working
     sys.stdin.buffer.read()
     clear(Path(sys.argv[1]), sweep)

@@ -13,9 +13,9 @@ _CONNECT = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, 
 
 
 def knock(address: str, patience: float = PATIENCE_SECONDS) -> None:
-    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds; a subprocess asks."""
+    """Raise UsageError unless a cluster answers at ``address`` within ``patience`` seconds; uses a subprocess."""
     try:
-        if address != "auto":  # a closed port refuses at once, and Ray would keep trying
+        if address != "auto":  # a closed port refuses at once, but Ray would keep trying
             host, _, port = address.removeprefix("ray://").rpartition(":")
             socket.create_connection((host.strip("[]"), int(port)), timeout=patience).close()
         asking = [sys.executable, "-c", _CONNECT, address]

@@ -1,4 +1,4 @@
-"""Turn grid and ranges into trials: ordinary runs with their values; --resume keeps the missing ones."""
+"""Turn a grid and ranges into trials: ordinary runs with different values. --resume keeps only the missing ones."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class SweepPlan:
     """What will be run.
 
     Args:
-        tasks: one per trial that is left to do.
-        trials: number of all trials, finished ones included.
-        seen: what the backend said of itself, by (backend, interpreter label).
-        finished: the reports of each finished trial's epochs, by trial.
+        tasks: one per remaining trial.
+        trials: number of all trials, including finished ones.
+        seen: what each backend supports, by (backend, interpreter label).
+        finished: the epoch reports of each finished trial, by trial.
     """
 
     tasks: tuple[Task[Run], ...]
@@ -57,35 +57,35 @@ class SweepPlan:
 
     @property
     def accelerators(self) -> int:
-        """How many the backend sees."""
+        """Number of accelerators that the backend sees."""
         seen = self.seen[self.side.backend, self.side.interpreter.label]
         return sum(device.kind == "accelerator" for device in seen.devices)
 
     @property
     def epochs(self) -> int:
-        """Most epochs of a trial."""
+        """Largest number of epochs of a trial."""
         courses = [task.first.course for task in self.tasks]
         return max(_epochs(course.workload, course.dataset.train_examples) for course in courses)
 
     @property
     def title(self) -> str:
-        """What the trials train, and how."""
+        """The workload and the side."""
         return f"{self.tasks[0].first.course.workload.name} on {self.side.title}"
 
     def side_by_side(self, others: bool) -> SweepPlan:
-        """The same plan; its records say whether ``others`` train at the same time."""
+        """Return the plan, with records that say whether ``others`` train at the same time."""
         return dataclasses.replace(self, tasks=tuple(_changed(task, side_by_side=others) for task in self.tasks))
 
 
 def read(
     request: Request, grid: Iterable[str], ranges: Iterable[str], samples: int | None, *, asha: bool
 ) -> list[GridPoint]:
-    """The trials that the user asked for; starts nothing.
+    """Parse the requested trials, without starting anything.
 
     Args:
         grid: ``KEY=A,B``; every combination is a trial.
-        ranges: ``KEY=LOW..HIGH``, from which ``samples`` are drawn for each combination.
-        asha: whether bad trials are stopped early, for which each epoch must be evaluated.
+        ranges: ``KEY=LOW..HIGH``, from which ``samples`` values are drawn for each combination.
+        asha: whether bad trials are stopped early; this needs evaluation after each epoch.
 
     Raises:
         UsageError: with what was expected, what was found, and what to do.
@@ -99,7 +99,7 @@ def read(
     workload = workload.with_schedule(protocol="fresh", **({"evaluate": "every-epoch"} if asha else {}))
     made = points(workload, values, drawn(spans, samples or DEFAULT_SAMPLES, request.settings.seed))
     for point in made:
-        requests.scheduled(point.workload, Request())  # whether it still fits its data
+        requests.scheduled(point.workload, Request())  # checks that it still fits its data
     examples = find(workload.dataset).examples("train")
     if asha and all(_epochs(point.workload, examples) == 1 for point in made):
         raise UsageError("--asha stops trials between epochs", expected="2 epochs or more", found="1")
@@ -113,8 +113,8 @@ def prepare(
 
     Args:
         request: of one workload, on one device.
-        ask: probes a backend on the machine of the trials.
-        layout: copies of each trial's network, and stages of each copy; None is one process.
+        ask: probes a backend on the machine that runs the trials.
+        layout: copies of each trial's network, and stages per copy; None is one process.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -144,9 +144,9 @@ def prepare(
 
 
 def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
-    """What is left of a plan, given the records of earlier attempts, as a part of the sweep that it completes.
+    """Return the plan without the trials that earlier ``records`` finished, as part of the sweep that it completes.
 
-    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get free ones.
+    Which machine trained a trial doesn't matter. A trial keeps its number; new trials get unused ones.
     """
     sweeps = [_as_here(record, planned.side) for record in records if is_trial(record) and record.group.rank is None]
     wanted = {task.first.key for task in planned.tasks}
@@ -166,12 +166,12 @@ def without_done(planned: SweepPlan, records: Iterable[Record]) -> SweepPlan:
 
 
 def _epochs(workload: Workload, examples: int) -> int:
-    """How many a trial has, also where its steps were given."""
+    """Return a trial's number of epochs, also if its length is given in steps."""
     return len(epoch_sizes(workload.schedule, workload.batches, examples))
 
 
 def _changed(task: Task[Run], *, group_id: str | None = None, **trial: Any) -> Task[Run]:
-    """The same task in another sweep, or with other fields of its :class:`Trial`."""
+    """Return the task with another sweep, or with other fields of its :class:`Trial`."""
     run = task.first
     assert run.trial is not None
     run = dataclasses.replace(run, group_id=group_id or run.group_id, trial=dataclasses.replace(run.trial, **trial))
@@ -179,10 +179,10 @@ def _changed(task: Task[Run], *, group_id: str | None = None, **trial: Any) -> T
 
 
 def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
-    """Raise UsageError for GPUs that a trial won't see: Ray shows it only its own ones, counted from 0.
+    """Raise UsageError for GPUs that a trial won't see: Ray shows a trial only its own GPUs, numbered from 0.
 
     Args:
-        ranks: of a trial; each takes a GPU.
+        ranks: ranks of a trial; each needs a GPU.
     """
     kind, _, index = device.partition(":")
     if gpus > 1 and gpus != int(gpus):
@@ -200,10 +200,10 @@ def require_own_gpu(device: str, gpus: float, ranks: int = 1) -> None:
 
 
 def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: Seen, dataset: Located) -> GridPoint:
-    """The trial with a batch that its copies can share, always of one size.
+    """Return the trial with a batch that its copies can share, of constant size.
 
     Raises:
-        UsageError: its batch or its network can't be divided so, or its backend starts no ranks.
+        UsageError: its batch or its network can't be divided, or its backend can't start several ranks.
     """
     spreads = seen.can.spreads if seen.can else None
     if spreads != "processes":
@@ -217,7 +217,7 @@ def _spreadable(point: GridPoint, layout: tuple[int, int], side: Side, seen: See
 
 
 def _as_here(record: Record, side: Side) -> Record:
-    """``record`` as if this machine had made it."""
+    """Return ``record`` as if it had been made on this machine."""
     return structs.replace(
         record,
         machine=structs.replace(record.machine, name=platform.node()),
@@ -226,6 +226,6 @@ def _as_here(record: Record, side: Side) -> Record:
 
 
 def _reports(record: Record) -> tuple[Report, ...]:
-    """The reports of a finished trial to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
+    """Return a finished trial's reports to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
     epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
     return tuple({"epoch": epoch.index + 1, "test_accuracy": epoch.test_accuracy} for epoch in epochs)

@@ -1,4 +1,4 @@
-"""One trial on the machine that it was sent to: an ordinary run, with that machine's interpreter and data."""
+"""Train one trial on the machine it was sent to: an ordinary run, with that machine's interpreter and data."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from trainmark.record.record import Outcome, Record
 from trainmark.record.store import Store
 
 Answers = Mapping[tuple[str, str], Seen]
-"""What backends said of themselves, by (backend, interpreter label)."""
+"""What backends support, by (backend, interpreter label)."""
 Report = Mapping[str, Any]
-"""What Ray Tune's scheduler sees of an epoch: ``epoch``, counted from 1, and ``test_accuracy``."""
+"""What Ray Tune's scheduler gets per epoch: ``epoch``, counted from 1, and ``test_accuracy``."""
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A trial has ended, in whatever way; its encoded records, the one of the whole trial last."""
+    """A trial has ended, successfully or not; its encoded records, that of the whole trial last."""
 
     trial: int
     records: tuple[bytes, ...]
@@ -51,11 +51,11 @@ class Died:
 
 
 class EpochReporter(Observer):
-    """Reports every epoch but the last, after which there is nothing left to stop.
+    """Reports every epoch except the last, after which there is nothing to stop.
 
     Args:
-        report: called with each epoch.
-        stopped: whether the trial must end now; asked a few times a second.
+        report: called with each epoch's report.
+        stopped: returns whether the trial must end now; called a few times a second.
     """
 
     def __init__(self, report: Callable[[Report], None], stopped: Callable[[], bool]) -> None:
@@ -79,7 +79,7 @@ def train_here(task: Task[Run], seen: Answers, observer: Observer) -> tuple[byte
     """Train ``task`` on this machine.
 
     Returns:
-        Its encoded records; missing data make a failed record that names this machine.
+        Its encoded records; if data is missing, a failed record that names this machine.
     """
     try:
         task = _at_home(task)
@@ -91,12 +91,12 @@ def train_here(task: Task[Run], seen: Answers, observer: Observer) -> tuple[byte
 
 
 def ask_here(interpreter: Interpreter, backend: str) -> Seen:
-    """What ``backend`` can do on this machine."""
+    """Probe ``backend`` on this machine."""
     return dataclasses.replace(probe(_own(interpreter), backend), interpreter=interpreter)
 
 
 def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
-    """The record of a trial of which only the failure is known."""
+    """Return the record of a trial of which only the failure is known."""
     side = task.first.side
     of_side = seen[side.backend, side.interpreter.label]
     builder = TrainingRecordBuilder(task.first, of_side, look_around(), None, False, secrets.token_hex(4))
@@ -104,7 +104,7 @@ def failed(task: Task[Run], seen: Answers, reason: str) -> list[Record]:
 
 
 def _at_home(task: Task[Run]) -> Task[Run]:
-    """``task`` with the interpreter and the data of this machine."""
+    """Return ``task`` with the interpreter and the data of this machine."""
     run = task.first
     course = dataclasses.replace(run.course, dataset=_found(run.course.dataset))
     side = dataclasses.replace(run.side, interpreter=_own(run.side.interpreter))
@@ -112,15 +112,15 @@ def _at_home(task: Task[Run]) -> Task[Run]:
 
 
 def _own(interpreter: Interpreter) -> Interpreter:
-    """The interpreter that this process runs in, unless --python named another."""
+    """Return this process's interpreter, unless --python named another."""
     return Interpreter(THIS.label, Path(sys.executable)) if interpreter.label == THIS.label else interpreter
 
 
 def _found(wanted: Located) -> Located:
-    """The same bytes on this machine: in the same folder, in TRAINMARK_DATA, or in the cache; never downloaded.
+    """Find the same data on this machine: in the same folder, in TRAINMARK_DATA or in the cache; never downloads.
 
     Raises:
-        DataError: they are missing or differ.
+        DataError: the data is missing or differs.
     """
     named = os.environ.get("TRAINMARK_DATA")
     here = locate(
@@ -141,8 +141,8 @@ def _found(wanted: Located) -> Located:
 
 
 class _Nowhere(Store):
-    """Writes nothing: the sweep writes the records, in the folder that the user named."""
+    """Writes nothing: the sweep writes the records."""
 
     def write(self, record: Record) -> Path:
-        """The path that the record would have."""
+        """Return the path that the record would have."""
         return self.folder / f"{record.id}.json"

@@ -1,7 +1,7 @@
-"""Ray Tune: it runs the trials side by side, stops bad ones, and retries those whose worker died.
+"""Ray Tune runs the trials in parallel, stops bad ones, and retries those whose worker died.
 
 No other file imports Ray. Tune's loop is a task on Ray, so that it works in the same way on this machine and on a
-cluster. What it has to say comes through a queue, for the trials may be on other machines.
+cluster. Results come through a queue, since the trials may run on other machines.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ from trainmark.study.sweep.trial import Answers, Died, EpochReporter, Recorded, 
 _LOOK_EVERY_SECONDS = 0.25
 _LONGEST_REASON = 300
 _SHUTDOWN_SECONDS = 4.0
-"""Ray usually takes 1.5; its node would wait half a minute for trials that a batch system has killed."""
+"""Ray usually takes 1.5 s, but its node would wait half a minute for trials that a batch system has killed."""
 _STORE_BYTES = 80 * 2**20
-"""Shared memory of Ray's object store; records are small, and Ray takes no less."""
+"""Shared memory of Ray's object store; records are small, and this is Ray's minimum."""
 _TUNE = {
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # --resume goes by the records
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",  # --resume uses the records
     "TUNE_WARN_THRESHOLD_S": "60",
 }
 
@@ -60,9 +60,9 @@ class Resources:
     gpus: float
 
     def fit(self, node: Mapping[str, float]) -> int:
-        """How many trials fit on a node with these resources."""
+        """Return how many trials fit on a node with these resources."""
         wanted = [(self.cpus, node.get("CPU", 0.0)), (self.gpus, node.get("GPU", 0.0))]
-        # Three thirds of a GPU are a whole one, despite floating point.
+        # Three thirds of a GPU must make a whole one, despite rounding.
         return min((int(there / each + 1e-6) for each, there in wanted if each), default=0)
 
     def __str__(self) -> str:
@@ -71,11 +71,11 @@ class Resources:
 
 @dataclass
 class Cluster:
-    """A connected Ray.
+    """A connected Ray cluster.
 
     Args:
-        resources: of a trial.
-        scratch: folder for Tune's own files; None is the system's.
+        resources: resources of a trial.
+        scratch: folder for Tune's files; None uses the system's.
     """
 
     resources: Resources
@@ -90,17 +90,17 @@ class Cluster:
 
     @property
     def slots(self) -> int:
-        """How many trials can train at a time."""
+        """Number of trials that can train at a time."""
         return sum(map(self.resources.fit, _nodes()))
 
     def ask(self, interpreter: Interpreter, backend: str) -> Seen:
-        """What ``backend`` can do on a node; raises UsageError if no node answers."""
+        """Probe ``backend`` on a node; raises UsageError if no node answers."""
         try:
             answer = _remote(ask_here, self.resources).remote(interpreter, backend)
             seen: Seen = ray.get(answer, timeout=PROBE_TIMEOUT_SECONDS)
         except ray.exceptions.RayError as error:
             raise UsageError(
-                f"no node of the cluster could be asked about {backend}",
+                f"no node of the cluster could probe {backend}",
                 expected="a node with trainmark's dependencies (numpy, msgspec, psutil, ...) and the framework",
                 found=_gist(error),
             ) from error
@@ -110,8 +110,8 @@ class Cluster:
         """Train all trials of ``planned`` with Ray Tune.
 
         Args:
-            at_once: most trials at a time.
-            retries: further tries for a trial whose worker died.
+            at_once: maximum number of trials at a time.
+            retries: retries of a trial whose worker died.
             asha: whether to stop bad trials early.
         """
         inbox = Queue(actor_options={"num_cpus": 0})
@@ -123,7 +123,7 @@ class Cluster:
             "max_concurrent_trials": at_once,
             "max_failures": retries,
         }
-        again = "--resume trains what is missing."
+        again = "--resume trains the missing trials."
         over: list[Any] = []
         try:
             search = _remote(_search, Resources(0, 0)).remote(work, self.scratch, options)
@@ -142,8 +142,8 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
     """Start Ray on this machine, after ``keep_private()``; it ends with this process, even if that is killed.
 
     Args:
-        parallel: trials that must fit at a time, even if the machine has fewer cores; None goes by the cores.
-        accelerators: how many the backend sees; a trial can't have more.
+        parallel: number of trials that must fit, even if the machine has fewer cores; None uses the cores.
+        accelerators: number of accelerators that the backend sees; a trial can't have more.
 
     Raises:
         UsageError: the machine lacks the resources of a trial.
@@ -173,7 +173,7 @@ def local(resources: Resources, parallel: int | None, accelerators: int) -> Iter
 
 @contextlib.contextmanager
 def at(address: str, resources: Resources) -> Iterator[Cluster]:
-    """Connect to the cluster at ``address``; its workers get this very trainmark.
+    """Connect to the cluster at ``address``; its workers get this version of trainmark.
 
     Raises:
         UsageError: no cluster answers there in time, or no node is large enough.
@@ -188,7 +188,7 @@ def at(address: str, resources: Resources) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
-    """Ray, initialised with ``options`` and silent; ``ending`` is called before it shuts down."""
+    """Initialise Ray silently with ``options``, and shut it down after calling ``ending``."""
     ends = signal.getsignal(signal.SIGTERM)
     with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -197,7 +197,7 @@ def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
                 ray.init(log_to_driver=False, logging_level="ERROR", **options)
             except SystemExit:  # SIGTERM while Ray had its own handler
                 raise KeyboardInterrupt from None
-            except Exception as error:  # Ray raises whatever went wrong below it
+            except Exception as error:  # Ray raises exceptions of many types
                 raise UsageError("Ray can't be started", found=_gist(error)) from error
             finally:
                 signal.signal(signal.SIGTERM, ends)  # Ray replaces ours
@@ -209,7 +209,7 @@ def _connected(ending: Any = lambda: None, **options: Any) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What every process of a sweep gets; ``finished`` are the reports of trials that only repeat these."""
+    """What every process of a sweep gets; ``finished`` has the reports of finished trials, which only repeat them."""
 
     tasks: Mapping[int, Task[Run]]
     seen: Answers
@@ -218,7 +218,7 @@ class _Work:
 
 
 def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
-    """Run Ray Tune; finished trials come first, for the scheduler to compare with."""
+    """Run Ray Tune; finished trials come first, so that the scheduler can compare with them."""
     os.environ.update(_TUNE)
     with tempfile.TemporaryDirectory(prefix="trainmark-tune-", dir=scratch) as folder:
         tune.run(
@@ -246,7 +246,7 @@ class _Trial(tune.Trainable):
         self._training: Future[None] | None = None
 
     def step(self) -> Report:
-        """The next epoch's report; after the last one it repeats that, as done. The first call starts the training."""
+        """Return the next epoch's report; after the last, repeat it as done. The first call starts the training."""
         if self._training is None:
             self._last: Report = {"epoch": 0, "test_accuracy": 0.0}
             self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
@@ -254,18 +254,18 @@ class _Trial(tune.Trainable):
             self._training = self._thread.submit(self._train, self.config["trial"])
         report = self._reports.get()
         if report is None:
-            self._training.result()  # raises what went wrong
+            self._training.result()  # raises the training's exception
             return {**self._last, "done": True}
         self._last = report
         return report
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:  # noqa: ARG002
-        """Get ready for another trial."""
+        """Prepare for another trial."""
         self.cleanup()
         return True
 
     def cleanup(self) -> None:
-        """End the training, if it still runs; its record is on its way before this returns."""
+        """End the training if it still runs; its record is sent before this returns."""
         if self._training:
             self._stopped.set()
             self._training.exception()
@@ -283,17 +283,17 @@ class _Trial(tune.Trainable):
 
 
 class _Deaths(tune.Callback):
-    """Tells of trials that died."""
+    """Reports trials that died."""
 
     def __init__(self, inbox: Queue) -> None:
         self._inbox = inbox
 
     def on_trial_recover(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
-        """It is tried again."""
+        """Report a trial that is retried."""
         self._tell(trial, retried=True)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:  # noqa: ARG002
-        """The last try has failed."""
+        """Report a trial whose last retry failed."""
         self._tell(trial, retried=False)
 
     def _tell(self, trial: Any, *, retried: bool) -> None:
@@ -319,11 +319,11 @@ def _too_small(resources: Resources, found: str) -> UsageError:
         "no node has the resources of a trial",
         expected=f"a node with {resources}",
         found=found or "no node",
-        fix="Ask for less with --cpus-per-trial or --gpus-per-trial.",
+        fix="Reduce --cpus-per-trial or --gpus-per-trial.",
     )
 
 
 def _gist(error: BaseException) -> str:
-    """The gist of an exception, which Ray fills with whole tracebacks."""
+    """Shorten an exception's message, which Ray fills with whole tracebacks."""
     text = " ".join(str(getattr(error, "cause", None) or error).split())
     return (text if len(text) <= _LONGEST_REASON else f"{text[:149]} … {text[-149:]}") or type(error).__name__

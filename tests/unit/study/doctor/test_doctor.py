@@ -259,7 +259,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         on(gpu={"mig": True}, torch=examined(devices=("cpu",))),
         "torch.gpu",
         "FAIL",
-        "no part exists",
+        "no MIG instance",
         "nvidia-smi mig",
     ),
     "a driver too old to compile": (
@@ -314,9 +314,9 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         "at 92 °C: thermal",
         "cooling",
     ),
-    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc.0", "FAIL", "3 memory errors", "-r"),
+    "memory errors": (on(gpu={"ecc_errors": 3}), "gpu.ecc.0", "FAIL", "3 uncorrected memory errors", "-r"),
     "no persistence": (on(gpu={"persistence": False}), "gpu.persistence.0", "WARN", "off", "sudo nvidia-smi -pm 1"),
-    "divided": (on(gpu={"mig": True}), "gpu.mig.0", "WARN", "divided (MIG)", "-mig 0"),
+    "divided": (on(gpu={"mig": True}), "gpu.mig.0", "WARN", "MIG is enabled", "-mig 0"),
     "somebody else's GPU": (on(gpu={"processes": (4711, 4712)}), "gpu.processes.0", "WARN", "4711, 4712", "nvidia-smi"),
     "a quota": (
         on(host={"cpu_quota": 1.5}),

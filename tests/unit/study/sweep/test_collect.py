@@ -51,7 +51,7 @@ def test_each_trial_leaves_one_record_and_a_dead_one_says_why(tmp_path: Path, dr
 def test_a_trial_of_which_nothing_was_heard_has_a_failed_record(tmp_path: Path, drawn: Located) -> None:
     planned, watcher, store = a_plan(drawn, "seed=1,2"), AWatcher(), Store(tmp_path)
     collect([news(planned, 1)], planned, store, watcher.recorded, watcher.lost)
-    assert watcher.seen[1] == "2 failed: Ray Tune ended without its result"
+    assert watcher.seen[1] == "2 failed: Ray Tune ended without returning its result"
     assert sorted(record.group.trial or 0 for record in store.read_all()) == [1, 2]
 
 
