@@ -103,7 +103,7 @@ def test_it_says_what_there_is(installed: Installed) -> None:
 def test_it_compares_what_others_measured(installed: Installed) -> None:
     compared = installed.run("trainmark", "compare", str(RESULTS / "main-job"))
     assert compared.returncode == 0, compared.stderr
-    fast = next(line for line in compared.stdout.splitlines() if line.startswith("fast "))
+    fast = next(line for line in compared.stdout.splitlines() if line.startswith("fast   "))
     assert re.search(r"\d× (faster|same|slower|unclear)", fast)
 
 
