@@ -16,7 +16,7 @@ _BLOCK = 1 << 20
 
 
 def is_file(path: Path) -> bool:
-    """Can a regular file be seen there? Unlike ``Path.is_file`` this never raises, also of what is closed to us."""
+    """Whether there is a regular file. Unlike ``Path.is_file`` this never raises, even without permission."""
     return stat.S_ISREG(_mode(path))
 
 

@@ -1,4 +1,4 @@
-"""``--published``: what was published beside what was measured, and number by number whether they agree."""
+"""``--published``: published figures next to measured ones, and whether each agrees."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DeviceKind = Literal["cpu", "gpu"]
 
 @dataclass(frozen=True)
 class ValueResult:
-    """One published figure beside the measured one.
+    """One published figure next to the measured one.
 
     Args:
-        where: in a run, for people.
+        where: where in a run, for the user.
         statistic: of which repeats.
         device: the published one's kind; None is any.
         published: NaN where the published run failed; None where only the bounds are known.
-        measured: None where there is nothing to compare.
+        measured: None if there is nothing to compare.
         reason: why it is not judged, else empty.
     """
 
@@ -51,7 +51,7 @@ class ValueResult:
 
 @dataclass(frozen=True)
 class TimingResult:
-    """One published duration or rate beside the measured one; never judged, for the hardware differs.
+    """One published duration or rate next to the measured one; never judged, since the hardware differs.
 
     Args:
         ratio: how many times as fast as published the measured runs were, above 1 is faster.
@@ -70,7 +70,7 @@ class TimingResult:
 
 @dataclass(frozen=True)
 class PublishedResult:
-    """One published run beside one group that followed its schedule; ``key`` is None where none did."""
+    """One published run next to a group that followed its schedule; ``key`` is None if no group did."""
 
     workload: str
     source: str
@@ -82,18 +82,18 @@ class PublishedResult:
 
 
 def trainings(records: Iterable[Record]) -> list[Record]:
-    """Those of trainmark's own; nothing was published of somebody's command."""
+    """Return the records of trainmark's workloads; commands have no published figures."""
     return [record for record in records if record.process is None]
 
 
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
-    """Every published run of the records' workloads, beside each group that was scheduled as it was.
+    """Return every published run of the records' workloads, next to each group with the same schedule.
 
     A figure printed for the other kind of device is held against a group too, unless the same figure with bounds was
     printed for its own kind: what is learnt does not depend on the device.
 
     Raises:
-        RecordError: a record holds a workload that this trainmark can't read.
+        RecordError: this trainmark can't read the workload of a record.
     """
     groups = group_records(records)
     results = []
@@ -108,10 +108,10 @@ def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
 
 
 def _workloads(groups: Iterable[Repeats]) -> list[Workload]:
-    """Each workload once, as it stands in the catalogue.
+    """Return each workload once, as defined in the catalogue.
 
-    A record's own schedule may be what ``run``'s options made of it, and would then match a published run that it did
-    not follow; a workload of the same name that computes something else is the user's, and speaks for itself.
+    A record's schedule may have been changed by options of ``run``, and could match a published run that it did not
+    follow. A workload of the same name that computes something else is the user's, and is used as recorded.
     """
     found: dict[tuple[str, str], Workload] = {}
     for group in groups:
@@ -181,7 +181,7 @@ def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: 
 
 
 def _unfit(value: PublishedValue, workload: Workload, group: Repeats) -> str:
-    """Why the tolerance does not hold for what was measured; empty when it does."""
+    """Return why the tolerance does not apply to the measured value; empty if it does."""
     caveats = {caveat for record in group.records for caveat in record.caveats}
     if group.key.dataset != workload.dataset:
         return f"trained on {group.key.dataset}, published for {workload.dataset}"

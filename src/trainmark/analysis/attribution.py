@@ -1,16 +1,15 @@
-"""A step's time divided among causes, from the times of variants of the step that lack one thing after the other.
+"""Attribute a step's time to causes by ablation: from the times of variants that omit more and more components.
 
-Each variant lacks what the one before it lacks, and one thing more; what they differ by is that thing's cost, so the
-costs add up to the step. What is left at the end are products and convolutions: the measured peak says how fast those
-FLOPs could be, the same products alone how fast their shapes let them be. Nothing else is assumed, and what does not
-fit is *unexplained*.
+Each variant omits one component more than the previous one; the difference is that component's cost, so the costs add
+up to the step. Matrix products and convolutions remain: the measured peak says how fast those FLOPs could be, the same
+products timed by themselves how fast their shapes allow. Nothing else is assumed, and the remainder is *unexplained*.
 
-Lower quartiles over the rounds of whatever was timed, since others on the machine only ever add time, and their mean
-over processes, since a process has its luck with memory for as long as it lives. The interval of a share is that of its
-bootstrap over processes, each with its rounds as they are (Davison and Hinkley 1997, section 3.8), all variants
-together. There are few processes: one less is drawn than there are, without which their variance would come out too
-small (Rao and Wu 1988), and the interval is stretched as Student's is over the normal one. Of one process alone, rounds
-are drawn (Efron 1979), and the interval tells their spread and no more.
+Times are lower quartiles over rounds, since other processes only ever add time, averaged over processes, since memory
+layout varies between processes. The interval of a share is a bootstrap over processes, each with all its rounds
+(Davison and Hinkley 1997, section 3.8), for all variants together. Since there are few processes, each sample draws
+one process less than there are, or the variance would be too small (Rao and Wu 1988), and the interval is widened by
+the ratio of Student's t to the normal quantile. With only one process, rounds are drawn (Efron 1979), and the interval
+shows only their spread.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ RESAMPLES = 1_000
 
 _OF_A_PROBE = (0, 1)
 _Stretches = Mapping[tuple[str, int], float]
-"""Seconds of so many steps of a variant."""
+"""Seconds by variant and number of steps."""
 Round = Mapping[str, float]
 """Seconds of a step of each variant; of all ``products`` of a step, of as many empty ones, and of the peak's one."""
 

@@ -22,11 +22,11 @@ class Bar:
 
 
 def fail_below(comparison: Comparison, ratio: float) -> Bar:
-    """Hold every group but the references against the bar.
+    """Compare every group except the references with the bar.
 
-    A group misses it when the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
-    and when it does not learn or none of its runs finished, since no speed makes up for that. One that others disturbed
-    too much can't be judged.
+    A group misses it if the upper bound of its interval is below ``ratio``, so that noise alone never fails a build;
+    also if it does not learn or none of its runs finished. A group that other processes disturbed too much can't be
+    judged.
 
     Raises:
         UsageError: ``ratio`` is not above 0.

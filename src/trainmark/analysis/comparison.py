@@ -46,7 +46,7 @@ Just above what another seed alone changes in the catalogue's workloads, 0.3 to 
 """
 
 WIDE = 1.2
-"""Slowest over fastest round of a group, from which on a reader is told that they differ."""
+"""Ratio of the slowest to the fastest round of a group above which a caveat is shown."""
 
 _MEDIANS = ("training_seconds", "compile_seconds", "train_loss", "test_loss")
 _MEANS = ("train_accuracy", "test_accuracy")
@@ -104,7 +104,7 @@ def compare(
     margin: float = MARGIN,
     confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
-    """Group ``records`` and hold each group against its reference.
+    """Group ``records`` and compare each group with its reference.
 
     Without ``by`` every group of a workload is held against one reference; with it, groups that are equal in all else
     are compared along that dimension. A run that does not learn is never called faster: where either side has one,
@@ -281,7 +281,7 @@ def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
 
 
 def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Caveat]:
-    """What is not equal on the two sides although nobody asked for it."""
+    """Return caveats for what differs between the two sides without being the compared dimension."""
     these, those = side.group.key, reference.group.key
     data = (these.dataset_sha256, these.train_examples) != (those.dataset_sha256, those.train_examples)
     machines = (these.machine, these.cpu, these.cores) != (those.machine, those.cpu, those.cores)

@@ -1,4 +1,4 @@
-"""What differs between the machines that are compared, so that nobody takes a driver for a GPU."""
+"""What differs between the compared machines, so that a driver's effect is not mistaken for a GPU's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Difference:
     """One thing, of every machine.
 
     Args:
-        what: for people.
+        what: what differs, for the user.
         values: by machine; several on one machine are listed.
     """
 

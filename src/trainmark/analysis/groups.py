@@ -57,8 +57,8 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 
 
 def _counts(record: Record) -> bool:
-    """Whether it is a run of its own: what a rank says is in the record of the whole, too, and the nudged ones of a
-    scale are there for their losses alone."""
+    """Whether the record counts as a run: a rank's data is also in the record of the whole, and nudged runs of a scale
+    study exist only for their losses."""
     group = record.group
     return group.rank is None and not (group.kind == "scale" and group.trial is not None)
 

@@ -16,12 +16,12 @@ from trainmark.record.record import Record
 
 POWER = 0.8
 HORIZONS = (60.0, 600.0, 3600.0)
-"""Seconds for which the smallest difference is told."""
+"""Measurement times, in seconds, for which the smallest difference is reported."""
 
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest difference that is found in 80 % of comparisons of so many seconds; None if that is not known."""
+    """The smallest difference that 80 % of comparisons of this many seconds detect; None if unknown."""
 
     seconds: float
     difference: float | None
@@ -34,7 +34,7 @@ class Noise:
     Args:
         rounds: with at least one undisturbed block.
         disturbed: blocks that are left out.
-        withheld: others disturbed too much for a verdict.
+        withheld: other processes disturbed too much for a verdict.
         others, stolen: of the cores' time, what processes outside and the host of this virtual machine took; a mean.
         round_seconds: of measuring, with the start of the processes.
         ratio: of the two sides, which is 1 in truth.
@@ -103,7 +103,7 @@ def _mean(shares: Iterable[float | None]) -> float | None:
 
 
 def smallest_difference(spread: float | None, rounds: float) -> float | None:
-    """The difference that so many rounds find, if log ratios of rounds have this standard deviation."""
+    """Return the difference that this many rounds detect, given the standard deviation of their log ratios."""
     if spread is None or rounds < FEWEST_FOR_INTERVAL:
         return None
     degrees = math.floor(rounds) - 1

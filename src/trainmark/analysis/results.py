@@ -81,7 +81,7 @@ class Reached:
 
 @dataclass(frozen=True)
 class GroupResult:
-    """One group beside its reference. Figures are medians over its runs.
+    """One group compared with its reference. Figures are medians over its runs.
 
     Args:
         runs: how many were measured.
@@ -121,7 +121,7 @@ class GroupResult:
 
 @dataclass(frozen=True)
 class Beside:
-    """A group of runs beside a device that is known.
+    """A group of runs compared with a reference device.
 
     Args:
         position: of the group in its comparison.

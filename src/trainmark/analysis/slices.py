@@ -1,7 +1,7 @@
 """Speed compared by slices: neighbours in time, while both sides were alive and one of them computed.
 
 Two levels: the blocks of a round share its processes, whose layout in memory is chance, so their trimmed mean is one
-estimate; the rounds give the interval. A block that others disturbed is left out, whichever side it disturbed.
+estimate; the rounds give the interval. A block disturbed by other processes is left out, whichever side was affected.
 """
 
 from __future__ import annotations

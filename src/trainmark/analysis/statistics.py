@@ -26,9 +26,9 @@ FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
 """Share of the seconds that is left out at each end of a trimmed mean, rounded down: one of five."""
 ROUNDS_TRIMMED = 0.125
-"""Of rounds of slices, which others on the machine hardly reach: one of eight, for of few rounds each one counts."""
+"""Likewise for rounds of slices, which other processes hardly affect: one of eight, since there are few rounds."""
 WHOLE = 0.0
-"""Nothing is left out: of what a training came to, as one of five that learnt nothing is no accident of the machine."""
+"""No trimming, for learning results: one of five runs that learnt nothing is not an accident of the machine."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -145,9 +145,9 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 
 
 def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
-    """The verdict on a speed-up, decided in DESIGN's order: the first that holds.
+    """Return the verdict on a speed-up: the first that applies.
 
-    ``faster`` or ``slower``: the interval excludes 1, however near to 1 it lies. ``same``: it holds 1 and lies inside
+    ``faster`` or ``slower``: the interval excludes 1, however near to 1 it lies. ``same``: it contains 1 and is inside
     ``[1/(1 + margin), 1 + margin]``. Else, or without an interval, ``unclear``.
 
     Args:
@@ -164,7 +164,7 @@ def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
 
 
 def learning_verdict(difference: Estimate, margin: float) -> LearningVerdict:
-    """The verdict on a difference of accuracies: an equivalence test first, for *the same thing* is what is asked.
+    """Return the verdict on a difference of accuracies: an equivalence test first, since *same* is the question.
 
     ``same``: the interval lies inside ``±margin``, also when it excludes 0. ``differs``: it excludes 0. Else, or
     without an interval, ``unclear``.

@@ -27,7 +27,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class TwoRecords:
-    """Two runs beside each other.
+    """Two runs compared.
 
     Args:
         ratio: seconds of an example in a / in b, of steady epochs: above 1, b is faster; None where one has no epoch.

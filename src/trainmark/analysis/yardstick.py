@@ -1,4 +1,4 @@
-"""How a device does beside others of its model, and beside models that one doesn't own.
+"""Compare a device with others of its model, and with models that you don't own.
 
 A small set of measured machines ships with the package (``yardsticks.json``, made by ``bench/yardsticks.py`` from the
 records below ``docs/results``), and what was published with its hardware named (the catalogue's workloads).
@@ -59,7 +59,7 @@ def measured() -> tuple[Yardstick, ...]:
 
 
 def beside(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> tuple[Beside, ...]:
-    """Every group beside all that is known of its workload: its own model first, then the fastest."""
+    """Compare every group with the reference devices of its workload: the same model first, then the fastest."""
     known = measured() if known is None else tuple(known)
     found: list[Beside] = []
     for position, group in enumerate(comparison.groups):

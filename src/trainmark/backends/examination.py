@@ -41,7 +41,7 @@ class Examination:
         architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and ``compute_90`` (to be
             compiled at first use); None where it does not tell.
         blind: why it sees no GPU, in its own words; None where it gives no reason.
-        hidden_by: a setting of its own that keeps it from GPUs, such as ``JAX_PLATFORMS=cpu``.
+        hidden_by: a framework setting that hides the GPUs, such as ``JAX_PLATFORMS=cpu``.
     """
 
     built_for: str | None = None

@@ -53,7 +53,7 @@ class DeviceLimits(Protocol):
 
 @runtime_checkable
 class Convolving(Protocol):
-    """DeviceLimits of a framework that has convolutions of its own; to others they are matrix products."""
+    """DeviceLimits of a framework with its own convolutions; for others they are matrix products."""
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
         """Convolutions and their gradients, one layer after the other, as a training step computes its own."""

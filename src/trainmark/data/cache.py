@@ -14,10 +14,10 @@ if sys.platform != "win32":
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Creates ``directory`` and waits until no other process is in here with it.
+    """Create ``directory`` and wait until no other process uses it.
 
-    The lock ends with the process that holds it. Where the file system has no locks, or on Windows, nobody waits: since
-    files are written atomically and their content is checked, two processes then only do the same work twice.
+    The lock ends with the process that holds it. On a file system without locks, or on Windows, nothing waits: since
+    files are written atomically and checked, two processes then only do the same work twice.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:

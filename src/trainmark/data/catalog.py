@@ -65,7 +65,7 @@ class KnownDataset:
         image_shape: height, width, channels.
         files: all of them, in the order in which they are read.
         layouts: where in a folder they may lie, relative, the likeliest first.
-        parts: files that may stand in for one of ``files``, in a dataset that is then not complete.
+        parts: files that may replace one of ``files``; the dataset is then not complete.
         splittable: whether some of the training files already are a (partial) dataset.
         mirrors: where it can be downloaded, in the order of trying; empty for what is drawn here.
         classes: names of the labels, from 0.

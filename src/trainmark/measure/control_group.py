@@ -36,7 +36,7 @@ def memory_left(root: Path = _ROOT) -> int | None:
 
 
 def oom_kills(root: Path = _ROOT) -> int | None:
-    """How many processes of this process's control group the system has killed for want of memory; None: not told."""
+    """Return how many processes of this control group the system has killed for lack of memory; None if unknown."""
     folders = [(folder / "memory.events") for folder in _groups_v2(root)[:1]]
     folders += [(folder / "memory.oom_control") for folder in _groups_v1(root, "memory")[:1]]
     counts = [re.search(r"^oom_kill (\d+)$", read_text(file) or "", re.MULTILINE) for file in folders]

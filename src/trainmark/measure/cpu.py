@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _READING_COSTS = 100
-"""A map of memory is read again only after so many times what it took, so that it costs 1 % at most."""
+"""A memory map is read again only after this many times its reading time, so that this costs 1 % at most."""
 
 _WITHIN = 10
-"""And only where so many times what it took last is left before anything is timed."""
+"""It is only read if this many times its last reading time is left before the next timed moment."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Waits:
 
 
 def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
-    """Seconds since the machine started in which something had to wait for a core; None where nobody counts them."""
+    """Return the seconds since boot in which something waited for a core; None if the system does not count them."""
     try:
         return int(file.read_text().split("total=")[1].split()[0]) / 1e6
     except (OSError, ValueError, IndexError):
@@ -134,10 +134,10 @@ class ProcessTree:
         return Waits(sum(each[0] for each in found), sum(each[1] for each in found)) if found else None
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Memory with shared pages divided among those who share them (PSS).
+        """Return memory with shared pages divided among the processes that share them (PSS), in bytes.
 
-        Reading it holds the process up where it maps or unmaps memory, so it is for moments that nobody times. None
-        where the system does not tell, and where reading would last into the next timed moment, or cost too much.
+        Reading it can block the process when it maps or unmaps memory, so it must happen in untimed moments. None if
+        the system does not report it, or if reading would last into the next timed moment or cost too much.
 
         Args:
             untimed_seconds: how long the moment is.

@@ -1,4 +1,4 @@
-"""Joules of the training epochs, from counters that were read beside them.
+"""Joules of the training epochs, from counters that were read during them.
 
 Counters are read a few times a second, so the edges of an epoch lie between two readings and are interpolated. An
 edge can be wrong by what flows in one interval; windows must be so long that this is little.
@@ -32,7 +32,7 @@ def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, ve
 
     Args:
         epochs: of one run.
-        samples: seen beside it.
+        samples: sampled during it.
         gpu: number of the GPU in the samples; None for the CPU.
         vendor: of the GPU.
     """
@@ -49,9 +49,9 @@ def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, ve
 
 
 def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
-    """Whether the stretches of training are too short for counters that are read so seldom.
+    """Whether the training windows are too short for how rarely the counters are read.
 
-    Where sides take turns they are short, but the counters are read right before and behind each.
+    Interleaved sides have short windows, but the counters are read right before and after each.
     """
     windows = training_windows(epochs)
     uncertain = sum(_gap(samples.t, edge) for window in windows for edge in window)

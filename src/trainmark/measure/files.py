@@ -1,4 +1,4 @@
-"""Small files that the system writes for whoever asks; what can't be read is None."""
+"""Read the system's small status files; None if they can't be read."""
 
 from __future__ import annotations
 

@@ -56,8 +56,8 @@ def describe(
 
 
 def identity(host: Path = Path("/")) -> str | None:
-    """A hash of the system's own number for the machine, which as such is nobody's business (machine-id(5) asks for a
-    keyed one); None where there is none, as in most containers and outside Linux."""
+    """Return a keyed hash of the system's machine id, which must stay private (see machine-id(5)); None if there is
+    none, as in most containers and outside Linux."""
     number = read_text(host / "etc/machine-id") or ""
     if not re.fullmatch("[0-9a-f]{32}", number):
         return None

@@ -1,4 +1,4 @@
-"""What disturbed a run, as far as the samples beside its training tell."""
+"""What disturbed a run, as far as the samples taken during its training show."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def noise(
 
     Args:
         epochs: of the run; only what was seen during them counts.
-        samples: seen beside it.
+        samples: sampled during it.
         cores: numbers of those that it may use; what others do does not disturb it.
         on_cpu: whether its device is the CPU.
         gpu: the column of its device; None for a CPU and where it can't be told.

@@ -172,7 +172,7 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
 def tree_percent(earlier: Row, later: Row) -> float | None:
     """CPU of the process and all it started between two rows, 100 for one core; None when a part of it got lost.
 
-    A process that nobody waited for takes its time along when it ends, and then the sum falls.
+    The time of a process that no parent waited for is lost when it ends, and then the sum falls.
     """
     seconds = later.time - earlier.time
     if earlier.tree is None or later.tree is None or seconds <= 0:

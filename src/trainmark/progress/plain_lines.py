@@ -1,4 +1,4 @@
-"""How it goes, where no line can move: in a log or a pipe a whole line now and then, on stderr."""
+"""Progress without a terminal: in a log or a pipe, a whole line now and then, on stderr."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.console import Console
 from trainmark import units
 
 FIRST_SECONDS = 10.0
-"""After the beginning, and after a line that somebody else printed."""
+"""Seconds after the start, and after any other line was printed."""
 EVERY_SECONDS = 30.0
 
 
@@ -42,13 +42,13 @@ class PlainLines:
             self._due = now + EVERY_SECONDS
 
     def another_said(self) -> None:
-        """A line was printed that shows, too, that it goes on."""
+        """Note that another line was printed, which shows progress as well."""
         self._due = max(self._due, time.monotonic() + FIRST_SECONDS)
 
     def __enter__(self) -> PlainLines:
-        """Look by itself from here on, where nobody is called who could."""
+        """Start a thread that prints the lines."""
         if self._wanted:
-            # A signal is for the main thread, which alone holds it back while it writes.
+            # Signals go to the main thread: only it holds them back while it writes.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
                 self._beside = threading.Thread(target=self._look_by_itself, daemon=True)

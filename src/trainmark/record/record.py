@@ -87,7 +87,7 @@ class Cloud(Struct, frozen=True):
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
         instance_type: in the provider's words, such as ``g4dn.xlarge``.
-        region: null where it was not told in time.
+        region: null if the cloud did not report it in time.
     """
 
     provider: str
@@ -101,19 +101,19 @@ class Cloud(Struct, frozen=True):
 
 
 class Machine(Struct, frozen=True):
-    """Where.
+    """The machine that a run was measured on.
 
     Args:
         gpus: names, in the driver's order.
-        load_before: share of all cores that others kept busy just before the run, 0 to 1.
-        cpu_quota: cores that the control group may use at a time; null where there is no quota.
-        cpu_governors: of the frequency; empty where that is not told, as in a virtual machine.
+        load_before: share of all cores that other processes used just before the run, 0 to 1.
+        cpu_quota: cores that the control group may use at a time; null without a quota.
+        cpu_governors: the CPU's frequency governors; empty if not visible, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
-        cuda: the newest that the driver serves.
-        cloud: of records of version 0.1 only.
-        identity: tells it from others of its name, and tells nobody else anything: a keyed hash of the system's own
-            number for it. Null where that has none.
-        labels: what the user said of it (``--label KEY=VALUE``).
+        cuda: the newest version that the driver supports.
+        cloud: only in records of version 0.1.
+        identity: distinguishes machines of the same name without identifying them: a keyed hash of the system's
+            machine id. Null if the system has none.
+        labels: the user's labels of it (``--label KEY=VALUE``).
     """
 
     name: str
@@ -145,7 +145,7 @@ class Machine(Struct, frozen=True):
 
     @property
     def labelled(self) -> str | None:
-        """All labels as people read them; null where there is none."""
+        """All labels as text; None without labels."""
         written = [self.cloud.title] if self.cloud else []
         return ", ".join([*written, *(f"{key}={value}" for key, value in self.labels.items())]) or None
 
@@ -363,19 +363,19 @@ class Energy(Struct, frozen=True):
 
 
 class Process(Struct, frozen=True):
-    """A command of somebody's own, from its start to its end.
+    """A measured command, from its start to its end.
 
     Args:
-        argv: its words, as it was started.
-        directory: it was started in.
-        start_seconds: on the epochs' clock.
-        seconds: until it had ended; null where that was not seen.
-        exit_code: below 0, the signal that killed it.
-        user_seconds: of CPU time, of it and those of its children that it waited for; ``system_seconds`` likewise.
-        language: in which it reports, as it says.
-        program_sha256: of the script among its words, else of the program where that is a path; null without either.
-        odd: the first few things of its reports that could not be understood, in words.
-        left_out: how many there were; null where that was not told any more.
+        argv: its words, as started.
+        directory: its working folder.
+        start_seconds: when it started, on the epochs' clock.
+        seconds: its duration; null if its end was not observed.
+        exit_code: its exit code; if negative, the signal that killed it.
+        user_seconds: CPU time of it and of the children that it waited for; ``system_seconds`` likewise.
+        language: the language that it says it reports from.
+        program_sha256: checksum of the script among its words, else of the program if that is a path, else null.
+        odd: descriptions of the first few reports that were not understood.
+        left_out: number of reports that were not understood; null if unknown.
     """
 
     argv: list[str]
@@ -438,13 +438,13 @@ class Group(Struct, frozen=True):
 
 
 class Record(Struct, frozen=True, kw_only=True):
-    """What one run left.
+    """The record of one run.
 
-    Of a command of somebody's own (``process`` is not null) nothing is known but what is seen from outside and what it
-    reports: ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if the command
-    has no place for one.
+    For a measured command (``process`` is not null), only what is observed from outside and what it reports is known:
+    ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if the command has no
+    ``{seed}``.
 
-    ``trainmark`` is the version that measured; in a clone it names the commit, and whether files were changed.
+    ``trainmark`` is the version that measured; in a clone it includes the commit and whether files were changed.
     """
 
     schema_version: int = SCHEMA_VERSION

@@ -41,6 +41,6 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
 
 
 def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:
-    """One published figure beside the measured one."""
+    """One published figure next to the measured one."""
     who = {column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()}
     return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}

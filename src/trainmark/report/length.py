@@ -1,4 +1,4 @@
-"""How long runs were, in the unit in which they were asked for."""
+"""How long runs were, in the unit in which they were requested."""
 
 from __future__ import annotations
 

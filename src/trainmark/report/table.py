@@ -62,7 +62,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the conditions that hold for every row, the rows, and what must be said below them.
+    """A title, the conditions that all rows share, the rows, and notes below them.
 
     Args:
         answer: the sentence that answers the user's question.
@@ -76,7 +76,7 @@ class Table:
     answer: Cell | None = None
 
     def legend(self, shown: Iterable[Column] | None = None) -> list[str]:
-        """What the columns mean; of those that are ``shown`` alone."""
+        """Return what the columns mean, only for those that are ``shown`` if given."""
         columns = self.columns if shown is None else shown
         return [f"{column.heading}: {column.meaning}" for column in columns if column.meaning]
 

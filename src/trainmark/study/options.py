@@ -38,7 +38,7 @@ class RunOptions(ResourceOptions, total=False):
         published: run exactly the published protocol.
         weights_from: path of a record; start from its weights.
         save_weights: save each run's weights next to its record.
-        log_every: print the loss every so many steps.
+        log_every: print step, loss and samples/s every this many steps.
         prices: prices per hour, such as ``cuda:0=2.49``.
         timeout: time limit of each process, in seconds.
         data_dir: folder with the datasets.

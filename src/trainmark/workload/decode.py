@@ -45,7 +45,7 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
 
 
 class Bound(NamedTuple):
-    """What a value must be, and how an error says so; stands in the :data:`typing.Annotated` type of a field."""
+    """A condition on a value, and its text in errors; used in the :data:`typing.Annotated` type of a field."""
 
     holds: Callable[[Any], bool]
     expected: str
@@ -68,7 +68,7 @@ class Bounded:
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """What stands in the annotated types of the fields of ``kind``, alone or in a union with None."""
+    """Return the annotations of the fields of ``kind``, by themselves or in a union with None."""
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         for part in (hint, *get_args(hint)):

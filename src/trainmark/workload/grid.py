@@ -1,4 +1,4 @@
-"""A grid of hyper-parameters: what may be varied, how its values are written, and the workloads that come of it.
+"""A grid of hyper-parameters: what can be varied, how values are written, and the resulting workloads.
 
 A key is one of :data:`NAMES`, or the path of any value of the workload, such as ``optimizer.rho`` or
 ``model[1].units``.

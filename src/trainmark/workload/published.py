@@ -39,7 +39,7 @@ class PublishedValue:
 
     @property
     def where(self) -> str:
-        """Where in a run the value stands, for people."""
+        """Where in a run the value applies, for the user."""
         if self.epochs is not None:
             first, last = self.epochs
             return f"epoch {first}" if first == last else f"mean of epochs {first} to {last}"
@@ -51,7 +51,7 @@ class PublishedValue:
 
 @dataclass(frozen=True)
 class PublishedTiming:
-    """One published duration or rate. It is shown beside the measured one and never judged: the hardware differs."""
+    """One published duration or rate. It is shown next to the measured one and never judged: the hardware differs."""
 
     quantity: Timing
     value: float

@@ -35,7 +35,7 @@ def without_distortions(workload: Workload) -> Workload:
 
 
 def with_batch(workload: Workload, size: int) -> Workload:
-    """So many examples a step; a smaller batch at the end of a pass is dropped."""
+    """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a pass."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
 
 

@@ -9,10 +9,10 @@ from trainmark.backends.base import Device, Options
 
 
 class Engine(Protocol):
-    """One engine; what its methods do here holds for those that have no need of their own.
+    """One engine; the methods here are defaults.
 
     Attributes:
-        title: as people write it.
+        title: its usual spelling.
         version: of the engine.
         oldest: the oldest version that works.
         newest: the newest version that was tested.
@@ -35,7 +35,7 @@ class Engine(Protocol):
         """Choose threads, device and arithmetic, before anything is computed."""
 
     def reseed(self, seed: int) -> None:
-        """Give it other random numbers of its own, if it would begin the same ones anew with every ``fit``."""
+        """Reseed the engine, if it would otherwise repeat the same random numbers in every ``fit``."""
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
         """The same batch ``steps`` times over, as something that ``fit`` takes and that costs next to nothing."""

@@ -76,7 +76,7 @@ def _learning_rate(spec: Optimizer) -> Any:
 class Defined(keras.optimizers.Optimizer):
     """What the optimisers written here share: their rate, their state, and the average of the weights.
 
-    Keras has an average of its own, but its decay does not grow with the steps.
+    Keras has its own average, but its decay does not grow with the steps.
 
     Args:
         slots: names of the arrays that are kept for each weight.

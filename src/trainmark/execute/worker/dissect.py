@@ -1,7 +1,7 @@
-"""Variants of one training side by side in one process, timed in turns: what the measured process does for ``explain``.
+"""Times variants of one training interleaved in one process: what the measured process does for ``explain``.
 
-One process, not one each: what is asked is a difference between two variants, and only neighbours in time, on the same
-cores and in the same memory, differ in nothing else. A stretch is an epoch cut short, timed as an epoch is.
+All variants share a process, since the result is the difference between two variants: timed right after each other, on
+the same cores and in the same memory, they differ in nothing else. A stretch is a shortened epoch, timed like an epoch.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         try:
             if steps is None:
                 steps, compile_seconds = _steps_in(request.window, backend, workload, options, data, clock)
-            # Without batches of its own a step needs no more of the data than the one that it always takes.
+            # A step without input work uses the same batch every time.
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
             made, _ = _made(
                 backend,
@@ -132,7 +132,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
         variants[asked.name] = made
     try:
         probes = _probes(backend, request, clock)
-    except Exception as error:  # noqa: BLE001  (such as too little memory beside all these)
+    except Exception as error:  # noqa: BLE001  (such as too little memory next to all these)
         probes = {}
         say(Dropped("products alone", f"{type(error).__name__}: {error}"))
     sittings = _sittings(request, clock() - began)
@@ -170,9 +170,9 @@ def _time_rounds(
 
 
 def _sittings(request: Dissect, seconds: float) -> int:
-    """In how many processes the rounds are made: told by the first, which took so many ``seconds`` to be ready.
+    """Choose the number of processes for the rounds, given the start-up ``seconds`` of the first one.
 
-    As many as are ready within what is granted; two would tell next to nothing of how processes differ.
+    As many as can start within the allowed time, but not two, which say next to nothing about how processes differ.
     """
     if request.sitting > 0 or request.settling is None:
         return request.sittings

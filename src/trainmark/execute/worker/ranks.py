@@ -139,7 +139,7 @@ class _Relay:
         channel = Channel(line)
         place: Message = {}
         last = None
-        with line, contextlib.suppress(OSError, ProtocolError):  # whose end is told by others, or below
+        with line, contextlib.suppress(OSError, ProtocolError):  # its end is reported elsewhere, or below
             while (messages := channel.receive()) is not None:
                 for message in messages:
                     if message["event"] == RankBorn.__name__:

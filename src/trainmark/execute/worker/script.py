@@ -91,7 +91,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
 
 
 def _pipe(name: str) -> tuple[Path, int]:
-    """A named pipe, held open for reading and writing, so that nobody ever waits for us to open it."""
+    """Create a named pipe, open for reading and writing, so that opening it never blocks."""
     place = Path(os.environ[SCRATCH]) / name
     os.mkfifo(place)
     return place, os.open(place, os.O_RDWR | os.O_NONBLOCK)
@@ -134,7 +134,7 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 class _Waiter:
-    """Waits for a process in a thread of its own, so that its end is timed when it comes; the bell is a pipe."""
+    """Waits for a process in a separate thread, so that its end is timed exactly; signals it through a pipe."""
 
     def __init__(self, pid: int, clock: Clock) -> None:
         self._pid, self._clock, self.rang = pid, clock, False

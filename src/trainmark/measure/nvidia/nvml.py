@@ -34,7 +34,7 @@ class Nvml:
     """An open NVML.
 
     Args:
-        library: the module ``pynvml``, or what stands in for it.
+        library: the module ``pynvml``, or a replacement for tests.
     """
 
     def __init__(self, library: Any) -> None:

@@ -48,7 +48,7 @@ def speedup(work: MeasuredWork) -> Chart | None:
     points = base.mark_point(filled=True, size=110, opacity=1.0).encode(
         x, color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"]
     )
-    # The reference stands on a line, which would go through words above it.
+    # The reference is on a line, which would cross a label above it.
     figures = [
         base.transform_filter(f"(datum.words == 'reference') == {here}")
         .mark_text(fontSize=11, **place)

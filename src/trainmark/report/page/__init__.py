@@ -1,4 +1,4 @@
-"""One self-contained page about records: opens offline, asks no host for anything, and prints."""
+"""One self-contained page about records: works offline, makes no network requests, and prints."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def page(
     """The whole page, as HTML.
 
     Args:
-        records: that it is about, at least one.
-        comparison: of those that are no trials of a sweep.
-        published: what was published about their workloads, beside what was measured.
-        explained: steps that were taken apart.
-        made_with: what, for the last line.
-        cache: folder where what is put together once is kept.
+        records: the records, at least one.
+        comparison: of the records without trials of a sweep.
+        published: published figures of their workloads, next to the measured ones.
+        explained: explanations of where the time of a step goes.
+        made_with: shown in the last line.
+        cache: folder for files that are slow to build.
     """
     import jinja2
     import markupsafe
@@ -168,7 +168,7 @@ def _printable(value: Any) -> Any:
 
 
 def _hash(script: str) -> str:
-    """By which the browser knows a script of ours; it runs no other, wherever in the page it stands."""
+    """Return the hash that lets the browser run this script; it runs no other script on the page."""
     return f"sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}"
 
 
@@ -184,8 +184,8 @@ def _colours(theme: Theme) -> str:
 
 
 def _vega(cache: Path | None) -> str:
-    """Vega, Vega-Lite and Vega-Embed, whole: the page asks nobody for them. Putting them together takes a second or
-    two, so it is done once."""
+    """Return Vega, Vega-Lite and Vega-Embed as one script, so that the page needs no network. Building it takes a
+    second or two, so it is cached."""
     import vl_convert
 
     kept = None if cache is None else cache / f"vega-{importlib.metadata.version('vl-convert-python')}.js"
