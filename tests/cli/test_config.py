@@ -98,3 +98,9 @@ def test_a_dry_run_leaves_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[s
     assert run(["measure", "--dry-run", "--vary", "n=1,2", "--", "true", "{n}"]) == 0
     assert "10 runs: true, n=1; n=2, 5 rounds." in capfd.readouterr().err
     assert not list(tmp_path.glob("trainmark-results/*.json"))
+
+
+def test_a_measured_commands_own_help_does_not_hide_the_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "trainmark.toml").write_text("repeats = 3\n")
+    assert run(["measure", "--dry-run", "--", "true", "--help"]) == 0
+    assert "3 rounds" in capfd.readouterr().err

@@ -79,7 +79,8 @@ class Verbs(click.Group):
             raise click.exceptions.NoArgsIsHelpError(ctx)
         if args[0] not in VERBS and not ctx.resilient_parsing:
             raise unknown("command", args[0], VERBS)
-        if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(args):
+        own = args[: args.index("--")] if "--" in args else args  # behind it, a command has its own options
+        if not ctx.resilient_parsing and not {"--help", "-h"}.intersection(own):
             self.configured(ctx, args[0])
         return super().resolve_command(ctx, args)
 
@@ -98,8 +99,7 @@ class Verbs(click.Group):
         """Return the command of ``verb``, whose options take their defaults from the environment and the file.
 
         Raises:
-            UnknownName: no such verb.
-            UsageError: the file has a value that its option does not accept.
+            UsageError: no such verb, or the file has a value that its option does not accept.
         """
         from trainmark.cli.configuration import options_of, variable_of
 
