@@ -6,9 +6,36 @@ import os
 import time
 from dataclasses import dataclass
 
-from trainmark.measure.machine import cpu_load
+from trainmark.measure.cpu import Core, read_cores, read_pressure
+from trainmark.measure.host import usable_core_numbers
+from trainmark.record.caveats import BUSY_SHARE
 
 _LEAST_CORES = 0.05
+
+
+@dataclass(frozen=True)
+class Load:
+    """How much of the usable cores others take; shares from 0 to 1.
+
+    Args:
+        busy: of the cores' time, taken by processes.
+        stolen: of the cores' time, given to other guests by the host of this virtual machine.
+        waiting: of the time, in which a process waited for a core; None if the system does not count it.
+    """
+
+    busy: float = 0.0
+    stolen: float = 0.0
+    waiting: float | None = None
+
+    @property
+    def taken(self) -> float:
+        """Share of the cores' time that is not free."""
+        return min(self.busy + self.stolen, 1.0)
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the machine is too busy for steady measurements."""
+        return self.taken > BUSY_SHARE
 
 
 @dataclass(frozen=True)
@@ -26,9 +53,17 @@ class Neighbours:
     def __init__(self) -> None:
         self._start, self._before = time.perf_counter(), _cpu_seconds()
 
-    def load(self) -> float:
-        """Share of the CPU in use; looks for a moment. For when nothing of ours computes."""
-        return cpu_load()
+    def load(self, seconds: float = 0.2) -> Load:
+        """Return the load of the next ``seconds``; call it while nothing of ours computes."""
+        start, cores, waited = time.perf_counter(), _usable_cores(), read_pressure()
+        time.sleep(seconds)
+        passed = time.perf_counter() - start
+        before, after = (_sum(each) for each in (cores, _usable_cores()))
+        if (total := after.total - before.total) <= 0:
+            return Load()
+        end = read_pressure()
+        waiting = None if waited is None or end is None else (end - waited) / passed
+        return Load((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
         """The processes that took most since then, and are still there."""
@@ -39,6 +74,15 @@ class Neighbours:
         ]
         found.sort(key=lambda each: -each.cores)
         return [each for each in found[:most] if each.cores >= _LEAST_CORES]
+
+
+def _usable_cores() -> list[Core]:
+    cores = read_cores() or ()
+    return [cores[number] for number in usable_core_numbers() if number < len(cores)]
+
+
+def _sum(cores: list[Core]) -> Core:
+    return Core(sum(core.busy for core in cores), sum(core.stolen for core in cores), sum(core.total for core in cores))
 
 
 def _cpu_seconds() -> dict[tuple[int, str], float]:

@@ -19,14 +19,14 @@ from typing import Any
 
 from trainmark.analysis.comparison import MARGIN, compare
 from trainmark.analysis.noise import smallest_difference
-from trainmark.analysis.slices import SliceComparison, blocks_that_pay, compare_slices, deviations
+from trainmark.analysis.slices import FEWEST_KEPT, SliceComparison, blocks_that_pay, compare_slices, deviations
 from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL, LOOK_CONFIDENCE
 from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.task import AnyRun, Task
 from trainmark.measure.host import usable_core_numbers
 from trainmark.measure.neighbours import Neighbours
-from trainmark.record.caveats import BUSY_SHARE
+from trainmark.record.caveats import EXTERNAL_SHARE
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.report.labels import labels
 from trainmark.units import many, percent, ratio, seconds, significant
@@ -75,23 +75,29 @@ def rounds_within(
     Args:
         planned: rounds of fresh runs.
         execute: carries tasks out.
-        tell: is told who disturbs, what can be found, and why there are no more rounds.
+        tell: called with who disturbs, what can be found, and why there are no more rounds.
         looks: numbers of rounds after which the verdict may end them.
-        neighbours: others on this machine.
-        between: is called once, between the first rounds of slices and the first training to the end; the budget
-            does not count its time.
+        neighbours: other processes on this machine.
+        between: called once, between the first rounds of slices and the first training to the end; the budget does
+            not count its time.
 
     Returns:
         The records of all rounds.
     """
     neighbours = neighbours or Neighbours()
-    if (load := neighbours.load()) > BUSY_SHARE:
-        tell(f"note: {percent(load, 0)} of the CPU is in use by others; {_remedy(load, planned[0].first)}")
+    warn_if_busy(neighbours, planned[0].first, tell)
     start = clock()
     records: list[Record] = []
+
+    def carry_out(tasks: list[Task[AnyRun]]) -> None:
+        is_first = not records
+        records.extend(execute(tasks))
+        if is_first:
+            _tell_disturbed(records, neighbours, tell, above=FEWEST_KEPT)
+
     for tasks in _early(planned) if budget.seconds else ():
         began = clock()
-        records += execute(tasks)
+        carry_out(tasks)
         if 2 * clock() - began - start > budget.seconds:
             break
     paused = clock()
@@ -100,7 +106,7 @@ def rounds_within(
     for tasks in _parts(planned) if records else [list(planned)]:
         if records and tasks[0].round != planned[0].round and _all_ok(records):
             tell(_so_far(records, clock() - start))
-        records += execute(tasks)
+        carry_out(tasks)
     number = 1 + max(record.round for record in records)
     looks = (max(number, looks[0]), *looks[1:]) if looks else ()
     round_seconds = (clock() - start) / number
@@ -120,21 +126,27 @@ def rounds_within(
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
         blocks = _blocks(records, budget.seconds - passed) or _first_blocks(planned)
-        records += execute(_round(planned, number, blocks))
+        carry_out(_round(planned, number, blocks))
         number, round_seconds = number + 1, clock() - began
-    slices = _slices_by_block(records)
-    if disturbed := sum(map(are_disturbed, slices.values())):
-        tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {_named(neighbours)}")
+    _tell_disturbed(records, neighbours, tell)
     return records
 
 
-def _remedy(load: float, run: AnyRun) -> str:
-    """What helps against others: fewer threads, as long as there is a core for each."""
-    cores = len(usable_core_numbers())
-    free = int(cores * (1 - load))
-    if isinstance(run, Run) and 1 <= free < (run.settings.threads or cores):
-        return f"--threads {free} would be steadier"
-    return "stop other programs, or measure at another time"
+def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None]) -> None:
+    """Say how much of the machine others use, and what helps: fewer threads, if there is a free core for each."""
+    load, cores = neighbours.load(), len(usable_core_numbers())
+    if not load.is_high:
+        return
+    free = int(cores * (1 - load.taken))
+    fewer = isinstance(run, Run) and 1 <= free < (run.settings.threads or cores)
+    stolen = f", of which the host of this virtual machine takes {percent(load.stolen, 0)}"
+    waiting = f", and processes wait for a core {percent(load.waiting or 0.0, 0)} of the time"
+    tell(
+        f"note: {percent(load.taken, 0)} of the CPU is in use by others"
+        + (stolen if load.stolen > EXTERNAL_SHARE else "")
+        + (waiting if (load.waiting or 0.0) > EXTERNAL_SHARE else "")
+        + ("; " + (f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later"))
+    )
 
 
 def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
@@ -181,9 +193,16 @@ def _slices_by_block(records: Iterable[Record]) -> dict[tuple[str, int, int], li
     return found
 
 
-def _named(neighbours: Neighbours) -> str:
+def _tell_disturbed(
+    records: Iterable[Record], neighbours: Neighbours, tell: Callable[[str], None], above: float = 0.0
+) -> None:
+    """Say how many blocks others disturbed, and who, if their share of all blocks is ``above`` this."""
+    slices = _slices_by_block(records)
+    if (disturbed := sum(map(are_disturbed, slices.values()))) <= above * len(slices):
+        return
     found = [f"{each.name} (pid {each.pid}) used {percent(each.cores, 0)} of a core" for each in neighbours.busiest()]
-    return ", ".join(found) or "processes that have ended, or that can't be seen from here"
+    named = ", ".join(found) or "processes that have ended, or that can't be seen from here"
+    tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {named}")
 
 
 def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:

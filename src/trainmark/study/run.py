@@ -18,11 +18,12 @@ from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
+from trainmark.measure.neighbours import Neighbours
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
-from trainmark.study.rounds import Budget, rounds_within
+from trainmark.study.rounds import Budget, rounds_within, warn_if_busy
 from trainmark.units import many
 
 
@@ -135,6 +136,7 @@ def _in_rounds(
 
         compared = len({task.first.side.title for task in tasks}) > 1
         if options.budget is None or not compared:
+            warn_if_busy(Neighbours(), tasks[0].first, progress.say)
             measure_peaks()
             records = carry_out(tasks)
         else:

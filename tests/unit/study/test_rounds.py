@@ -20,7 +20,7 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
-from trainmark.measure.neighbours import Neighbour, Neighbours
+from trainmark.measure.neighbours import Load, Neighbour, Neighbours
 from trainmark.record.record import Record
 from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_within, slices_alone
 from trainmark.workload import catalog
@@ -41,9 +41,10 @@ class Quiet(Neighbours):
 
     def __init__(self) -> None:
         self.busy: list[Neighbour] = []
+        self.stolen, self.waiting = 0.0, None
 
-    def load(self) -> float:
-        return min(sum(each.cores for each in self.busy), 1.0)
+    def load(self, seconds: float = 0.2) -> Load:
+        return Load(min(sum(each.cores for each in self.busy), 1.0), self.stolen, self.waiting)
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
         return self.busy[:most]
@@ -155,14 +156,28 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()
-    assert machine.said[0] == (
-        "note: 100 % of the CPU is in use by others; stop other programs, or measure at another time"
-    )
+    assert machine.said[0] == ("note: 100 % of the CPU is in use by others; stop other programs, or measure later")
     assert machine.said[-1].endswith("encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core")
     machine = Machine([1.0], others=0.5)
     machine.measure()
     assert not machine.said[0].startswith("note")
     assert "other processes disturbed" in machine.said[-1] and "can't be seen from here" in machine.said[-1]
+
+
+def test_disturbances_are_reported_after_the_first_round() -> None:
+    machine = Machine([1.0], others=0.5)
+    machine.measure()
+    assert machine.said[0].startswith("other processes disturbed 6 of 6 blocks")
+
+
+def test_the_hosts_share_and_waiting_are_reported_before_the_first_round() -> None:
+    machine = Machine([1.0])
+    machine.neighbours.stolen, machine.neighbours.waiting = 0.3, 0.45
+    machine.measure()
+    assert machine.said[0] == (
+        "note: 30 % of the CPU is in use by others, of which the host of this virtual machine takes 30 %, "
+        f"and processes wait for a core 45 % of the time; {machine.said[0].rpartition('; ')[2]}"
+    )
 
 
 def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:

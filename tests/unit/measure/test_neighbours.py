@@ -1,0 +1,38 @@
+"""How much others use the CPU before anything is measured."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from trainmark.measure import neighbours
+from trainmark.measure.cpu import Core
+from trainmark.measure.neighbours import Load, Neighbours
+
+
+def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    readings = iter(
+        [(Core(10.0, 1.0, 100.0),) * 2 + (Core(0.0, 0.0, 0.0),), (Core(11.0, 1.5, 102.0),) * 2 + (Core(9.0, 0.0, 9.0),)]
+    )
+    monkeypatch.setattr(neighbours, "read_cores", lambda: next(readings))
+    monkeypatch.setattr(neighbours, "usable_core_numbers", lambda: (0, 1, 7))
+    monkeypatch.setattr(neighbours, "read_pressure", lambda: None)
+    assert Neighbours().load(0.0) == Load(busy=0.5, stolen=0.25, waiting=None)
+
+
+def test_waiting_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = itertools.count(7.0, 0.3)
+    monkeypatch.setattr(neighbours, "read_pressure", lambda: next(waited))
+    found = Neighbours().load(0.5).waiting
+    assert found is not None and 0 < found <= 0.6
+
+
+def test_a_system_that_reports_nothing_has_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "read_cores", lambda: None)
+    assert Neighbours().load(0.0) == Load()
+
+
+@pytest.mark.parametrize(("load", "is_high"), [(Load(0.1, 0.05), False), (Load(0.1, 0.15), True), (Load(0.9), True)])
+def test_a_fifth_of_the_cores_is_too_much(load: Load, is_high: bool) -> None:
+    assert load.is_high is is_high
