@@ -1,4 +1,4 @@
-"""``trainmark list --python``: what another interpreter has stands beside what this one has."""
+"""``trainmark list``: what is known comes at once, and other interpreters have rows next to those of this one."""
 
 from __future__ import annotations
 
@@ -36,6 +36,22 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str
     assert run(["list", *arguments, "--json"]) == 0
     found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
     return found
+
+
+def test_what_is_known_is_printed_before_any_backend_is_probed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    printed: list[str] = []
+
+    def answer(interpreter: Interpreter, backend: str) -> Seen:
+        printed.append(capsys.readouterr().out)
+        return Seen(backend, interpreter, problem="gone")
+
+    monkeypatch.setattr(probes, "probe", answer)
+    assert run(["list"]) == 0
+    assert "mnist-mlp512" in printed[0] and "synthetic-digits" in printed[0]
+    assert "pip install" in printed[1], "backends come before the first device is detected"
+    assert "gone" in capsys.readouterr().out
 
 
 def test_backends_of_another_interpreter(asked: list[tuple[str, str]], capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -12,9 +12,13 @@ from trainmark.report.table import Cell, Column, Table, TableRow
 from trainmark.report.terminal import console, draw_all
 
 if TYPE_CHECKING:
-    from trainmark.execute.parent.probe import Interpreter, Seen
+    from collections.abc import Iterator, Sequence
 
-SUBJECTS = ("workloads", "backends", "devices", "datasets")
+    from trainmark.execute.parent.probe import Interpreter, Seen
+    from trainmark.execute.parent.request import Watcher
+
+SUBJECTS = ("workloads", "datasets", "backends", "devices")
+"""In the order of the answers: devices take some seconds."""
 
 EPILOG = """\b
 Examples:
@@ -37,15 +41,34 @@ def command(subject: str | None, pythons: tuple[str, ...], as_json: bool) -> Non
     """
     from trainmark.study.options import read_interpreters
 
-    interpreters = read_interpreters(pythons)
-    rows = {name: _ROWS[name]() for name in ([subject] if subject else SUBJECTS)}
-    if not rows.keys().isdisjoint(("backends", "devices")):
-        for interpreter in interpreters:
-            _there(rows, interpreter)
+    found = _answers([subject] if subject else SUBJECTS, read_interpreters(pythons))
     if as_json:
+        rows = dict(found)
         print_json(rows[subject] if subject else rows)
         return
-    draw_all(console(), (_table(name, table) for name, table in rows.items()))
+    draw_all(console(), (_table(name, table) for name, table in found))
+
+
+def _answers(
+    subjects: Sequence[str], interpreters: Sequence[Interpreter]
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Yield each subject with its rows as soon as they are known."""
+    from trainmark.progress.terminal import TerminalProgress
+
+    there: list[_There] | None = None
+    for subject in subjects:
+        match subject:
+            case "workloads":
+                yield subject, workloads()
+            case "datasets":
+                yield subject, datasets()
+            case _:
+                with TerminalProgress().preparing() as watcher:
+                    if there is None:
+                        there = [each for interpreter in interpreters for each in _there(interpreter, watcher)]
+                    rows = backends() if subject == "backends" else devices(watcher)
+                rows += [row for each in there for row in (each.backends if subject == "backends" else each.devices)]
+                yield subject, rows
 
 
 def workloads() -> list[dict[str, Any]]:
@@ -90,13 +113,17 @@ def _backend_row(name: str, installed: bool, version: str | None, install: str, 
     return row | ({"problem": problem} if problem else {})
 
 
-def devices() -> list[dict[str, Any]]:
+def devices(watcher: Watcher) -> list[dict[str, Any]]:
     """Return one row per backend and device, as the backend reports it."""
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import THIS, probe
 
-    installed = [entry.name for entry in registry.entries().values() if entry.installed]
-    return [row for name in installed for row in _device_rows(name, probe(THIS, name))]
+    rows = []
+    for entry in registry.entries().values():
+        if entry.installed:
+            watcher.asking(entry.name)
+            rows += _device_rows(entry.name, probe(THIS, entry.name))
+    return rows
 
 
 def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
@@ -114,22 +141,29 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
     return rows + ([{"backend": name, "device": None, "name": seen.problem}] if seen.problem else [])
 
 
-def _there(rows: dict[str, list[dict[str, Any]]], interpreter: Interpreter) -> None:
-    """Add the plug-ins and the working backends of another interpreter (all if none works) to ``rows``."""
+class _There(NamedTuple):
+    """Rows of a backend of another interpreter."""
+
+    backends: list[dict[str, Any]]
+    devices: list[dict[str, Any]]
+
+
+def _there(interpreter: Interpreter, watcher: Watcher) -> Iterator[_There]:
+    """Yield the plug-ins and the working backends of another interpreter; all if none works."""
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import backends_of, probe
 
     install = backends_of(interpreter)
-    every = [probe(interpreter, name) for name in install]
+    every: list[Seen] = []
+    for name in install:
+        watcher.asking(f"{name}@{interpreter.label}")
+        every.append(probe(interpreter, name))
     built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
     one_works = not all(seen.problem for seen in every)
     for seen in [seen for seen in every if not (one_works and seen.problem and seen.backend in built_in)]:
         name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
-        if "backends" in rows:
-            row = _backend_row(name, not seen.problem, version, install[seen.backend], seen.problem)
-            rows["backends"].append(row)
-        if "devices" in rows:
-            rows["devices"] += _device_rows(name, seen)
+        row = _backend_row(name, not seen.problem, version, install[seen.backend], seen.problem)
+        yield _There([row], _device_rows(name, seen))
 
 
 def datasets() -> list[dict[str, Any]]:
@@ -145,9 +179,6 @@ def datasets() -> list[dict[str, Any]]:
         }
         for known in CATALOG.values()
     ]
-
-
-_ROWS = {"workloads": workloads, "backends": backends, "devices": devices, "datasets": datasets}
 
 
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:

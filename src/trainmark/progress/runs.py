@@ -1,4 +1,4 @@
-"""Progress of runs: one line that moves, and one line that stays for each run that has ended."""
+"""Progress of runs: one line that moves for each process, and one line that stays for each run that has ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
 from trainmark import units
@@ -30,12 +30,12 @@ _LONGEST_WORDS = 200
 
 
 class RunProgress(Observer):
-    """One line that moves, and one line for each run that is done; on Ctrl-C what is kept.
+    """One line that moves for each process, and one that stays for each finished run; on Ctrl-C what is kept.
 
     Args:
-        folder: of the records.
-        log: print the steps of ``--log-every``.
-        resumes: the command has a --resume.
+        folder: folder of the records.
+        log: whether to print the steps of ``--log-every``.
+        resumes: whether the command has a --resume.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class RunProgress(Observer):
         self._followed: dict[int, FollowedTask] = {}
         self._shown = FollowedTask(0, TaskTime(""))
         self._looked_at = time.monotonic()
-        # What matters most stands first and is never cut: on a narrow terminal the rest gives way.
+        # The most important columns come first; on a narrow terminal, only the last ones are truncated.
         self._progress = Progress(
             TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=8)),
             TextColumn("{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)),
@@ -59,7 +59,7 @@ class RunProgress(Observer):
             transient=True,
             disable=not screen.is_terminal,
         )
-        self._bar = self._progress.add_task("", total=None, number="", live="", facts="", left="", visible=False)
+        self._bars: dict[int, TaskID] = {}
         self._lines = PlainLines(screen, self._words)
 
     def __enter__(self) -> RunProgress:
@@ -72,35 +72,38 @@ class RunProgress(Observer):
             self._tell_what_is_kept()
 
     def task_started(self, task: Task[Any]) -> None:
-        """A process begins."""
+        """Follow a new process."""
         time_left = self._left.started(task.first.title)
         self._followed[id(task)] = self._shown = FollowedTask(len(task.runs), time_left)
+        fields = dict.fromkeys(("number", "live", "facts", "left"), "")
+        self._bars[id(task)] = self._progress.add_task("", visible=False, total=None, **fields)
 
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
-        """A run begins, in a new process or in the one of a continued training."""
+        """Follow a run, in a new process or in that of a continued training."""
         self._number += 1
         self._followed[id(task)].run_started(run, f"run {self._number}/{self._runs}", replayed=replayed)
         if self._log:
             self._screen.print(f"{escape(self._followed[id(task)].description)}:")
 
     def heard(self, task: Task[Any], answer: Answer) -> None:
-        """News of an epoch."""
+        """Update the line; print the logged steps."""
         self._followed[id(task)].hear(answer)
         for line in answer.log if self._log and isinstance(answer, EpochEnded) else ():
             self._screen.print(
                 f"step {line.step:>6}: loss {units.loss(line.loss)} "
-                f"({units.rate(line.samples_per_second, 'samples/s')}; {units.seconds(line.seconds_per_step)} a step)"
+                f"({units.rate(line.samples_per_second, 'samples/s')}; {units.seconds(line.seconds_per_step)}/step)"
             )
 
     def counted(self, task: Task[Any], steps: int) -> None:
-        """Where the process is, read from outside."""
+        """Update the number of steps, as counted by the process, and the time left."""
         now, before = time.monotonic(), self._looked_at
         self._shown, self._looked_at = (shown := self._followed[id(task)]), now
         shown.count(steps, now - before)
         left = self._left.estimate()
         self._seconds_left = "" if left is None else f"~{units.seconds(whole_seconds(left))} left"
+        bar = self._bars[id(task)]
         self._progress.update(
-            self._bar,
+            bar,
             description=escape(shown.description),
             number=shown.number,
             visible=True,
@@ -108,30 +111,31 @@ class RunProgress(Observer):
             completed=steps,
             live=shown.live,
             facts=shown.words,
-            left=self._seconds_left,
+            left=self._seconds_left if bar == min(self._bars.values()) else "",
         )
         self._lines.look()
 
     def _words(self) -> str:
-        """The same, for a line that does not move."""
+        """Return the text of a plain line."""
         shown = self._shown
         steps = f"step {min(shown.done, shown.steps):,} of {shown.steps:,}" if shown.steps else ""
         how = ", ".join(filter(None, (shown.number, shown.live, steps, shown.facts, self._seconds_left)))
         return f"{shown.description}: {how}"
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
-        """What is seen of the process from outside."""
+        """Update the utilisation of the process."""
         self._followed[id(task)].use = use(rows, gpu)
 
     def recorded(self, task: Task[Any], record: Record) -> None:
-        """One line that stays."""
+        """Print the line of a finished run."""
         self._finished += record.outcome.status == "ok"
         print_ended(self._screen, record, _summary(record, self._followed[id(task)].turn))
         self._lines.another_said()
 
     def task_ended(self, task: Task[Any]) -> None:
-        """How long it took tells how long its like will."""
+        """Use its duration for the time left of similar tasks."""
         self._left.done(self._followed.pop(id(task)).time)
+        self._progress.remove_task(self._bars.pop(id(task)))
 
     def _tell_what_is_kept(self) -> None:
         folder, again = self._folder, "the same command starts over"
@@ -145,11 +149,11 @@ class RunProgress(Observer):
 
 
 class FollowedTask:
-    """How one process gets on.
+    """The state of one process.
 
     Args:
-        runs: that it will make.
-        time: kept up to date.
+        runs: number of its runs.
+        time: its times, kept up to date.
     """
 
     def __init__(self, runs: int, time: TaskTime) -> None:
@@ -166,24 +170,24 @@ class FollowedTask:
 
     @property
     def live(self) -> str:
-        """Its rate and its loss, as far as they are known."""
+        """Its rate and its loss, as far as known."""
         loss = "" if self._loss is None else f"loss {units.loss(self._loss)}"
         return " · ".join(filter(None, (units.rate(self._rate, "samples/s") if self._rate else "", loss)))
 
     @property
     def words(self) -> str:
-        """What else is known of it now."""
+        """Return its other facts and its utilisation."""
         return " · ".join(filter(None, (self.facts, self.use)))
 
     def run_started(self, run: Run | CommandRun, number: str, *, replayed: bool) -> None:
-        """It begins a run."""
+        """Start a run."""
         self.turn, self.number = run.turn, number
         if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
             self._samples_a_step = float(size)
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
 
     def hear(self, answer: Answer) -> None:
-        """News of it."""
+        """Update from an answer."""
         match answer:
             case Ready():
                 self._ready = True
@@ -202,9 +206,9 @@ class FollowedTask:
                 self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
 
     def count(self, steps: int, seconds: float) -> None:
-        """It has done so many steps in all, and has computed for some more seconds."""
+        """Update the total number of steps, and add the seconds of computing since the last call."""
         self.done = steps
-        if not self._takes_turns:  # else the time of others would count
+        if not self._takes_turns:  # else the other sides' time would count
             self._rate = self._pace.rate(steps) or self._rate
         self.time.share = steps / self.steps if self.steps else 0.0
         self.time.elapsed += seconds
@@ -213,7 +217,7 @@ class FollowedTask:
     def _epoch_ended(self, epoch: EpochEnded) -> None:
         if epoch.examples and epoch.steps:
             self._pace.samples_a_step = epoch.examples / epoch.steps
-        # This one is over, the next begins; how many there will be, a command does not tell.
+        # The next epoch begins; the total is unknown for a command.
         at = epoch.index + 2
         self.facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
@@ -223,13 +227,13 @@ class FollowedTask:
 
 
 def print_ended(screen: Console, record: Record, words: str) -> None:
-    """Print a line that stays."""
+    """Print the line of a finished run."""
     mark = "[green]✓[/green]" if record.outcome.status == "ok" else "[red]✗[/red]"
     screen.print(f"{mark} {escape(words)}", soft_wrap=True)
 
 
 def use(rows: Sequence[Row], gpu: int | None) -> str:
-    """How busy the process keeps the cores, and how busy its GPU is; nothing for what is not known."""
+    """Return the utilisation of the cores and the GPU by the process, as far as known."""
     if len(rows) < 2:
         return ""
     gpus = rows[-1].gpus
@@ -270,7 +274,7 @@ def _summary(record: Record, turn: str) -> str:
 
 
 def _pace(record: Record) -> float | None:
-    """Samples a second, of steady epochs where there are any."""
+    """Return samples per second, of steady epochs if there are any."""
     epochs = [each for each in (record.epochs[1:] or record.epochs) if each.examples and each.seconds]
     seconds = sum(each.seconds for each in epochs)
     return sum(each.examples or 0 for each in epochs) / seconds if seconds else None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 PIPED_WIDTH = 200
-"""Columns of what is piped, unless COLUMNS says another number."""
+"""Width of piped output, unless COLUMNS is set."""
 _STYLES: dict[Tone, str] = {
     "plain": "",
     "strong": "bold",
@@ -27,12 +27,12 @@ _STYLES: dict[Tone, str] = {
 
 
 def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
-    """A terminal to draw on, as wide as the terminal or as COLUMNS says; else piped output is not squeezed."""
+    """Return a console as wide as the terminal or as COLUMNS says; piped output is :data:`PIPED_WIDTH` wide."""
     from rich.console import Console, RenderableType
     from rich.segment import Segment
 
     class Screen(Console):
-        """What is drawn on it steers the terminal only where it is rich that does."""
+        """A console that passes on rich's control codes only, not those in the text."""
 
         def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
             for segment in super().render(renderable, options):
@@ -45,18 +45,19 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
 
 
 def draw_all(console: Console, tables: Iterable[Table], *, legend: bool = False) -> None:
-    """Print the tables with an empty line between them; how to get the ``legend`` is said once."""
-    drawn = list(tables)
-    for number, table in enumerate(drawn):
+    """Print each table as it comes, with an empty line between them, and once how to get the ``legend``."""
+    explains = False
+    for number, table in enumerate(tables):
         if number:
             console.print()
         draw(console, table, legend=legend)
-    if not legend and any(table.legend() for table in drawn):
+        explains = explains or bool(table.legend())
+    if explains and not legend:
         console.print("--legend explains the columns.", style="dim")
 
 
 def draw(console: Console, table: Table, *, legend: bool = False) -> None:
-    """Print answer, title, conditions, grid and notes of ``table``. Too narrow, it loses optional columns, and says so.
+    """Print answer, title, conditions, grid and notes of ``table``. Optional columns that don't fit are listed instead.
 
     Args:
         legend: explain the columns that are shown.
@@ -76,7 +77,7 @@ def draw(console: Console, table: Table, *, legend: bool = False) -> None:
         columns = [table.columns[position] for position in kept]
         dropped = [column.heading for column in table.columns if column not in columns]
         if dropped:
-            notes.append(f"Left out at this width: {', '.join(dropped)}.")
+            notes.append(f"Hidden at this width: {', '.join(dropped)}.")
         notes += table.legend(columns) if legend else []
         console.print(Padding(_grid(table, kept), (1, 0, 1 if notes else 0, 0), expand=False))
     for note in notes:
@@ -84,7 +85,7 @@ def draw(console: Console, table: Table, *, legend: bool = False) -> None:
 
 
 def _fitting(console: Console, table: Table) -> list[int]:
-    """The positions of as many columns as the terminal has room for."""
+    """Return the positions of the columns that fit."""
     kept = list(range(len(table.columns)))
     droppable = [position for position in kept if table.columns[position].optional]
     unbounded = console.options.update(width=10_000)
@@ -100,7 +101,7 @@ def _grid(table: Table, kept: list[int]) -> RichTable:
     grid = RichTable(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for position in kept:
         column = table.columns[position]
-        # Too narrow, a number goes on in the next line; an ellipsis would swallow digits.
+        # A number that doesn't fit is wrapped; an ellipsis would hide digits.
         grid.add_column(column.title, justify=column.align, overflow="fold", vertical="top")
     for number, row in enumerate(table.rows):
         if row.starts_section and number:

@@ -139,14 +139,14 @@ def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None
         return
     free = int(cores * (1 - load.taken))
     fewer = isinstance(run, Run) and 1 <= free < (run.settings.threads or cores)
-    stolen = f", of which the host of this virtual machine takes {percent(load.stolen, 0)}"
-    waiting = f", and processes wait for a core {percent(load.waiting or 0.0, 0)} of the time"
-    tell(
-        f"note: {percent(load.taken, 0)} of the CPU is in use by others"
-        + (stolen if load.stolen > EXTERNAL_SHARE else "")
-        + (waiting if (load.waiting or 0.0) > EXTERNAL_SHARE else "")
-        + ("; " + (f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later"))
-    )
+    named = _named(neighbours, "uses")
+    facts = [f"{percent(load.taken, 0)} of the CPU is in use by others{f' ({named})' if named else ''}"]
+    if load.stolen > EXTERNAL_SHARE:
+        facts.append(f"the host of this virtual machine takes {percent(load.stolen, 0)}")
+    if load.waiting is not None and load.waiting > EXTERNAL_SHARE:
+        facts.append(f"processes wait for a core {percent(load.waiting, 0)} of the time")
+    facts.append(f"--threads {free} would be steadier" if fewer else "stop other programs, or measure later")
+    tell(f"note: {'; '.join(facts)}")
 
 
 def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
@@ -200,9 +200,14 @@ def _tell_disturbed(
     slices = _slices_by_block(records)
     if (disturbed := sum(map(are_disturbed, slices.values()))) <= above * len(slices):
         return
-    found = [f"{each.name} (pid {each.pid}) used {percent(each.cores, 0)} of a core" for each in neighbours.busiest()]
-    named = ", ".join(found) or "processes that have ended, or that can't be seen from here"
+    named = _named(neighbours, "used") or "processes that have ended, or that can't be seen from here"
     tell(f"other processes disturbed {disturbed} of {many(len(slices), 'block')}: {named}")
+
+
+def _named(neighbours: Neighbours, verb: str) -> str:
+    return ", ".join(
+        f"{each.name} (pid {each.pid}) {verb} {percent(each.cores, 0)} of a core" for each in neighbours.busiest()
+    )
 
 
 def _comparisons(records: Sequence[Record]) -> list[SliceComparison]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
+
+from rich.console import Console
 
 from trainmark.data.locate import Located
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import in_rounds
 from trainmark.execute.protocol.answers import Compiled, EpochEnded, Ready, SliceTimed, Waiting
-from trainmark.progress.runs import FollowedTask
+from trainmark.progress.runs import FollowedTask, RunProgress
 from trainmark.progress.time_left import TaskTime
 from trainmark.workload import catalog
 
@@ -52,3 +55,20 @@ def test_the_loss_is_that_of_the_latest_slice_or_epoch() -> None:
     assert "loss 0.5000" in shown.live
     shown.hear(Waiting())
     assert "loss 0.5000" in shown.live
+
+
+def test_each_live_side_has_a_line() -> None:
+    dataset = Located("mnist", Path("/nowhere"), "cache", "5f" * 32, True, 60_000, 10_000)
+    course = ScheduledWorkload(catalog.find("mnist-mlp512"), dataset, 1)
+    tasks = in_rounds([(course, [Side("numpy", style, "cpu", THIS) for style in ("idiomatic", "fast")])], Settings())
+    screen = Console(file=io.StringIO(), force_terminal=True, width=160)
+    with RunProgress(screen, tasks, Path("out")) as shown:
+        for task in tasks:
+            shown.task_started(task)
+            shown.run_started(task, task.first, False)
+            shown.heard(task, Ready(steps=938, epochs=2))
+            shown.counted(task, 469)
+        lines = [task.description for task in shown._progress.tasks]
+        assert lines == ["mnist-mlp512 numpy idiomatic cpu, round 1", "mnist-mlp512 numpy fast cpu, round 1"]
+        shown.task_ended(tasks[0])
+        assert [task.description for task in shown._progress.tasks] == lines[1:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -156,7 +157,10 @@ def test_who_disturbs_is_named_before_and_after() -> None:
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.98), Neighbour("backup", 12, 0.2)]
     machine.measure()
-    assert machine.said[0] == ("note: 100 % of the CPU is in use by others; stop other programs, or measure later")
+    assert machine.said[0] == (
+        "note: 100 % of the CPU is in use by others (encode (pid 4711) uses 98 % of a core, backup (pid 12) uses 20 % "
+        "of a core); stop other programs, or measure later"
+    )
     assert machine.said[-1].endswith("encode (pid 4711) used 98 % of a core, backup (pid 12) used 20 % of a core")
     machine = Machine([1.0], others=0.5)
     machine.measure()
@@ -167,17 +171,19 @@ def test_who_disturbs_is_named_before_and_after() -> None:
 def test_disturbances_are_reported_after_the_first_round() -> None:
     machine = Machine([1.0], others=0.5)
     machine.measure()
-    assert machine.said[0].startswith("other processes disturbed 6 of 6 blocks")
+    assert re.match(r"other processes disturbed (\d+) of \1 blocks", machine.said[0])
 
 
 def test_the_hosts_share_and_waiting_are_reported_before_the_first_round() -> None:
     machine = Machine([1.0])
     machine.neighbours.stolen, machine.neighbours.waiting = 0.3, 0.45
     machine.measure()
-    assert machine.said[0] == (
-        "note: 30 % of the CPU is in use by others, of which the host of this virtual machine takes 30 %, "
-        f"and processes wait for a core 45 % of the time; {machine.said[0].rpartition('; ')[2]}"
-    )
+    facts = machine.said[0].split("; ")
+    assert facts[:3] == [
+        "note: 30 % of the CPU is in use by others",
+        "the host of this virtual machine takes 30 %",
+        "processes wait for a core 45 % of the time",
+    ]
 
 
 def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,7 +191,8 @@ def test_threads_for_the_free_cores_are_suggested(monkeypatch: pytest.MonkeyPatc
     machine = Machine([1.0], others=0.5)
     machine.neighbours.busy = [Neighbour("encode", 4711, 0.6)]
     machine.measure()
-    assert machine.said[0] == "note: 60 % of the CPU is in use by others; --threads 1 would be steadier"
+    assert machine.said[0].startswith("note: 60 % of the CPU is in use by others")
+    assert machine.said[0].endswith("; --threads 1 would be steadier")
 
 
 def test_a_process_of_others_that_computes_is_seen_and_one_of_ours_is_not() -> None:
