@@ -1,98 +1,98 @@
-"""What mkdocs does beside reading docs/: pages that stand in the repository's root, and links that leave docs/.
+"""Build the site in build/site, or with --serve show it and follow changes.
 
-README.md, CHANGELOG.md and CONTRIBUTING.md are read where they are, so nothing is written twice. A link to source or an
-example has no page here: it becomes the path, as one finds it in the repository, and must exist.
+Zensical reads one folder and runs no hooks, so the pages are first assembled in build/docs: docs/, what stands in the
+repository's root, and the help of every verb. A link to source or an example has no page here: it becomes the path, as
+one finds it in the repository, and must exist.
 """
 
 from __future__ import annotations
 
-import logging
+import contextlib
 import posixpath
 import re
+import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mkdocs.structure.files import File
+import click
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from mkdocs.config.defaults import MkDocsConfig
-    from mkdocs.structure.files import Files
-    from mkdocs.structure.pages import Page
+from trainmark.cli.main import VERBS, command
 
 ROOT = Path(__file__).parents[1]
 FROM_ROOT = {
-    "index.md": "README.md",
-    "project/changelog.md": "CHANGELOG.md",
-    "project/contributing.md": "CONTRIBUTING.md",
+    "README.md": "index.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
 }
-_LOG = logging.getLogger("mkdocs.hooks")
 _VERBS_HELP = "<!-- every verb's help -->"
 _LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<to>(?!\w+:|#)[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
+_UNSEARCHED = ("docs/decisions/", "docs/results/")  # for whoever follows a link there
+_ZENSICAL = [sys.executable, "-m", "zensical"]
 
 
-def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Leave out of the menu what is not there (yet), and fill in whole folders."""
-
-    def there(entry: object) -> object:
-        if isinstance(entry, str):
-            found = entry in FROM_ROOT or (ROOT / "docs" / entry).is_file()
-            return entry if found else None
-        ((title, inside),) = entry.items()  # type: ignore[attr-defined]
-        if isinstance(inside, str) and inside.endswith("/"):
-            pages = [f"{inside}{file.name}" for file in (ROOT / "docs" / inside).glob("*.md")]
-            inside = sorted(pages, key=lambda page: (not page.endswith("/README.md"), page))
-        elif isinstance(inside, str):
-            return entry
-        kept = [each for each in map(there, inside) if each is not None]
-        return {title: kept} if kept else None
-
-    config.nav = [kept for kept in map(there, config.nav or []) if kept is not None]
-    return config
+def assemble() -> list[str]:
+    """Write the pages to build/docs and return what is dead."""
+    files = (str(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*") if file.is_file())
+    places = FROM_ROOT | {file: file.removeprefix("docs/") for file in files}
+    menu = re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text())
+    dead = [f"zensical.toml: {page}" for page in menu if page not in places.values()]  # zensical says nothing of these
+    for source, place in places.items():
+        content = (ROOT / source).read_bytes()
+        if source.endswith(".md"):
+            content = _page(content.decode(), source, places, dead).encode()
+        target = ROOT / "build" / "docs" / place
+        if not target.exists() or target.read_bytes() != content:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+    return dead
 
 
-def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Take in what stands in the root."""
-    for place, source in FROM_ROOT.items():
-        files.append(File.generated(config, place, abs_src_path=str(ROOT / source)))
-    return files
-
-
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Point links at pages of the site; what is outside of it becomes a path."""
-    place = page.file.src_uri
-    if place == "reference/command-line.md":
-        return markdown.replace(_VERBS_HELP, "\n\n".join(_helps()))
-    here = posixpath.dirname(FROM_ROOT.get(place, f"docs/{place}"))
+def _page(text: str, source: str, places: dict[str, str], dead: list[str]) -> str:
+    """The page with its links as they are on the site; those that lead nowhere are added to `dead`."""
 
     def rewritten(link: re.Match[str]) -> str:
-        to = posixpath.normpath(posixpath.join(here, link["to"]))
+        to = posixpath.normpath(posixpath.join(posixpath.dirname(source), link["to"]))
+        place = places.get(to) or places.get(f"{to}/README.md")
+        if place is not None:
+            relative = posixpath.relpath(place, posixpath.dirname(places[source]) or ".")
+            return f"[{link['text']}]({relative}{link['anchor'] or ''})"
         if not (ROOT / to).exists():
-            if files.get_file_from_path(to.removeprefix("docs/")) is not None:
-                _LOG.warning("%s links %s, which is there on the site alone", page.file.src_path, link["to"])
-            return link[0]  # mkdocs says what else is wrong with it
-        if (ROOT / to / "README.md").is_file() and to.startswith("docs/"):
-            to += "/README.md"
-        inside = {source: site for site, source in FROM_ROOT.items()}.get(to) or to.removeprefix("docs/")
-        if files.get_file_from_path(inside) is None:
-            return f"{link['text']} (`{to}`)"
-        relative = posixpath.relpath(inside, posixpath.dirname(place) or ".")
-        return f"[{link['text']}]({relative}{link['anchor'] or ''})"
+            dead.append(f"{source}: {link['to']}")
+        return f"{link['text']} (`{to}`)"
 
-    return _LINK.sub(rewritten, markdown)
+    text = _LINK.sub(rewritten, text)
+    if source.startswith(_UNSEARCHED):
+        return f"---\nsearch: {{exclude: true}}\n---\n\n{text}"
+    return text.replace(_VERBS_HELP, _helps()) if _VERBS_HELP in text else text
 
 
-def _helps() -> Iterator[str]:
+def _helps() -> str:
     """The help of every verb, as a terminal of 80 columns shows it."""
-    import click
-
-    from trainmark.cli.main import VERBS, command
-
     above = click.Context(command, info_name="trainmark", terminal_width=80, max_content_width=80)
-    yield f"```text\n{command.get_help(above)}\n```"
+    helps = [f"```text\n{command.get_help(above)}\n```"]
     for verb in VERBS:
         inner = command.get_command(above, verb)
         assert inner is not None
-        text = inner.get_help(click.Context(inner, above, info_name=verb))
-        yield f"## {verb}\n\n```text\n{text}\n```"
+        helps.append(f"## {verb}\n\n```text\n{inner.get_help(click.Context(inner, above, info_name=verb))}\n```")
+    return "\n\n".join(helps)
+
+
+def main(*, serve: bool) -> int | str:
+    """Build, or serve until Ctrl-C; the exit status, or what is dead."""
+    shutil.rmtree(ROOT / "build" / "docs", ignore_errors=True)
+    dead = assemble()
+    if serve:
+        with contextlib.suppress(KeyboardInterrupt), subprocess.Popen([*_ZENSICAL, "serve"], cwd=ROOT) as server:
+            while server.poll() is None:
+                time.sleep(1)
+                assemble()
+        return 0
+    if dead:
+        return "\n".join(["These lead nowhere:", *dead])
+    return subprocess.call([*_ZENSICAL, "build", "--clean", "--strict"], cwd=ROOT)
+
+
+if __name__ == "__main__":
+    sys.exit(main(serve="--serve" in sys.argv[1:]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import http.server
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -19,14 +21,21 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 
 
+pytest.importorskip("zensical", reason="the docs extra is not installed")
+
+
+def build(root: Path) -> tuple[int, str]:
+    """The exit status and what was said."""
+    words = [sys.executable, ".ci/site.py"]
+    done = subprocess.run(words, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return done.returncode, done.stdout
+
+
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("material", reason="the docs extra is not installed")
-    folder = tmp_path_factory.mktemp("site")
-    words = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return folder
+def site() -> Path:
+    status, said = build(ROOT)
+    assert status == 0, said
+    return ROOT / "build" / "site"
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -50,9 +59,47 @@ def test_what_stands_in_the_root_is_there(site: Path) -> None:
     assert "Is the GPU worth it" in (site / "index.html").read_text()
     assert "Unreleased" in (site / "project" / "changelog.html").read_text()
     assert "--fail-below" in (site / "reference" / "command-line.html").read_text()
+    assert 'id="trainmark.api.Records.to_frame"' in (site / "reference" / "python.html").read_text()
 
 
-@pytest.mark.parametrize("page", ["index.html", "reference/command-line.html"])
+@pytest.mark.parametrize(
+    ("link", "complaint"),
+    [
+        ("docs/nowhere.md", "README.md: docs/nowhere.md"),
+        ("src/nowhere.py", "README.md: src/nowhere.py"),
+        ("docs/page.md#nowhere", "anchor does not exist"),
+    ],
+)
+def test_a_dead_link_fails_the_build(tmp_path: Path, link: str, complaint: str) -> None:
+    small_site(tmp_path, f"# Small\n\n[A link]({link}), and [one that is alive](docs/page.md#there).\n")
+    status, said = build(tmp_path)
+    assert status != 0
+    assert complaint in said
+
+
+def test_so_does_a_menu_that_names_no_page(tmp_path: Path) -> None:
+    small_site(tmp_path, "# Small\n")
+    config = tmp_path / "zensical.toml"
+    config.write_text(config.read_text().replace("index.md", "nowhere.md", 1))
+    status, said = build(tmp_path)
+    assert status != 0
+    assert "zensical.toml: nowhere.md" in said
+
+
+def small_site(root: Path, readme: str) -> None:
+    """Our script and settings over two pages."""
+    (root / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "site.py", root / ".ci")
+    settings = (ROOT / "zensical.toml").read_text()
+    (root / "zensical.toml").write_text(re.sub(r'"[^"]+\.md"', '"index.md"', settings))
+    (root / "docs").mkdir()
+    (root / "docs" / "page.md").write_text("# Page\n\n## There\n")
+    (root / "README.md").write_text(readme)
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md"):
+        (root / name).write_text("# Empty\n")
+
+
+@pytest.mark.parametrize("page", ["index.html", "reference/command-line.html", "reference/python.html"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_whole_without_a_network_on_a_phone(address: str, browser: Browser, page: str, scheme: str) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": 390, "height": 844})  # type: ignore[arg-type]
