@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Records(Sequence[Record]):
-    """Records, oldest first. A notebook shows them as a table with one row per record."""
+    """A sequence of records. A notebook shows them as a table with one row per record.
+
+    Args:
+        records: the records; oldest first if trainmark loaded or measured them.
+    """
 
     records: tuple[Record, ...]
 
@@ -58,21 +62,32 @@ class Records(Sequence[Record]):
         return to_html([runs_table(self.records)])
 
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a data frame with one row per run.
+        """Convert the runs to a data frame.
 
         Args:
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
 
         Returns:
-            A data frame; times are in seconds, shares and accuracies are fractions from 0 to 1.
+            A data frame with one row per run; times are in seconds, shares and accuracies are fractions from 0 to 1.
+
+        Raises:
+            UnknownName: ``library`` is neither.
+            NotInstalled: the library is not installed.
         """
         return frame((row.data for row in runs_table(self.records).rows), library)
 
     def epochs(self, library: str | None = None) -> Any:
-        """Return a data frame with one row per epoch of each run; times are in seconds.
+        """Convert the epochs of all runs to a data frame.
 
         Args:
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
+
+        Returns:
+            A data frame with one row per epoch of each run; times are in seconds, accuracies are fractions from 0 to 1.
+
+        Raises:
+            UnknownName: ``library`` is neither.
+            NotInstalled: the library is not installed.
         """
         rows = (
             {"record": record.id, **{name: getattr(epoch, name) for name in epoch.__struct_fields__}}
@@ -82,13 +97,30 @@ class Records(Sequence[Record]):
         return frame(rows, library)
 
     def compare(self, by: Dimension | None = None, baseline: str | None = None, margin: float = 3.0) -> Compared:
-        """Compare these records; see :func:`compare`."""
+        """Compare these records, as ``trainmark.compare`` does.
+
+        Args:
+            by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
+            baseline: the reference, such as ``device=cpu``; if not given, the side measured first.
+            margin: speed differences up to this count as the same, in percent.
+
+        Returns:
+            The comparison.
+
+        Raises:
+            UsageError: as for ``trainmark.compare``.
+        """
         return compare(self, by, baseline, margin)
 
 
 @dataclass(frozen=True, repr=False)
 class Compared:
-    """A comparison with its records. A notebook shows its tables."""
+    """A comparison with its records. A notebook shows its tables.
+
+    Args:
+        records: the records that were compared.
+        comparison: groups of records, their speed-ups and verdicts.
+    """
 
     records: Records
     comparison: Comparison
@@ -100,34 +132,54 @@ class Compared:
         return to_html(tables_of(self.comparison))
 
     def to_frame(self, library: str | None = None) -> Any:
-        """Return a data frame with one row per group; times are in seconds, shares are fractions from 0 to 1.
+        """Convert the groups to a data frame.
 
         Args:
             library: ``pandas`` or ``polars``; if not given, the first of them that is installed.
+
+        Returns:
+            A data frame with one row per group; times are in seconds, shares and accuracies are fractions from 0 to 1.
+
+        Raises:
+            UnknownName: ``library`` is neither.
+            NotInstalled: the library is not installed.
         """
         groups = self.comparison.groups
         return frame((flat_group(group, position) for position, group in enumerate(groups)), library)
 
     def chart(self, name: str = "speedup") -> Any:
-        """Return an Altair chart, which a notebook draws.
+        """Draw a chart.
 
         Args:
             name: one of the names in ``trainmark compare --help``.
 
+        Returns:
+            An Altair chart, which a notebook displays.
+
         Raises:
             UnknownName: there is no chart ``name``.
             UsageError: the records lack the data that the chart shows.
+            NotInstalled: the ``report`` extra is not installed.
         """
         from trainmark.report.files import chosen, together
 
         return together(chosen(self._works(), [name]))
 
     def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> Path:
-        """Write a chart to a file and return its path.
+        """Write a chart to a file.
 
         Args:
-            path: a name that ends in ``.svg`` or ``.png``.
-            name: see :meth:`chart`.
+            path: the file to write; its name ends in ``.svg`` or ``.png``.
+            name: one of the names in ``trainmark compare --help``.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            UnknownName: there is no chart ``name``.
+            UsageError: the file name has another ending, or the records lack the data that the chart shows.
+            NotInstalled: the ``report`` extra is not installed.
+            OSError: the file can't be written.
         """
         from trainmark.report.files import drawn
 
@@ -135,11 +187,18 @@ class Compared:
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
-        """Write an HTML page about these records and return its path.
+        """Write an HTML page about these records; a warning says what the page lacks, if anything.
 
         Args:
             path: the file to write.
             title: title of the page.
+
+        Returns:
+            The path of the file.
+
+        Raises:
+            NotInstalled: the ``report`` extra is not installed.
+            OSError: the file can't be written.
         """
         from trainmark.report.extras import require_extras
         from trainmark.study.report import report
@@ -163,9 +222,12 @@ def load_records(*paths: str | os.PathLike[str]) -> Records:
     Args:
         paths: files and folders of records.
 
+    Returns:
+        The records.
+
     Raises:
-        UsageError: a path does not exist, or a folder has no records.
-        RecordError: a file is not a record.
+        UsageError: a path does not exist, or a folder has no records or can't be read.
+        RecordError: a file can't be read, is not a record, or was written by a newer trainmark.
     """
     return Records(tuple(store.load([Path(path) for path in paths])))
 
@@ -181,11 +243,15 @@ def compare(
     Args:
         records: records, or the path of a folder with records.
         by: compare only along this dimension: ``device``, ``backend``, ``style``, ``machine`` or ``python``.
-        baseline: the reference, such as ``device=cpu``; the side measured first if not given.
+        baseline: the reference, such as ``device=cpu``; if not given, the side measured first.
         margin: speed differences up to this count as the same, in percent.
 
+    Returns:
+        The comparison.
+
     Raises:
-        UsageError: there are no records, or the baseline can't be read.
+        UsageError: there are no records, ``by`` or ``baseline`` is wrong, or ``margin`` is negative.
+        RecordError: ``records`` is a path, and a file there can't be used as a record.
     """
     if isinstance(records, (str, os.PathLike)):
         records = load_records(records)
@@ -211,9 +277,9 @@ def run(
 
     Args:
         workloads: names or TOML files; the default benchmark if none is given.
-        out: folder for the records.
+        out: folder for the records; created if it does not exist.
         resume: skip runs that already have a record there.
-        budget: seconds for the verdict on speed.
+        budget: seconds for the verdict on speed: rounds are added until it is decided or the time is used up.
         margin: speed differences up to this count as the same, in percent.
         labels: labels of this machine for its records, such as ``{"instance": "g5.xlarge"}``.
         quiet: don't show progress.
@@ -227,6 +293,7 @@ def run(
     Raises:
         UsageError: an option is unknown, wrong or can't be carried out here.
         DataError: a dataset can't be used.
+        RecordError: a record can't be written, or, with ``resume``, an earlier one can't be read.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import options as study_options

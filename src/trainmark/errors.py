@@ -68,7 +68,14 @@ class UsageError(TrainmarkError):
 
 
 class UnknownName(UsageError):
-    """An unknown name; suggests the nearest known names, or says ``otherwise``."""
+    """An unknown name; suggests the nearest known names.
+
+    Args:
+        kind: what the name is of, such as ``workload``.
+        name: the unknown name.
+        known: all known names.
+        otherwise: what to do if no known name is near.
+    """
 
     def __init__(self, kind: str, name: str, known: Iterable[str], otherwise: str = "") -> None:
         known = sorted(known)
@@ -80,7 +87,15 @@ class UnknownName(UsageError):
 
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
-    """Return up to three known names that are nearest to ``name``; empty if none is near."""
+    """Find known names that may be meant by ``name``.
+
+    Args:
+        name: an unknown name.
+        known: all known names.
+
+    Returns:
+        Up to three of them, nearest first; empty if none is near.
+    """
     name = name[:_LONGEST]  # matching takes quadratic time
     likeness = {each: _likeness(name, each) for each in known}
     best = max(likeness.values(), default=0.0)
@@ -122,7 +137,12 @@ class OutputError(UsageError):
 
 
 class UnwritableFolder(OutputError):
-    """The folder given with ``--out`` is not writable, because of ``error``."""
+    """The folder given with ``--out`` is not writable.
+
+    Args:
+        folder: the folder.
+        error: the operating system's error.
+    """
 
     def __init__(self, folder: Path, error: OSError) -> None:
         in_container = ' In a container: run it with --user "$(id -u):$(id -g)".'
@@ -155,7 +175,7 @@ class ForeignRecord(RecordError):
 
 
 class NewerRecord(RecordError):
-    """A record written by a newer trainmark."""
+    """A record that was written by a newer trainmark."""
 
 
 class RecordNotKept(RecordError):
@@ -168,7 +188,7 @@ class TrainingDiverged(TrainmarkError):
     Args:
         step: number of the first step, from 0, whose loss is not finite.
         loss: that loss.
-        before: the last finite loss, or None when the first step already failed.
+        before: the last finite loss; None if the first step already failed.
     """
 
     def __init__(self, step: int, loss: float, before: float | None) -> None:
@@ -211,6 +231,9 @@ def assert_never(value: NoReturn) -> NoReturn:
     """End a ``match`` over a closed union: mypy rejects a missing case, and at run time the error names it.
 
     ``typing.assert_never`` needs Python 3.11; the measured process may run 3.10.
+
+    Args:
+        value: the value that is matched.
 
     Raises:
         Unsupported: ``value`` is of a kind that this ``match`` does not handle.

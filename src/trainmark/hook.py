@@ -40,7 +40,11 @@ _FRAMEWORKS = ("torch", "jax", "tensorflow", "keras", "numpy", "lightning", "tra
 
 
 def is_listening() -> bool:
-    """Return whether trainmark is listening."""
+    """Check whether trainmark is listening; you need this only to skip work that prepares a report.
+
+    Returns:
+        False outside ``trainmark measure``, and on all ranks of a distributed training but the first.
+    """
     return _out is not None
 
 
@@ -72,7 +76,7 @@ def epoch(
         accuracy: training accuracy, 0 to 1.
         examples: number of examples trained on in this epoch.
         steps: number of steps in this epoch.
-        ended: ``time.perf_counter()`` at the end of the epoch, in seconds, if you report it later; now if not given.
+        ended: ``time.perf_counter()`` at the end of the epoch, in seconds, if you report it later; if not given, now.
     """
     global _batches, _epochs, _waited
     if _out is None:
@@ -114,6 +118,12 @@ def batches(loader: Iterable[_T]) -> Iterator[_T]:
 
     Use this for training examples only: each batch counts as a step, and between two steps the training may be paused
     while another side runs.
+
+    Args:
+        loader: your data loader, or any other iterable of batches.
+
+    Yields:
+        The loader's batches, unchanged.
     """
     global _batches, _waited
     if _out is None:
@@ -148,12 +158,12 @@ class _Pace:
         self._steps = 0
 
     def goes_on(self) -> float:
-        """Start counting training time; returns the current time in seconds."""
+        # Start counting training time; returns the current time in seconds.
         self._mark = time.perf_counter()
         return self._mark
 
     def stepped(self, now: float, fewest: int) -> None:
-        """Count a finished step; a slice has at least ``fewest`` steps."""
+        # Count a finished step; a slice has at least ``fewest`` steps.
         if self._turns is None or self._over:
             return
         self._seconds += now - self._mark
@@ -171,7 +181,7 @@ class _Pace:
             _say({"event": "slice", "t": self.goes_on(), **counted})
 
     def pause(self) -> None:
-        """Wait for the next slice, if this one is over."""
+        # Wait for the next slice, if this one is over.
         if self._turns is None or not self._over:
             return
         _say({"event": "pause", "t": time.perf_counter(), "settled": _epochs > 0})

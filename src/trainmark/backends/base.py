@@ -1,6 +1,6 @@
 """The interface of a backend: a :class:`Backend` says what it supports, a :class:`Trainer` trains.
 
-Time is read by the worker, only at synchronised edges. So a trainer queues as many steps as it is told and returns
+The worker reads the time, only at synchronised edges. So a trainer queues the requested number of steps and returns
 results that may still be on the device; only ``synchronize`` waits for them, and only ``read`` fetches them.
 """
 
@@ -30,7 +30,7 @@ Part = Literal["fetch", "input", "copy", "optimizer", "loss"]
 
 STYLES: tuple[Style, ...] = ("idiomatic", "compiled", "fast")
 """``idiomatic``: the training loop of the framework's tutorials. ``compiled``: the same loop through the framework's
-compiler. ``fast``: the fastest loop that its public API gives. ``examples/recipes`` has each as a short script."""
+compiler. ``fast``: the fastest loop of its public API. ``examples/recipes`` has each as a short script."""
 
 DEFAULT_STYLES: tuple[Style, ...] = ("idiomatic", "fast")
 """Styles that are compared by default; compiling takes longer than a short training saves."""
@@ -51,7 +51,15 @@ LOSS, L2_LOSS, HITS = range(3)
 
 @dataclass(frozen=True)
 class Device:
-    """One device as the backend reports it: ``cpu``, ``cuda:0``, ``mps``, ..."""
+    """One device as the backend reports it.
+
+    Args:
+        id: ``cpu``, ``cuda:0``, ``mps``, ...
+        name: name of the model; None if unknown.
+        kind: the machine's processor, or an accelerator such as a GPU.
+        memory_bytes: size of the device's memory, in bytes; None if not reported.
+        precisions: precisions in which the backend trains on it.
+    """
 
     id: str
     name: str | None
@@ -61,7 +69,14 @@ class Device:
 
 
 def cpu(*precisions: Precision) -> Device:
-    """The processor of this machine."""
+    """Describe the processor of this machine.
+
+    Args:
+        precisions: precisions in which the backend trains on it.
+
+    Returns:
+        The device ``cpu``.
+    """
     return Device("cpu", platform.processor() or platform.machine(), "cpu", None, precisions)
 
 
@@ -70,12 +85,16 @@ class Capabilities:
     """What a backend supports in this interpreter.
 
     Args:
-        version: the framework's.
+        name: name of the backend, as it is registered.
+        version: version of the framework.
+        styles: the styles it has.
+        devices: the devices it sees.
         kinds: the layers, losses and optimisers it implements, each named by its ``kind``; any other is refused.
-        packages: versions of what decides speed or arithmetic.
-        untested: the framework is newer than any that trainmark's own tests have run on.
-        spreads: by what one training spreads over several devices: a process for each, or one that has them all.
-        compiles_already: the loop of ``idiomatic`` is compiled, so there is no other style ``compiled``.
+        packages: versions of the packages that decide speed or arithmetic, by name.
+        untested: whether the framework is newer than any that trainmark's own tests have run on.
+        spreads: how one training spreads over several devices: one process for each, or one process that uses all;
+            None if it can't.
+        compiles_already: whether the loop of ``idiomatic`` is compiled, so there is no other style ``compiled``.
     """
 
     name: str
@@ -89,13 +108,22 @@ class Capabilities:
     compiles_already: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse the form of version 0.1, in which the fifth argument was ``packages``."""
+        """Reject the form of version 0.1, in which the fifth argument was ``packages``.
+
+        Raises:
+            TypeError: ``kinds`` is not a frozenset.
+        """
         if not isinstance(self.kinds, frozenset):
             raise TypeError(f"Capabilities(kinds=...) is a {type(self.kinds).__name__}, not a frozenset")
 
 
 class ResourceOptions(TypedDict, total=False):
-    """The fields of :class:`ResourceLimits`, as options of ``trainmark.run``."""
+    """The fields of :class:`ResourceLimits`, as options of ``trainmark.run``.
+
+    Attributes:
+        threads: CPU threads; None leaves the framework's own choice.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it alone.
+    """
 
     threads: int | None
     memory_fraction: float | None
@@ -103,11 +131,11 @@ class ResourceOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ResourceLimits:
-    """What a framework may use; options, settings and records have the same fields.
+    """Resources that a framework may use; options, settings and records have the same fields.
 
     Args:
-        threads: of the CPU; None leaves the framework's own choice.
-        memory_fraction: of the device's memory, 0 to 1; None leaves it alone.
+        threads: CPU threads; None leaves the framework's own choice.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; None leaves it alone.
     """
 
     threads: int | None = None
@@ -115,7 +143,14 @@ class ResourceLimits:
 
 
 def limits_of(holder: object) -> ResourceOptions:
-    """The limits that options, settings or a record hold."""
+    """Collect the limits that options, settings or a record hold.
+
+    Args:
+        holder: an object with the fields of :class:`ResourceLimits`.
+
+    Returns:
+        The limits by name.
+    """
     return cast(ResourceOptions, {each.name: getattr(holder, each.name) for each in fields(ResourceLimits)})
 
 
@@ -124,9 +159,12 @@ class Options(ResourceLimits):
     """How to run a workload.
 
     Args:
-        seed: of the framework's own random numbers (dropout, its own shuffle, distortions).
-        without: parts of a step that are left out, so that their cost can be told; what is trained then is nothing.
-        layout: over which devices the training is spread; None for a training of one, which need not be spreadable.
+        style: which of the backend's training loops to use.
+        device: id of the device.
+        precision: precision of the arithmetic.
+        seed: seed of the framework's own random numbers (dropout, its own shuffle, distortions).
+        without: parts of a step to omit, to measure what they cost; the result is not a valid training.
+        layout: how the training is spread over devices; None for an ordinary training on one device.
     """
 
     style: Style
@@ -139,10 +177,13 @@ class Options(ResourceLimits):
 
 @dataclass(frozen=True)
 class Job:
-    """What :meth:`Backend.trainer` makes a trainer for; a backend may hand the four on as one.
+    """The arguments of :meth:`Backend.trainer`, for backends that pass them on as one.
 
     Args:
-        model: of the workload, laid out.
+        workload: the workload to train.
+        model: its network, with the shapes of all layers.
+        data: its dataset.
+        options: how to run it.
     """
 
     workload: Workload
@@ -152,7 +193,7 @@ class Job:
 
     @property
     def distorts(self) -> bool:
-        """Whether training images are other ones every time."""
+        """Whether training images are distorted at random, anew each time they are used."""
         return self.workload.input.distortions is not None
 
 
@@ -161,10 +202,10 @@ class EpochPlan:
     """The steps of one epoch.
 
     Args:
-        sizes: examples of each step.
-        order: index of every example in the order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the
-            framework, as its own loader does it.
-        whole: every step takes the whole training set in stored order, so nothing need be gathered.
+        sizes: number of examples of each step.
+        order: indices of the examples in order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the framework,
+            as its own loader does it.
+        whole: whether every step takes the whole training set in stored order, so that nothing has to be gathered.
     """
 
     sizes: tuple[int, ...]
@@ -174,7 +215,16 @@ class EpochPlan:
     def drawn(
         self, batches: Batches, examples: int, permutation: Callable[[int], NDArray[np.int64]]
     ) -> NDArray[np.int64] | None:
-        """The order of use; if none is given, ``permutation`` draws one for each pass. None if nothing is gathered."""
+        """Return the order of use; if none is given, draw one for each pass.
+
+        Args:
+            batches: how a pass over the training set is cut into batches.
+            examples: size of the training set.
+            permutation: draws a random order of this many examples, ``[examples]``.
+
+        Returns:
+            Indices of the examples in order of use, at least ``sum(sizes)``; None if nothing is gathered.
+        """
         if self.whole or self.order is not None:
             return None if self.whole else self.order
         one_pass = sum(batches.sizes(examples))
@@ -182,7 +232,14 @@ class EpochPlan:
         return np.concatenate([permutation(examples)[:one_pass] for _ in range(passes)])
 
     def batches(self, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """The examples of each step, in this order of use."""
+        """Cut an order of use into batches.
+
+        Args:
+            order: indices of the examples in order of use, ``[sum(sizes)]``.
+
+        Returns:
+            The indices of each step's examples.
+        """
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
 
@@ -192,7 +249,7 @@ class Steps:
 
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
-        l2_losses: the L2 part of it, ``[steps]``; None when no layer has one.
+        l2_losses: the L2 part of it, ``[steps]``; None if no layer has one.
         hits: correct predictions of the batch, ``[steps]``; any value where the workload has exact metrics.
     """
 
@@ -202,76 +259,175 @@ class Steps:
 
     @classmethod
     def from_rows(cls, rows: NDArray[np.float64], *, has_l2: bool) -> Steps:
-        """From an array ``[steps, 3]`` whose columns are ``LOSS``, ``L2_LOSS`` and ``HITS``."""
+        """Convert an array with one row per step.
+
+        Args:
+            rows: ``[steps, 3]``, with the columns ``LOSS``, ``L2_LOSS`` and ``HITS``.
+            has_l2: whether any layer has an L2 term; without it, that column is ignored.
+
+        Returns:
+            The results.
+        """
         return cls(rows[:, LOSS], rows[:, L2_LOSS] if has_l2 else None, rows[:, HITS].astype(np.int64))
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Mean loss (without L2) and accuracy over a whole split, without dropout."""
+    """Result of evaluating a whole split, without dropout.
+
+    Args:
+        loss: mean loss per example, without L2 terms.
+        accuracy: share of correct predictions, 0 to 1.
+    """
 
     loss: float
     accuracy: float
 
 
 class Trainer(Protocol):
-    """One network on one device, ready to train. Anything it returns from ``train`` may still be on the device.
+    """One network on one device, ready to train.
 
-    If ``ticks_between_steps`` is true, ``train`` calls ``tick`` between steps and nowhere else. Then a training that
-    pauses does so within ``tick``, in the middle of one ``train``; else it calls ``train`` more often.
+    If a trainer has a true attribute ``ticks_between_steps``, ``train`` calls ``tick`` between steps and nowhere else.
+    A training that pauses then does so within ``tick``, in the middle of one ``train``; otherwise ``train`` is called
+    more often.
     """
 
     def load(self, weights: Weights) -> None:
-        """Set these weights, ``float32`` in canonical layout, and start with a new optimiser at step 0."""
+        """Copy these weights into the network, and start with a new optimiser at step 0.
+
+        Args:
+            weights: arrays by name, ``float32`` in canonical layout.
+        """
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights and optimiser;
-        False if there is nothing to compile."""
+        """Compile ahead what an epoch like ``plan`` would compile later, without changing weights and optimiser.
+
+        Args:
+            plan: an epoch with the batch sizes of the training.
+
+        Returns:
+            False if there is nothing to compile.
+        """
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Prepare the batches of ``plan``."""
+        """Prepare the batches of an epoch.
+
+        Args:
+            plan: the steps of the epoch.
+        """
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
-        """Queue the next ``steps`` steps of the epoch, calling ``tick`` after each; returns what :meth:`read` takes."""
+        """Queue the next steps of the epoch.
+
+        Args:
+            steps: number of steps.
+            tick: to be called after each step.
+
+        Returns:
+            Results for :meth:`read`, which may still be on the device.
+        """
 
     def synchronize(self) -> None:
-        """Return when all queued work is done."""
+        """Wait until all queued work is done."""
 
     def read(self, results: Any) -> Steps:
-        """Fetch the results of :meth:`train`."""
+        """Fetch results from the device.
+
+        Args:
+            results: results of one call of :meth:`train`.
+
+        Returns:
+            The results on the host.
+        """
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """Loss and accuracy on a split, with the averaged weights where the workload keeps an average."""
+        """Evaluate a split, with the averaged weights if the workload keeps an average.
+
+        Args:
+            split: which split of the dataset.
+
+        Returns:
+            Loss and accuracy.
+        """
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """Outputs of the last layer ``[n, classes]`` for stored images ``[n, height, width, channels]``, no dropout,
-        with the trained weights and never the averaged ones."""
+        """Compute the outputs of the last layer without dropout, with the trained weights and never the averaged ones.
+
+        Args:
+            images: images as the dataset stores them, ``[n, height, width, channels]``.
+
+        Returns:
+            The outputs, ``[n, classes]``.
+        """
 
     def weights(self) -> Weights:
-        """The weights as they are now, ``float32`` in canonical layout."""
+        """Copy the weights to the host.
+
+        Returns:
+            Arrays by name, ``float32`` in canonical layout, which further training does not change.
+        """
 
     def averaged(self) -> Weights:
-        """The averaged weights, like :meth:`weights`; the weights themselves if the workload keeps no average."""
+        """Copy the averaged weights to the host.
+
+        Returns:
+            Arrays as from :meth:`weights`; the weights themselves if the workload keeps no average.
+        """
 
     def settings(self) -> dict[str, Any]:
-        """The settings that affect speed or arithmetic, as the framework reports them now."""
+        """Read the settings that affect speed or arithmetic, as the framework reports them now.
+
+        Returns:
+            Settings by name; the values can be written as JSON.
+        """
 
     def device_peak_bytes(self) -> int | None:
-        """Peak memory of the framework on the device; None if it does not report it."""
+        """Read how much memory of the device the framework has used at most.
+
+        Returns:
+            The peak in bytes; None if the framework does not report it.
+        """
 
 
 class Backend(Protocol):
     """A framework adapter. Constructing it imports the framework."""
 
     def capabilities(self) -> Capabilities:
-        """Return what the backend supports here."""
+        """Find out what the backend supports in this interpreter and on this machine.
+
+        Returns:
+            Its version, styles, devices, layers, losses and optimisers.
+        """
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """Make a trainer without weights; raises :class:`~trainmark.errors.Unsupported`."""
+        """Make a trainer; :meth:`Trainer.load` gives it weights. :func:`require_support` makes the usual checks.
+
+        Args:
+            workload: the workload to train.
+            model: its network, with the shapes of all layers.
+            data: its dataset.
+            options: how to run it.
+
+        Returns:
+            The trainer.
+
+        Raises:
+            AbsentDevice: the backend does not see the device.
+            Unsupported: the backend can't do what the workload or the options need.
+        """
 
 
 def is_untested(framework: str, found: str, *, oldest: str, newest: str) -> bool:
-    """Whether ``found`` is newer than the newest tested version, compared by as many parts as ``newest`` has.
+    """Check whether a framework is newer than the newest tested version.
+
+    Args:
+        framework: name of the framework, for the error.
+        found: version of the installed framework.
+        oldest: oldest supported version.
+        newest: newest tested version; only as many parts as it has are compared, so 2.7.1 is not newer than 2.7.
+
+    Returns:
+        Whether ``found`` is newer.
 
     Raises:
         Unsupported: it is older than ``oldest``.
@@ -287,16 +443,32 @@ def _parts(version: str) -> tuple[int, ...]:
 
 
 def kinds_of(workload: Workload) -> tuple[str, ...]:
-    """The ``kind`` of every layer, of the loss and of the optimiser."""
+    """List what a backend must implement for a workload.
+
+    Args:
+        workload: the workload.
+
+    Returns:
+        The ``kind`` of every layer, of the loss and of the optimiser.
+    """
     return (*(layer.kind for layer in workload.model), workload.loss.kind, workload.optimizer.kind)
 
 
 def require_support(can: Capabilities, workload: Workload, options: Options) -> Device:
-    """The device of ``options``, unless the backend can't run this.
+    """Check that a backend can run a workload with these options.
+
+    Args:
+        can: what the backend supports.
+        workload: the workload.
+        options: how to run it.
+
+    Returns:
+        The device of ``options``.
 
     Raises:
         AbsentDevice: the backend does not see the device.
-        Unsupported: a layer, loss, optimiser, style or precision it does not have.
+        Unsupported: the backend does not have a layer, loss, optimiser, style or precision, or the memory of a CPU is
+            to be limited.
     """
     seen = {device.id: device for device in can.devices}
     if options.device not in seen:

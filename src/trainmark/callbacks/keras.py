@@ -14,7 +14,7 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
     """Report every epoch to trainmark; evaluation of ``validation_data`` is its test.
 
     Args:
-        examples: examples per epoch, which Keras does not report.
+        examples: number of examples per epoch, which Keras does not report.
     """
 
     def __init__(self, examples: int | None = None) -> None:
@@ -23,16 +23,13 @@ class Epochs(keras.callbacks.Callback):  # type: ignore[misc]  # untyped
         self._ended: float | None = None
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Start the epoch."""
         self._ended = None
         hook.begin()
 
     def on_test_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """End the training of the epoch."""
-        self._end()
+        self._end()  # the time of the test is not part of the epoch
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Report the epoch and its test, if it had one."""
         logs = logs or {}
         self._end()
         hook.epoch(logs.get("loss"), _accuracy(logs), self._examples, self.params.get("steps"), ended=self._ended)

@@ -16,8 +16,10 @@ class Epochs(Callback):
     """Report every epoch to trainmark; the validation after it is its test.
 
     Args:
-        loss, accuracy: names under which the module logs its training metrics.
-        test_loss, test_accuracy: names under which it logs its validation metrics.
+        loss: name under which the module logs its training loss.
+        accuracy: name under which it logs its training accuracy.
+        test_loss: name under which it logs its validation loss.
+        test_accuracy: name under which it logs its validation accuracy.
     """
 
     def __init__(
@@ -32,17 +34,16 @@ class Epochs(Callback):
         self._steps = 0
 
     def on_train_epoch_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Start the epoch."""
         self._ended, self._steps = None, trainer.global_step
         hook.begin()
 
     def on_validation_start(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """End the training of the epoch, unless this validation is in the middle of it."""
+        # A validation may also run in the middle of an epoch.
         if not trainer.sanity_checking and trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
             self._end()
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """Report the epoch and its validation, if any; the epoch's mean training metrics are known only now."""
+        # The epoch's mean training metrics are known only now.
         validated = self._ended is not None
         self._end()
         hook.epoch(*_logged(trainer, self._names), steps=trainer.global_step - self._steps, ended=self._ended)

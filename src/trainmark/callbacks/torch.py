@@ -22,6 +22,9 @@ class Waiting:
 
     All other attributes are the loader's. This is not itself a ``DataLoader``: pass the loader to code that replaces
     samplers, as Lightning does on several GPUs.
+
+    Args:
+        loader: the loader of the training examples.
     """
 
     def __init__(self, loader: DataLoader[Any]) -> None:

@@ -25,13 +25,12 @@ class Epochs(TrainerCallback):
     def on_epoch_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any
     ) -> None:
-        """Start the epoch."""
         self._tell()
         self._first_step, self._within = state.global_step, True
         hook.begin()
 
     def on_epoch_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **rest: Any) -> None:
-        """End the training of the epoch; its loss is logged later."""
+        # It is reported later, when its loss is logged.
         synchronize()
         self._ended, self._within = time.perf_counter(), False
         examples: Any = getattr(rest.get("train_dataloader"), "dataset", None)
@@ -39,19 +38,16 @@ class Epochs(TrainerCallback):
         self._counts = {"examples": counted, "steps": state.global_step - self._first_step}
 
     def on_log(self, *about: Any, logs: dict[str, float] | None = None, **rest: Any) -> None:
-        """Report the epoch, with the logged loss."""
         if logs and "loss" in logs:
             self._tell(logs["loss"])
 
     def on_evaluate(self, *about: Any, metrics: dict[str, float] | None = None, **rest: Any) -> None:
-        """Report the test after the epoch."""
         self._tell()
         if not self._within and metrics:
             hook.test(metrics.get("eval_loss"), metrics.get("eval_accuracy"))
 
     def on_train_end(self, *about: Any, **rest: Any) -> None:
-        """Report the last epoch if its loss was not logged."""
-        self._tell()
+        self._tell()  # the last epoch, if its loss was not logged
 
     def _tell(self, loss: float | None = None) -> None:
         if self._ended is not None:

@@ -1,14 +1,15 @@
 """The record of one run, as frozen data.
 
 History of the format
-    1   2026-11: the first. Later, without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
-    2   2026-11: fingerprints leave out fields at their default; what a command does not tell of itself is null.
+    1   2026-11: the first. Added later without a new number: ``machine.identity``, ``machine.labels``, ``trainmark``.
+    2   2026-11: fingerprints leave out fields at their default; what a command does not report is null.
 
 :mod:`trainmark.record.migrations` reads the older ones.
 
-A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. Unknown is
-``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none. All
-durations are seconds, all sizes bytes; accuracies are fractions.
+A change that old readers would misread raises ``SCHEMA_VERSION``; a new key that may be absent does not. An unknown
+value is ``null``, never 0. A number that is not finite is the string ``nan``, ``inf`` or ``-inf``, since JSON has none.
+All durations are in seconds, all sizes in bytes; accuracies are fractions from 0 to 1. *The epochs' clock* counts
+seconds from the start of the measured process.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ Protocol = Literal["fresh", "continued"]
 
 
 class Outcome(Struct, frozen=True):
-    """How the run ended; ``step`` and ``loss_before`` belong to a divergence."""
+    """How the run ended.
+
+    Args:
+        status: ``diverged`` if a loss was not finite.
+        reason: why it ended so; null if there is nothing to say.
+        step: of a divergence, the first step whose loss is not finite, from 0.
+        loss_before: of a divergence, the last finite loss.
+        stderr_tail: end of what the measured process printed, stdout included; null if there is none or the run is ok.
+    """
 
     status: Status
     reason: str | None = None
@@ -37,7 +46,14 @@ class Outcome(Struct, frozen=True):
 
 
 class WorkloadRef(Struct, frozen=True):
-    """What was trained: the whole specification, and two fingerprints to group by."""
+    """What was trained. Runs are grouped by its two fingerprints.
+
+    Args:
+        name: name of the workload, or of a measured command.
+        step_fingerprint: equal for workloads with the same arithmetic per step.
+        schedule_fingerprint: equal for workloads with the same number and order of steps, evaluated at the same times.
+        spec: the whole specification; of a command, its words with their placeholders.
+    """
 
     name: str
     step_fingerprint: str
@@ -46,7 +62,14 @@ class WorkloadRef(Struct, frozen=True):
 
 
 class DatasetRef(Struct, frozen=True):
-    """With what: ``sha256`` is over the uncompressed files."""
+    """The dataset that was used.
+
+    Args:
+        name: name of the dataset.
+        sha256: checksum of the uncompressed files.
+        train_examples: number of training examples.
+        test_examples: number of test examples.
+    """
 
     name: str
     sha256: str
@@ -55,9 +78,15 @@ class DatasetRef(Struct, frozen=True):
 
 
 class BackendRef(Struct, frozen=True):
-    """By whom; ``settings`` are the framework's own switches that decide speed or arithmetic, as it reported them.
+    """The framework that trained.
 
-    Of a script, the program is the name, and what was varied the style, null where nothing was.
+    Args:
+        name: name of the backend; of a command, its program.
+        version: version of the framework; of a command, the frameworks that it reports, with their versions.
+        style: style of the backend; of a command, the varied values, such as ``workers=4``, or null if none are.
+        precision: precision of the arithmetic; null for a command.
+        compile_cache: ``none`` if nothing was compiled, else the state of the framework's cache; null for a command.
+        settings: the framework's own settings that decide speed or arithmetic, as it reported them.
     """
 
     name: str
@@ -69,9 +98,14 @@ class BackendRef(Struct, frozen=True):
 
 
 class DeviceRef(Struct, frozen=True):
-    """On what, as the backend reports it; ``gpu`` is its column in the samples, null for a CPU or where unknown.
+    """The device that was trained on, as the backend reports it.
 
-    Of a script, ``id`` is the device that it was given; ``kind`` is null where that says nothing.
+    Args:
+        id: such as ``cpu`` or ``cuda:0``; of a command, the device that it was given, or null if none was.
+        name: name of the model.
+        kind: the processor or an accelerator; null if unknown, as for a command that was given no device.
+        memory_bytes: size of the device's memory, in bytes.
+        gpu: its column in :class:`Samples`; null for a CPU or if unknown.
     """
 
     id: str | None
@@ -82,12 +116,12 @@ class DeviceRef(Struct, frozen=True):
 
 
 class Cloud(Struct, frozen=True):
-    """What a rented machine is, as records of version 0.1 had it from the provider; today's have labels.
+    """A rented machine in records of version 0.1, as the provider described it; newer records have labels.
 
     Args:
         provider: ``aws``, ``azure``, ``google``, ``oracle`` or ``alibaba``.
-        instance_type: in the provider's words, such as ``g4dn.xlarge``.
-        region: null if the cloud did not report it in time.
+        instance_type: the provider's name for it, such as ``g4dn.xlarge``.
+        region: the provider's name for the region; null if it was not reported in time.
     """
 
     provider: str
@@ -96,7 +130,7 @@ class Cloud(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """``aws g4dn.xlarge, eu-west-1``."""
+        """In words, such as ``aws g4dn.xlarge, eu-west-1``."""
         return f"{self.provider} {self.instance_type}" + (f", {self.region}" if self.region else "")
 
 
@@ -104,12 +138,21 @@ class Machine(Struct, frozen=True):
     """The machine that a run was measured on.
 
     Args:
-        gpus: names, in the driver's order.
-        load_before: share of all cores that other processes used just before the run, 0 to 1.
+        name: its name in the network.
+        os: operating system and version of its kernel.
+        architecture: such as ``x86_64``.
+        cpu: name of the CPU's model.
+        physical_cores: number of physical cores.
+        logical_cores: number of logical cores.
+        usable_cores: number of logical cores that trainmark could use.
+        memory_bytes: size of the main memory, in bytes.
+        gpus: names of the GPUs' models, in the driver's order.
+        gpu_driver: version of the GPUs' driver.
+        load_before: share of the usable cores' time that other processes used just before the run, 0 to 1.
         cpu_quota: cores that the control group may use at a time; null without a quota.
         cpu_governors: the CPU's frequency governors; empty if not visible, as in a virtual machine.
         cpu_turbo: whether cores may run above their base frequency.
-        cuda: the newest version that the driver supports.
+        cuda: the newest CUDA version that the driver supports.
         cloud: only in records of version 0.1.
         identity: distinguishes machines of the same name without identifying them: a keyed hash of the system's
             machine id. Null if the system has none.
@@ -137,7 +180,7 @@ class Machine(Struct, frozen=True):
 
     @property
     def tags(self) -> dict[str, str]:
-        """The labels; of a record of version 0.1, what it knew of the cloud."""
+        """The labels; in a record of version 0.1, also what it knew of the cloud."""
         if self.cloud is None:
             return self.labels
         known = {name: getattr(self.cloud, name) for name in ("provider", "instance_type", "region")}
@@ -151,7 +194,14 @@ class Machine(Struct, frozen=True):
 
 
 class Python(Struct, frozen=True):
-    """The interpreter that trained; ``packages`` are the versions that matter to the run."""
+    """The interpreter that trained.
+
+    Args:
+        label: its label (``--python LABEL=PATH``), or ``default``; null for a command.
+        version: version of Python; null if unknown.
+        executable: its path; of a command, its program.
+        packages: versions of the packages that matter to the run, by name.
+    """
 
     label: str | None
     version: str | None
@@ -162,8 +212,13 @@ class Python(Struct, frozen=True):
 class ModelRef(Struct, frozen=True):
     """Size and cost of the network.
 
-    ``initial_weights_sha256`` proves two runs started alike; ``unchanged_weights`` are the names of those that training
-    left exactly as they were, null where nothing was trained to its end.
+    Args:
+        parameters: number of parameters.
+        forward_flops_per_example: floating-point operations of a forward pass.
+        training_flops_per_example: floating-point operations of a training step.
+        initial_weights_sha256: checksum of the initial weights; equal if two runs started alike.
+        unchanged_weights: names of the arrays that training left exactly as they were; null if the training was not
+            completed.
     """
 
     parameters: int
@@ -174,22 +229,37 @@ class ModelRef(Struct, frozen=True):
 
 
 class Window(Struct, frozen=True):
-    """When a training computed between two pauses."""
+    """A period in which a training computed, between two pauses.
+
+    Args:
+        start_seconds: when it started, on the epochs' clock.
+        seconds: its duration.
+    """
 
     start_seconds: float
     seconds: float
 
 
 class Epoch(Struct, frozen=True):
-    """One epoch, timed between synchronised edges. ``start_seconds`` counts from the child's start.
+    """One epoch, timed between synchronised edges.
 
-    ``tree_pss_bytes`` is the memory of the process and all it started at the end of the epoch, shared pages divided
-    among those who share them; null where the system does not tell, or reading it would have cost too much.
+    The edges of a command's epoch are what it reports, so they are only as synchronised as its reports.
 
-    A run that took turns trained in ``windows``; empty where it never paused.
-
-    Of a script the edges are what it reports, so only as synchronised as it is; ``steps`` and ``examples`` are null
-    where it does not tell. ``data_wait_seconds`` is how long it waited for batches, where it measures that.
+    Args:
+        index: its number, from 0.
+        start_seconds: when it started, in seconds since the measured process started.
+        seconds: training time, without evaluation and pauses.
+        steps: number of steps; null if a command does not report it.
+        examples: number of training examples; null if a command does not report it.
+        train_loss: training loss; :class:`MetricsRef` says how it was measured.
+        train_accuracy: training accuracy, 0 to 1.
+        test_loss: mean loss of the test examples; null without evaluation.
+        test_accuracy: test accuracy, 0 to 1; null without evaluation.
+        evaluation_seconds: duration of the evaluation after it; null without evaluation.
+        tree_pss_bytes: memory of the measured process and all it started at the end of the epoch, in bytes, with each
+            shared page divided among the processes that share it; null if unknown or too expensive to read.
+        data_wait_seconds: how long a command waited for batches; null if it does not measure that.
+        windows: when an interleaved run trained; empty if it never paused.
     """
 
     index: int
@@ -208,22 +278,27 @@ class Epoch(Struct, frozen=True):
 
 
 class Slice(Struct, frozen=True):
-    """A stretch of training between two synchronised edges, while the other sides of its round paused.
+    """A part of a training between two synchronised edges, while the other sides of its round paused.
+
+    Shares are fractions of the time of the usable cores, null if they can't be read.
 
     Args:
-        block: neighbouring slices of all sides in counterbalanced order, numbered in their round.
-        order: of its turn in its round.
-        start_seconds: on the epochs' clock; ``steps`` were trained from there on.
-        timed_steps: the last ones of them, which took ``seconds`` for ``examples``. Of a command they are batches or
-            epochs, and the examples are epochs where it does not tell how many an epoch has.
-        others_share: of the time of the usable cores, what processes outside all sides took; null where it can't be
-            read, and up to some percent wrong, even below 0, since the system counts in ticks.
-        stolen_share: likewise, what the host of this virtual machine gave to others.
-        spare_share: of these cores, those that no side uses, since all have fewer threads.
-        idle_share: of the cores' time, what the paused sides took.
-        queued: seconds that its threads waited for a core, in a second; several at once add up.
-        switches: how often they lost one to another thread, in a second.
-        pressure: share of the time in which anything on the machine had to wait for a core.
+        block: number of its block in its round; a block is neighbouring slices of all sides in counterbalanced order.
+        order: number of its turn in its round.
+        start_seconds: when it started, on the epochs' clock.
+        steps: number of steps; a step of a command is a batch or an epoch.
+        timed_steps: number of steps that were timed: the last ones.
+        seconds: duration of the timed steps.
+        examples: number of examples of the timed steps; the number of epochs if a command does not report how many
+            examples an epoch has.
+        others_share: share that processes outside all sides took. It may be wrong by a few percent, even below 0, since
+            the system counts in ticks.
+        stolen_share: share that the host of this virtual machine gave to others.
+        spare_share: share of the cores that no side uses, since all have fewer threads.
+        idle_share: share that the paused sides took.
+        queued: seconds per second that the threads of this side waited for a core, summed over threads.
+        switches: how often per second these threads lost a core to another thread.
+        pressure: share of the wall-clock time in which any thread of the machine waited for a core.
     """
 
     block: int
@@ -243,7 +318,7 @@ class Slice(Struct, frozen=True):
 
     @property
     def external_share(self) -> float | None:
-        """Of the cores' time, what was stolen, or taken by others from cores that a side uses; None if unknown."""
+        """Share of the cores' time that was stolen, or taken by others from cores that a side uses; None if unknown."""
         if self.others_share is None:
             return self.stolen_share
         in_spare_cores = min(self.spare_share, max(self.others_share, 0.0))
@@ -251,16 +326,29 @@ class Slice(Struct, frozen=True):
 
 
 def are_disturbed(block: Iterable[Slice]) -> bool:
-    """Whether others took too much during these slices for their block to count.
+    """Check whether other processes took so much during the slices of a block that it must not count.
 
-    All slices are looked at together, since the system counts in ticks of 10 ms, which is too coarse for one.
+    The slices are judged together, since the system counts in ticks of 10 ms, which is too coarse for one.
+
+    Args:
+        block: the slices of one block.
+
+    Returns:
+        Whether the block is disturbed; False if nothing is known.
     """
     known = [(share, each.seconds) for each in block if (share := each.external_share) is not None]
     return sum(share * seconds for share, seconds in known) > EXTERNAL_SHARE * sum(seconds for _, seconds in known)
 
 
 class LogLine(Struct, frozen=True):
-    """One line of ``--log-every``: the loss of ``step``, counted from 0, and the pace of the steps up to it."""
+    """One line of ``--log-every``.
+
+    Args:
+        step: number of the step, from 0.
+        loss: loss of this step.
+        samples_per_second: throughput of the steps since the previous line.
+        seconds_per_step: mean duration of these steps.
+    """
 
     step: int
     loss: float
@@ -269,14 +357,30 @@ class LogLine(Struct, frozen=True):
 
 
 class MetricsRef(Struct, frozen=True):
-    """How the training figures were taken."""
+    """How the training metrics were measured.
+
+    Args:
+        train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
+            evaluates the whole training set after the epoch.
+        loss_includes_l2: whether the training loss includes the layers' L2 terms.
+    """
 
     train: Literal["running", "exact"]
     loss_includes_l2: bool
 
 
 class Final(Struct, frozen=True):
-    """Where the run arrived; ``training_seconds`` is the sum of the epochs, evaluation left out."""
+    """Result of the run: the metrics of its last epoch, and its training time.
+
+    Args:
+        train_loss: training loss.
+        train_accuracy: training accuracy, 0 to 1.
+        test_loss: mean loss of the test examples.
+        test_accuracy: test accuracy, 0 to 1.
+        training_seconds: sum of the epochs, without evaluation.
+        time_to_target_seconds: training time up to the end of the epoch that reached the target of ``--until``, without
+            compilation and evaluation; null if there is no target or it was missed.
+    """
 
     train_loss: float | None = None
     train_accuracy: float | None = None
@@ -287,21 +391,30 @@ class Final(Struct, frozen=True):
 
 
 class Samples(Struct, frozen=True):
-    """What an observer outside the run saw, at most 1,000 rows; ``t`` shares the epochs' clock.
+    """Measurements of the run from outside, taken a few times a second; at most 1,000 rows.
 
-    ``[time]`` unless said: a column that nothing could be read of is null, and so is each value that was not read.
-    Shares are of the time since the row before, 100 for one core or one GPU.
+    Columns are ``[time]``, and those of GPUs ``[time][gpu]``. A value that could not be read is null, and so is a
+    column without any. CPU percentages are of the time since the previous row.
 
     Args:
-        cpu_percent: of every core, ``[time][core]``; an empty line where the cores were not the same as before.
-        stolen_percent: of all cores, time that the host of a virtual machine gave to others.
-        tree_cpu_percent: of the measured process and all it started, 100 a core.
-        tree_resident_bytes: of the same; a page that two share counts twice.
+        interval_seconds: time between two rows.
+        t: when each row was measured, on the epochs' clock.
+        cpu_percent: utilisation of every core, ``[time][core]``; an empty row if the cores are not those of the
+            previous row.
+        stolen_percent: share of all cores' time that the host of a virtual machine gave to others.
+        tree_cpu_percent: CPU time of the measured process and all it started; 100 is one core.
+        tree_resident_bytes: resident memory of the same; a page that two processes share counts twice.
         cpu_hertz: mean frequency of some cores.
-        cpu_joules: of the CPU's packages, a counter from some moment on.
-        gpu_percent: ``[time][gpu]`` like all that follow; share in which any kernel ran, as the driver tells it.
-        gpu_joules: a counter from the driver's start on.
-        gpu_throttle_bits: why clocks were held back, as the vendor's driver numbers the reasons.
+        cpu_joules: energy of the CPU packages, a counter with an arbitrary start.
+        gpu_percent: share of the time in which any kernel ran, as the driver reports it.
+        gpu_memory_bytes: memory in use.
+        gpu_watts: power.
+        gpu_joules: energy, a counter since the driver was loaded.
+        gpu_sm_hertz: clock of the multiprocessors.
+        gpu_memory_hertz: clock of the memory.
+        gpu_celsius: temperature.
+        gpu_fan_percent: speed of the fan.
+        gpu_throttle_bits: why the clocks were reduced; bits are as in the vendor's driver.
     """
 
     interval_seconds: float
@@ -324,7 +437,13 @@ class Samples(Struct, frozen=True):
 
 
 class Peaks(Struct, frozen=True):
-    """The measured limits of the device."""
+    """Measured peak speed of the device.
+
+    Args:
+        matmul_flops_per_second: floating-point operations per second of large matrix products.
+        copy_bytes_per_second: bytes per second of copies in the device's memory; bytes read and written both count.
+        conditions: everything that they depend on, and when they were measured.
+    """
 
     matmul_flops_per_second: float | None
     copy_bytes_per_second: float | None
@@ -332,31 +451,41 @@ class Peaks(Struct, frozen=True):
 
     @property
     def created(self) -> str | None:
-        """When they were measured, in ISO 8601; None where the record does not tell."""
+        """When they were measured, in ISO 8601; None if the record does not say."""
         created = self.conditions.get("created")
         return created if isinstance(created, str) else None
 
     @property
     def disturbed(self) -> bool:
-        """Whether others used the machine or the device, so that it can do more."""
+        """Whether others used the machine or the device at the time, so the true peak is higher."""
         return self.conditions.get("disturbed") is True
 
     @property
     def others_share(self) -> float | None:
-        """Share of all cores' time that others used just before; None where that is not known."""
+        """Share of the usable cores' time that others used just before, 0 to 1; None if unknown."""
         share = self.conditions.get("load_before")
         return float(share) if isinstance(share, (int, float)) else None
 
 
 class Memory(Struct, frozen=True):
-    """Highest use: the child's resident memory, and what its framework held on the device."""
+    """Peak memory.
+
+    Args:
+        host_peak_bytes: resident memory of the measured process, in bytes.
+        device_peak_bytes: memory that the framework used on the device, in bytes; null if it does not report it.
+    """
 
     host_peak_bytes: int | None = None
     device_peak_bytes: int | None = None
 
 
 class Energy(Struct, frozen=True):
-    """Energy of the training epochs and where the figure comes from."""
+    """Energy of the training epochs.
+
+    Args:
+        joules: energy of the device; null if the training was too short for its counter, or a reading is missing.
+        source: the counter.
+    """
 
     joules: float | None
     source: str | None
@@ -366,13 +495,14 @@ class Process(Struct, frozen=True):
     """A measured command, from its start to its end.
 
     Args:
-        argv: its words, as started.
+        argv: its words as they were started.
         directory: its working folder.
         start_seconds: when it started, on the epochs' clock.
         seconds: its duration; null if its end was not observed.
         exit_code: its exit code; if negative, the signal that killed it.
-        user_seconds: CPU time of it and of the children that it waited for; ``system_seconds`` likewise.
-        language: the language that it says it reports from.
+        user_seconds: CPU time in user mode, of it and of the children that it waited for.
+        system_seconds: likewise, CPU time in the kernel.
+        language: the programming language that it says it reports from.
         program_sha256: checksum of the script among its words, else of the program if that is a path, else null.
         odd: descriptions of the first few reports that were not understood.
         left_out: number of reports that were not understood; null if unknown.
@@ -392,18 +522,18 @@ class Process(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """Over which devices one training was spread.
+    """How one training was spread over devices.
 
     Args:
-        data: copies of the network, each with its share of every batch.
-        pipeline: stages that a copy is cut into.
-        microbatches: pieces that a share goes through the stages in.
-        all_reduce: whether the copies averaged their gradients; where not, it tells what that costs, and is no
-            training of the workload.
-        weak: whether the batch grew with the copies.
-        nodes: machines.
-        restarts: how often all ranks were started again.
-        host: name of the machine of this rank; null in the record of the whole.
+        data: number of copies of the network, each of which takes its share of every batch.
+        pipeline: number of stages that each copy is cut into.
+        microbatches: number of pieces in which a copy's share of a batch goes through the stages.
+        all_reduce: whether the copies averaged their gradients; without it, the run shows what the all-reduce costs and
+            is not a valid training.
+        weak: whether the batch grew with the number of copies.
+        nodes: number of machines.
+        restarts: how often all ranks were restarted.
+        host: name of the machine of this rank; null in the record of the whole training.
     """
 
     data: int
@@ -417,14 +547,22 @@ class Spread(Struct, frozen=True):
 
 
 class Group(Struct, frozen=True):
-    """The runs this one was planned with.
+    """The group of runs that this one was planned with.
 
-    Runs with the same ``id``, ``session`` and ``Record.round`` were measured together; a later command that completes
-    the plan is another session. In a ``parity`` every side took the batches in the same order, and ``trial`` numbers
-    the nudge of the initial weights, null where they were left as drawn; in a ``scale`` likewise. In a ``sweep`` it
-    numbers the trials, from 1, and ``values`` are those of the hyper-parameters that are varied.
+    Runs with the same ``id``, ``session`` and ``Record.round`` were measured together.
 
-    A training on ``world`` processes has a record of the whole, whose ``rank`` is null, and one of each rank.
+    A training on several processes has one record of the whole and one of each rank.
+
+    Args:
+        id: equal for all runs of the plan.
+        session: equal for all runs of one command; a later command that completes the plan is another session.
+        kind: kind of study; in a ``parity`` and a ``scale``, all sides get the batches in the same order.
+        rank: number of the process, from 0; null in the record of the whole training.
+        world: number of processes; null for a training that is not spread.
+        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale``, the number of the nudge of
+            the initial weights, or null if they are unchanged.
+        spread: how the training was spread over devices; null for an ordinary training on one.
+        values: in a ``sweep``, the values of the varied hyper-parameters.
     """
 
     id: str
@@ -444,7 +582,45 @@ class Record(Struct, frozen=True, kw_only=True):
     ``dataset``, ``model``, ``metrics`` and the interpreter's label are null, and so is ``seed`` if the command has no
     ``{seed}``.
 
-    ``trainmark`` is the version that measured; in a clone it includes the commit and whether files were changed.
+    Args:
+        schema_version: version of the format.
+        id: name of the record's file, without its ending.
+        created: when the run started, in ISO 8601.
+        command: the command line, or the call in Python.
+        trainmark: version that measured; in a clone it includes the commit and whether files were changed.
+        outcome: how the run ended.
+        workload: what was trained.
+        dataset: the dataset that was used.
+        backend: the framework that trained.
+        device: the device that was trained on.
+        machine: the machine.
+        python: the interpreter.
+        seed: seed of the initial weights, the order of the examples and the framework's random numbers.
+        repeat: number of the repeat of its side, from 0.
+        round: number of the round in which it was measured, from 0.
+        protocol: whether repeats start from new weights or from the previous repeat's.
+        threads: CPU threads; null is the framework's own choice.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1; null if not limited.
+        price_per_hour: price of the device per hour, in any currency.
+        weights_from: id of the record whose weights it started from.
+        published_run: name of the published run that it repeats.
+        model: size and cost of the network.
+        setup_seconds: time from the start of the process until the training was ready to begin.
+        compile_seconds: time to compile; null if nothing was compiled.
+        epochs: the epochs.
+        slices: the slices of an interleaved run.
+        step_losses: loss of each step, ``[steps]``, L2 terms included.
+        step_l2_losses: the L2 part of it, ``[steps]``; null if no layer has one.
+        log: lines of ``--log-every``.
+        metrics: how the training metrics were measured.
+        final: result of the run.
+        samples: measurements from outside.
+        peaks: measured peak speed of the device.
+        memory: peak memory.
+        energy: energy of the training epochs; null if the device has no counter that can be read.
+        process: the measured command; null for a workload.
+        group: the group of runs that it was planned with.
+        caveats: what qualifies its numbers.
     """
 
     schema_version: int = SCHEMA_VERSION

@@ -1,4 +1,4 @@
-"""A folder of records: ``OUT/<id>.json``, flat, each written whole or not at all."""
+"""A flat folder of records, ``OUT/<id>.json``, each written whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,24 +17,32 @@ from trainmark.regular import write_atomically
 
 LOCK_NAME = ".trainmark.lock"
 MOST_BYTES = 512 << 20
-"""Of a record; what a measured process may say of its run is half of that."""
+"""Maximum size of a record; what a measured process may report of its run is half of that."""
 
 
 class Store:
     """A folder that records are written to.
 
     Args:
-        folder: created when the first record is written.
+        folder: path of the folder, which is created when the first record is written.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def write(self, record: Record) -> Path:
-        """Write ``record`` and return its path; never replaces another record.
+        """Write a record; this never replaces another one.
+
+        Args:
+            record: the record.
+
+        Returns:
+            The path of its file.
 
         Raises:
-            RecordNotKept: the folder can't be written (any more); the record stands elsewhere if that was possible.
+            OutputError: the record's id is not a file name, or there is a record with this id.
+            RecordNotKept: the folder can't be written, for example because the disk is full; the error names the file
+                in the folder of temporary files that has the record, if it could be written there.
         """
         path, content = self.folder / f"{record.id}.json", codec.encode(record)
         if path.name != f"{record.id}.json":
@@ -53,11 +61,15 @@ class Store:
         return path
 
     def write_all(self, records: Iterable[Record]) -> None:
-        """Write every one of ``records`` that can be written.
+        """Write all records that can be written.
+
+        Args:
+            records: the records.
 
         Raises:
-            RecordNotKept: for all that could not.
-        """
+            OutputError: as for :meth:`write`.
+            RecordNotKept: some could not be written; one error for all of them.
+        """  # noqa: DOC501  (it takes the function that makes the error for its class)
         lost: list[RecordNotKept] = []
         for record in records:
             try:
@@ -68,15 +80,23 @@ class Store:
             raise together(lost)
 
     def read_all(self) -> list[Record]:
-        """Every record of the folder, oldest first; none when the folder does not exist."""
+        """Read every record of the folder.
+
+        Returns:
+            The records, oldest first; empty if the folder does not exist.
+
+        Raises:
+            RecordError: a file can't be read, is not a record, or was written by a newer trainmark.
+        """
         return load(sorted(self.folder.glob("*.json")))
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder, so that no second run writes into it and disturbs the first one's clock.
+        """Lock the folder for a ``with`` block, so that no second run writes into it and disturbs the first's clock.
 
         Raises:
-            OutputError: another process holds it, or the folder can't be written or locked.
+            OutputError: another process has locked it, or the file system has no locks.
+            UnwritableFolder: the folder can't be written.
         """
         import fcntl
 
@@ -112,19 +132,25 @@ class Store:
             lock.truncate(0)
 
     def _sweep(self) -> None:
-        """Remove what a process that was killed had begun to write: who holds the folder is alone in it."""
+        """Remove unfinished files of a process that was killed; no other process writes into a locked folder."""
         for kind in ("json", "safetensors"):
             for part in self.folder.glob(f".*.{kind}.*part"):
                 part.unlink(missing_ok=True)
 
 
 def load(paths: Iterable[Path]) -> list[Record]:
-    """The records in files and folders, oldest first, each once.
+    """Load the records in files and folders.
+
+    Args:
+        paths: records and folders of records.
+
+    Returns:
+        The records, oldest first, without duplicates.
 
     Raises:
-        UsageError: a path that is not there, or a folder without records.
-        RecordError: a file that is not a record, or one of a newer schema.
-    """
+        UsageError: a path does not exist, or a folder has no records or can't be read.
+        RecordError: a file can't be read, is not a record, or was written by a newer trainmark.
+    """  # noqa: DOC501  (likewise)
     files: dict[Path, None] = {}
     for path in paths:
         if regular.is_folder(path):
@@ -162,7 +188,14 @@ def _records_in(folder: Path) -> list[Path]:
 
 
 def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:
-    """One error for several records that could not be written, so that none is forgotten."""
+    """Combine the errors of several records that could not be written.
+
+    Args:
+        lost: the errors, at least one.
+
+    Returns:
+        One error that names all of them.
+    """
     if len(lost) == 1:
         return lost[0]
     return RecordNotKept(
@@ -172,7 +205,7 @@ def together(lost: Sequence[RecordNotKept]) -> RecordNotKept:
 
 
 def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
-    """One error for all, so that nobody has to find them one by one."""
+    """Combine the errors of several files, so that the user does not have to find them one by one."""
     if len(strays) == 1:
         return strays[0]
     return ForeignRecord(
@@ -184,7 +217,19 @@ def _all_of(strays: list[ForeignRecord]) -> ForeignRecord:
 
 
 def read(path: Path) -> Record:
-    """The record in one file; raises :class:`~trainmark.errors.RecordError`."""
+    """Read one record.
+
+    Args:
+        path: path of its file.
+
+    Returns:
+        The record.
+
+    Raises:
+        RecordError: the file can't be read.
+        ForeignRecord: the file is not a record.
+        NewerRecord: the record was written by a newer trainmark.
+    """
     try:
         text = regular.read(path, MOST_BYTES)
     except OSError as error:
@@ -193,7 +238,7 @@ def read(path: Path) -> Record:
 
 
 def _rescued(name: str, content: bytes) -> str:
-    """Keep what a disk had no room for; hours of training may stand in it. Returns what to do, as a sentence."""
+    """Write a record elsewhere if its disk is full, since it may take hours to make again; return what to do."""
     lost = "Make room there, or give another folder with --out."
     try:
         shelter = Path(tempfile.mkdtemp(prefix="trainmark-kept-"))
@@ -208,5 +253,13 @@ def _rescued(name: str, content: bytes) -> str:
 
 
 def safe_name(text: str, longest: int = 60) -> str:
-    """``text`` as a part of a file name: letters, digits, dots and dashes only, and not many."""
+    """Turn any text into a part of a file name.
+
+    Args:
+        text: the text.
+        longest: maximum length of the result.
+
+    Returns:
+        The text with everything but letters, digits, dots and dashes replaced by dashes; never empty.
+    """
     return re.sub(r"[^A-Za-z0-9.-]+", "-", text).strip("-.")[:longest] or "x"

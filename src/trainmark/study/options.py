@@ -24,24 +24,31 @@ _LONGEST_LABEL = 200
 class RunOptions(ResourceOptions, total=False):
     """Options of ``trainmark run``, except those for its output; see ``trainmark run --help``.
 
-    Args:
-        backend, style, device: names, as a list or separated by commas.
+    Attributes:
+        threads: CPU threads of the framework; if not given, the framework's choice.
+        memory_fraction: largest fraction of the device's memory to use, 0 to 1.
+        backend: names, as a list or separated by commas; if not given, the best installed backend.
+        style: ``idiomatic``, ``compiled`` or ``fast``, as a list or separated by commas; if not given, ``idiomatic``
+            and ``fast``.
+        device: such as ``cpu`` or ``cuda:0``, as a list or separated by commas; if not given, all that the backend
+            sees.
         pythons: other interpreters, such as ``old=/opt/old/bin/python``, for ``NAME@LABEL`` in ``backend``.
         repeats: full training runs per side.
-        epochs, steps: length of each run; overrides the workload.
+        epochs: length of each run in epochs; overrides the workload.
+        steps: length of each run in steps, instead of epochs.
         until: stop after the first epoch that reaches this target, such as ``test_accuracy>=0.98``.
         seed: seed of the first round.
         dataset: another dataset of the same shape, such as ``synthetic-digits``.
         dataset_repeats: passes over the dataset per epoch.
-        precision: such as ``fp32`` or ``bf16``.
+        precision: ``fp32``, ``tf32``, ``bf16``, ``fp16`` or ``fp64``.
         protocol: ``fresh`` starts each repeat from new weights, ``continued`` from the previous repeat's.
         published: run exactly the published protocol.
         weights_from: path of a record; start from its weights.
         save_weights: save each run's weights next to its record.
         log_every: print step, loss and samples/s every this many steps.
         prices: prices per hour, such as ``cuda:0=2.49``.
-        timeout: time limit of each process, in seconds.
-        data_dir: folder with the datasets.
+        timeout: time limit of each process, in seconds; None is no limit.
+        data_dir: folder with the datasets; takes precedence over ``TRAINMARK_DATA``, the cache and the mirrors.
     """
 
     backend: str | Iterable[str]
@@ -79,7 +86,14 @@ _SETTINGS = ("seed", *ResourceOptions.__annotations__, "log_every", "save_weight
 
 
 def require_known(options: Iterable[str]) -> None:
-    """Raise :class:`~trainmark.errors.UnknownName` for an option that ``trainmark run`` does not have."""
+    """Reject options that ``trainmark run`` does not have.
+
+    Args:
+        options: names of options.
+
+    Raises:
+        UnknownName: there is no such option.
+    """
     known = RunOptions.__annotations__
     for name in options:
         if name not in known:
@@ -87,14 +101,17 @@ def require_known(options: Iterable[str]) -> None:
 
 
 def request_of(options: Mapping[str, Any], command: str) -> Request:
-    """Return the request that the options make; missing options keep the defaults of :class:`Request`.
+    """Turn options into a request; missing options keep the defaults of :class:`Request`.
 
     Args:
         options: options by name; others than those of ``trainmark run`` are ignored.
         command: the command line, for the records.
 
+    Returns:
+        The request.
+
     Raises:
-        UsageError: an option can't be read.
+        UsageError: an option can't be read or is out of bounds.
     """
     asked: dict[str, Any] = {field: _tuple(options[name]) for name, field in _NAMES.items() if name in options}
     asked |= {name: Path(options[name]) for name in _PATHS if options.get(name) is not None}
@@ -115,12 +132,32 @@ def _tuple(given: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def read_interpreters(texts: Iterable[str]) -> tuple[Interpreter, ...]:
-    """Parse the values of --python; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of ``--python``.
+
+    Args:
+        texts: the values, each ``LABEL=PATH``.
+
+    Returns:
+        The interpreters, in the same order.
+
+    Raises:
+        UsageError: a value can't be read.
+    """
     return tuple(_interpreter(text) for text in texts)
 
 
 def read_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Parse the values of --label; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of ``--label``.
+
+    Args:
+        texts: the values, each ``KEY=VALUE``.
+
+    Returns:
+        The labels by key.
+
+    Raises:
+        UsageError: a value can't be read.
+    """
     labels: dict[str, str] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -134,7 +171,18 @@ def read_labels(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_target(text: str | None) -> Target | None:
-    """Parse the value of --until; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the value of ``--until``.
+
+    Args:
+        text: the value, such as ``test_accuracy>=0.98``; None if the option is not given.
+
+    Returns:
+        The target; None without ``text``.
+
+    Raises:
+        UnknownName: the quantity is unknown.
+        UsageError: the value can't be read.
+    """
     if text is None:
         return None
     written = re.fullmatch(r"\s*(\w+)\s*(>=|<=)\s*([0-9.eE+-]+)\s*", text)
@@ -155,7 +203,17 @@ def read_target(text: str | None) -> Target | None:
 
 
 def read_prices(texts: Iterable[str]) -> dict[str, float]:
-    """Parse the values of --price; raises :class:`~trainmark.errors.UsageError`."""
+    """Parse the values of ``--price``.
+
+    Args:
+        texts: the values, each ``DEVICE=PER_HOUR``.
+
+    Returns:
+        The price per hour of each device.
+
+    Raises:
+        UsageError: a value can't be read.
+    """
     prices: dict[str, float] = {}
     for text in texts:
         device, _, price = text.partition("=")
@@ -173,7 +231,14 @@ def read_prices(texts: Iterable[str]) -> dict[str, float]:
 
 
 def working_folder() -> Path:
-    """Return the working folder; raises :class:`~trainmark.errors.UsageError` if it no longer exists."""
+    """Find the working folder.
+
+    Returns:
+        Its path.
+
+    Raises:
+        UsageError: it no longer exists.
+    """
     try:
         return Path.cwd()
     except OSError as error:

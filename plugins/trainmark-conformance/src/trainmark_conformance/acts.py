@@ -1,4 +1,8 @@
-"""Acts: the same small trainings with a backend's trainer and with the oracle's, whose results are then compared."""
+"""Acts: small trainings that are done with a backend's trainer and with the oracle's, to compare their results.
+
+An act takes a trainer that has loaded the first weights of a case, and the case. It returns arrays by name. A prefix is
+put before these names, to tell the results of several trainings apart.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +16,11 @@ from trainmark_conformance.oracle import Results
 
 
 def no_tick() -> None:
-    """Steps are not counted."""
+    """Do nothing after a step."""
 
 
 def train(trainer: Trainer, plan: EpochPlan) -> Steps:
-    """Train one epoch, wait for it, and fetch its results."""
+    """Train one epoch, wait for it, and return its results."""
     trainer.begin_epoch(plan)
     results = trainer.train(len(plan.sizes), no_tick)
     trainer.synchronize()
@@ -24,7 +28,7 @@ def train(trainer: Trainer, plan: EpochPlan) -> Steps:
 
 
 def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Results:
-    """Losses and, if the workload has them, L2 losses and hits, ``[steps]``."""
+    """Return losses and, if the workload has them, L2 losses and hits, ``[steps]``."""
     parts = [steps] if isinstance(steps, Steps) else steps
     results: Results = {f"{prefix}losses": np.concatenate([part.losses for part in parts])}
     l2_losses = [part.l2_losses for part in parts if part.l2_losses is not None]
@@ -36,12 +40,12 @@ def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Re
 
 
 def of_weights(trainer: Trainer, prefix: str = "") -> Results:
-    """The current weights."""
+    """Return the current weights."""
     return {f"{prefix}{name}": value for name, value in trainer.weights().items()}
 
 
 def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
-    """Loss and hits on both splits."""
+    """Return the loss and hits on the training and the test set, ``[2]``."""
     train_set, test_set = trainer.evaluate("train"), trainer.evaluate("test")
     right = [train_set.accuracy * len(case.data.train), test_set.accuracy * len(case.data.test)]
     return {
@@ -51,12 +55,12 @@ def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
 
 
 def look(trainer: Trainer, case: Case) -> Results:
-    """Outputs and evaluations of the first weights."""
+    """Return outputs and evaluations of the first weights."""
     return {"outputs": trainer.outputs(case.data.test.images), **of_evaluations(trainer, case)}
 
 
 def one_step(trainer: Trainer, case: Case) -> Results:
-    """The results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it."""
+    """Return the results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it."""
     before = trainer.weights()
     steps = train(trainer, case.plan)
     rate = np.float32(case.workload.optimizer.learning_rate)
@@ -65,7 +69,7 @@ def one_step(trainer: Trainer, case: Case) -> Results:
 
 
 def step_by_step(trainer: Trainer, case: Case) -> Results:
-    """An epoch one step at a time, with the weights after each; its results are read at the end."""
+    """Train an epoch one step at a time, with the weights after each; its results are read at the end."""
     trainer.compile(case.plan)
     trainer.begin_epoch(case.plan)
     queued, results = [], of_weights(trainer, "first ")
@@ -77,13 +81,13 @@ def step_by_step(trainer: Trainer, case: Case) -> Results:
 
 
 def losses_alone(trainer: Trainer, case: Case) -> Results:
-    """The losses of an epoch. Weights are left out: rounding moves some far if an optimiser divides by small roots."""
+    """Return the losses of an epoch. No weights: rounding moves some far if an optimiser divides by small roots."""
     trainer.compile(case.plan)
     return of_steps(train(trainer, case.plan), case)
 
 
 def two_epochs(trainer: Trainer, case: Case, compiled: bool = False) -> Results:
-    """Two epochs and the weights after both: the second continues with the state that the first left."""
+    """Train two epochs, the second with the state that the first left, and return the weights after both."""
     results: Results = {}
     for epoch in range(2):
         if compiled:
@@ -93,12 +97,12 @@ def two_epochs(trainer: Trainer, case: Case, compiled: bool = False) -> Results:
 
 
 def two_epochs_compiled(trainer: Trainer, case: Case) -> Results:
-    """The same, compiled before each epoch, which must change nothing."""
+    """Do the same, but compile before each epoch, which must change nothing."""
     return two_epochs(trainer, case, compiled=True)
 
 
 def two_epochs_looked_at(trainer: Trainer, case: Case) -> Results:
-    """The same with evaluations and outputs in between, which are results, too."""
+    """Do the same with evaluations and outputs in between, which are results, too."""
     results: Results = {}
     for epoch in range(2):
         trainer.begin_epoch(case.plan)
@@ -112,7 +116,7 @@ def two_epochs_looked_at(trainer: Trainer, case: Case) -> Results:
 
 
 def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
-    """The same in uneven pieces, which are read after both epochs, the last one first."""
+    """Do the same in uneven pieces, which are read after both epochs, the last one first."""
     queued = []
     for _ in range(2):
         trainer.begin_epoch(case.plan)
@@ -123,7 +127,7 @@ def two_epochs_read_late(trainer: Trainer, case: Case) -> Results:
 
 
 def loaded_again(trainer: Trainer, case: Case) -> Results:
-    """The same epoch twice, each from the first weights: nothing may be left of the first."""
+    """Train the same epoch twice, each time from the first weights: nothing may be left of the first time."""
     results: Results = {}
     for time in ("first", "second"):
         trainer.load(case.weights)

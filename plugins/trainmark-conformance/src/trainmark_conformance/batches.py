@@ -22,14 +22,14 @@ CLOSE = 1e-5  # relative, of losses; they are much further apart
 
 
 def still(size: int, last: Any = "keep") -> Case:
-    """A case with batches of ``size`` that learns nothing."""
+    """Return a case with batches of ``size`` that learns nothing."""
     workload = a_workload(optimizer=SGD(1e-12), batches=Batches(size, last))
     return Case("not learning", workload, workload.batches.sizes(EXAMPLES), train=EXAMPLES)
 
 
 @cache
 def example_losses() -> NDArray[np.float64]:
-    """The oracle's loss of each example in stored order."""
+    """Return the oracle's loss of each example in stored order, ``[examples]``."""
     case = still(1)
     losses = acts.train(oracle_trainer(case), EpochPlan(case.sizes, np.arange(EXAMPLES))).losses
     assert np.diff(np.sort(losses)).min() > 10 * CLOSE, "no two examples have the same loss"
@@ -37,7 +37,7 @@ def example_losses() -> NDArray[np.float64]:
 
 
 def passes(count: int) -> NDArray[np.int64]:
-    """The order of ``count`` passes over the training set, each shuffled anew."""
+    """Return the order of ``count`` passes over the training set, each shuffled anew."""
     return np.concatenate([np.random.default_rng(start).permutation(EXAMPLES) for start in range(count)])
 
 

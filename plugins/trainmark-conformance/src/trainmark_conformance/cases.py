@@ -48,10 +48,11 @@ class Case:
     """One training.
 
     Args:
-        workload: without random parts if it is compared with the oracle.
-        sizes: examples of each step of an epoch.
-        train: examples of the training set.
-        test: examples of the test set.
+        name: id of its tests.
+        workload: what is trained; without random parts if it is compared with the oracle.
+        sizes: number of examples of each step of an epoch.
+        train: number of examples of the training set.
+        test: number of examples of the test set.
         nudged: start from weights that are one unit in the last place larger.
         given: data to use instead of random images.
     """
@@ -69,7 +70,7 @@ class Case:
 
     @property
     def model(self) -> Model:
-        """Its network with all shapes."""
+        """Its network, with the shapes of all layers."""
         return lay_out(self.workload)
 
     @property
@@ -93,7 +94,14 @@ class Case:
         return EpochPlan(self.sizes, np.concatenate(passes)[:taken])
 
     def changed(self, **changes: Any) -> Case:
-        """This case with some fields of its workload changed."""
+        """Change its workload.
+
+        Args:
+            changes: fields of the workload with other values, by name.
+
+        Returns:
+            The changed case.
+        """
         return dataclasses.replace(self, workload=dataclasses.replace(self.workload, **changes))
 
 
@@ -109,13 +117,28 @@ def _random_images(shape: tuple[int, int, int], train: int, test: int) -> Datase
 
 
 def all_of_class_1(images: NDArray[np.uint8]) -> Dataset:
-    """A data set whose training and test split both hold these images."""
+    """Make a dataset from images.
+
+    Args:
+        images: images, ``[examples, height, width, channels]``.
+
+    Returns:
+        A dataset with these images as training and as test set, all of class 1.
+    """
     labels = np.ones(len(images), np.uint8)
     return Dataset("made-up", Split(images, labels), Split(images.copy(), labels.copy()), "", True)
 
 
 def a_workload(*layers: Layer, **changes: Any) -> Workload:
-    """A workload that any backend can train. Its biases are not zero, so a forgotten bias shows."""
+    """Make a workload, by default one that any backend can train.
+
+    Args:
+        layers: its network; by default two dense layers, whose biases are not zero, so a forgotten bias shows.
+        changes: other fields of the workload, by name.
+
+    Returns:
+        The workload.
+    """
     fields: dict[str, Any] = {
         "name": "small",
         "title": "A small network",
@@ -131,12 +154,30 @@ def a_workload(*layers: Layer, **changes: Any) -> Workload:
 
 
 def dense(units: int, **changes: Any) -> Dense:
-    """A dense layer with biases."""
+    """Make a dense layer with biases.
+
+    Args:
+        units: number of outputs.
+        changes: other fields of the layer, by name.
+
+    Returns:
+        The layer.
+    """
     return Dense(units, bias=Uniform(0.5), **changes)
 
 
 def conv(filters: int, size: int, padding: Any = "valid", **changes: Any) -> Conv2D:
-    """A convolution with biases."""
+    """Make a convolution with biases.
+
+    Args:
+        filters: number of output channels.
+        size: height and width of the kernel, in pixels.
+        padding: ``valid`` or ``same``.
+        changes: other fields of the layer, by name.
+
+    Returns:
+        The layer.
+    """
     return Conv2D(filters, size, padding, bias=Uniform(0.5), **changes)
 
 

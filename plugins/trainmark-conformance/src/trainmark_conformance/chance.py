@@ -41,7 +41,7 @@ EITHER_DROPOUT = pytest.mark.parametrize("layers", [AFTER_FLATTEN, CHANNELWISE],
 
 
 def readout(case: Case, by_value: ArrayLike) -> Weights:
-    """Weights of a single dense layer whose loss is ``40 + Σ by_value · x``; values without a factor get 0."""
+    """Return weights of a single dense layer whose loss is ``40 + Σ by_value · x``; values without a factor get 0."""
     weights = {name: np.zeros_like(value) for name, value in case.weights.items()}
     values = np.asarray(by_value)
     weights["dense1.kernel"][: len(values), 0] = values
@@ -125,7 +125,7 @@ class ChanceConformance(Suite):
         np.testing.assert_allclose(both, 76, rtol=1e-5)
 
     def _masks(self, layers: tuple[Layer, ...], seed: int = 1, epochs: int = 2) -> NDArray[np.int64]:
-        """Which values were kept, ``[steps, example, pixel, channel]``, with evaluations and outputs in between."""
+        """Return which values were kept, ``[steps, example, pixel, channel]``; evaluates in between."""
         case = _dropout_case(layers)
         trainer = self.trainer(case, readout(case, _MASK_WEIGHTS), seed=seed)
         plan = EpochPlan((2,) * STEPS, np.tile(np.arange(2), STEPS))
@@ -186,7 +186,7 @@ _MASK_WEIGHTS = UNIT * 2.0 ** np.arange(WIDTH * CHANNELS, dtype=np.float32)
 
 
 def _decoded(losses: Float64) -> NDArray[np.int64]:
-    """The masks encoded in the losses; fails if the kept values are not scaled by ``1/(1 - rate)``."""
+    """Decode the masks from the losses; fails if the kept values are not scaled by ``1/(1 - rate)``."""
     codes = 2 * (losses - OFFSET) / UNIT * (1 - RATE)
     whole = codes.round()
     np.testing.assert_allclose(codes, whole, atol=0.02, err_msg="kept values are scaled by 1/(1 - rate)")

@@ -34,7 +34,15 @@ float32, also from first weights that are one unit in the last place larger; at 
 
 
 def oracle_trainer(case: Case, precision: Precision = "fp64") -> NumpyTrainer:
-    """The NumPy backend's trainer of ``case``, with the first weights loaded."""
+    """Make the NumPy backend's trainer of a case.
+
+    Args:
+        case: the training.
+        precision: precision of the arithmetic.
+
+    Returns:
+        A trainer that has loaded the first weights of the case.
+    """
     options = Options("idiomatic", "cpu", precision, seed=1)
     trainer = NumpyBackend().trainer(case.workload, case.model, case.data, options)
     trainer.load(case.weights)
@@ -43,13 +51,30 @@ def oracle_trainer(case: Case, precision: Precision = "fp64") -> NumpyTrainer:
 
 @cache
 def exact(case: Case, act: Act) -> Results:
-    """The results of ``act`` with the oracle."""
+    """Compute the expected results.
+
+    Args:
+        case: the training.
+        act: what is done with the trainer.
+
+    Returns:
+        The results of the oracle.
+    """
     return act(oracle_trainer(case), case)
 
 
 @cache
 def tolerances(case: Case, act: Act, precision: Precision) -> dict[str, float]:
-    """The allowed :func:`distance` of each result."""
+    """Compute how far results may be from the oracle's.
+
+    Args:
+        case: the training.
+        act: what is done with the trainer.
+        precision: precision of the backend under test.
+
+    Returns:
+        The largest allowed :func:`distance` of each result, by name.
+    """
     expected = exact(case, act)
     if precision == "fp64":
         return {name: FLOAT32_ROUNDING if value.dtype == np.float32 else FLOAT64 for name, value in expected.items()}
@@ -61,13 +86,31 @@ def tolerances(case: Case, act: Act, precision: Precision) -> dict[str, float]:
 
 
 def distance(found: NDArray[Any], expected: NDArray[Any]) -> float:
-    """Largest difference, relative to the largest expected value; infinite if any difference is not finite."""
+    """Compute how far a result is from the expected one.
+
+    Args:
+        found: the result.
+        expected: the expected result, of the same shape.
+
+    Returns:
+        The largest difference, relative to the largest expected value; infinite if any difference is not finite.
+    """
     difference = np.abs(found.astype(np.float64) - expected.astype(np.float64)).max()
     return float(difference / (np.abs(expected).max() or 1.0)) if np.isfinite(difference) else float("inf")
 
 
 def differences(found: Results, case: Case, act: Act, precision: Precision) -> list[str]:
-    """A line for each result that differs from the oracle's; empty if all agree."""
+    """Compare the results of a backend with the oracle's.
+
+    Args:
+        found: results of the backend, by name.
+        case: the training.
+        act: what was done with the trainer.
+        precision: precision of the backend.
+
+    Returns:
+        A line for each result that differs; empty if all agree.
+    """
     expected, allowed = exact(case, act), tolerances(case, act, precision)
     if found.keys() != expected.keys():
         return [f"expected the results {sorted(expected)}, found {sorted(found)}"]

@@ -32,7 +32,7 @@ class PartsConformance(Suite):
         return made.parts(self.options())
 
     def without(self, *parts: Part) -> Trainer:
-        """A trainer without these parts, ready to train; skips the test if the backend can't omit them."""
+        """Return a trainer without these parts, ready to train; skips the test if the backend can't omit them."""
         if not set(parts) <= self.parts:
             pytest.skip(f"{self.backend} {self.style} on {self.device} has no part {' or '.join(parts)}")
         trainer = self.trainer(WITH_AVERAGE, without=frozenset(parts))

@@ -21,9 +21,11 @@ class Suite:
     """One backend in one style on one device.
 
     Attributes:
-        backend: its name in the registry.
-        precision: None means float64 if the device has it, otherwise float32.
-        threads: of the CPU; one is enough for such small trainings.
+        backend: its name, as it is registered.
+        style: the style to test.
+        device: id of the device to test on.
+        precision: the precision to test; None means float64 if the device has it, otherwise float32.
+        threads: CPU threads; None leaves the framework's choice. One is enough for such small trainings.
     """
 
     backend: ClassVar[str]
@@ -34,7 +36,7 @@ class Suite:
 
     @property
     def made(self) -> base.Backend:
-        """The backend, one for all tests; skips the test where its framework is not installed."""
+        """The backend, one for all tests; skips the test if its framework is not installed."""
         entry = registry.find(self.backend)
         if not entry.installed:
             pytest.skip(f"{self.backend} needs {entry.needs}, which is not installed")
@@ -42,12 +44,12 @@ class Suite:
 
     @property
     def can(self) -> base.Capabilities:
-        """What the backend declares."""
+        """What the backend says it supports."""
         return self.made.capabilities()
 
     @property
     def on(self) -> base.Device:
-        """The device as the backend reports it; skips the test where there is none."""
+        """The device as the backend reports it; skips the test if the backend does not see it."""
         for device in self.can.devices:
             if device.id == self.device:
                 return device
@@ -60,16 +62,27 @@ class Suite:
         return self.precision or best
 
     def options(self, **changes: Any) -> base.Options:
-        """The options of this class, with some changed."""
+        """Make the options of a trainer from the attributes of this class.
+
+        Args:
+            changes: options with other values, by name.
+
+        Returns:
+            The options, with seed 1 unless changed.
+        """
         options = base.Options(self.style, self.device, self.digits, seed=1, threads=self.threads)
         return dataclasses.replace(options, **changes)
 
     def trainer(self, case: Case, weights: Weights | None = None, **changes: Any) -> base.Trainer:
-        """A trainer that has loaded the first weights; skips the test if the backend lacks what the case needs.
+        """Make a trainer and load weights into it; skips the test if the backend lacks what the case needs.
 
         Args:
-            weights: to load instead of those of the case.
-            changes: of the options.
+            case: the training.
+            weights: weights to load instead of the first weights of the case.
+            changes: options with other values, by name.
+
+        Returns:
+            The trainer.
         """
         lacking = sorted(set(base.kinds_of(case.workload)) - self.can.kinds)
         if lacking:
@@ -79,6 +92,11 @@ class Suite:
         return trainer
 
     def compare(self, case: Case, act: Act) -> None:
-        """Fail unless ``act`` has the same results with this backend as with the oracle."""
+        """Fail unless a training has the same results with this backend as with the oracle, up to rounding.
+
+        Args:
+            case: the training.
+            act: what is done with the trainer, and whose results are compared.
+        """
         found = differences(act(self.trainer(case), case), case, act, self.digits)
         assert not found, f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(found)
