@@ -73,6 +73,29 @@ def test_a_phone_need_not_scroll_sideways(window: Window, html: str) -> None:
     assert opened.page.evaluate("document.scrollingElement.scrollWidth") <= 390
 
 
+OUTSIDE = """() => {
+  const found = [];
+  for (const drawing of document.querySelectorAll('.drawing[data-drawn=yes]')) {
+    const frame = drawing.getBoundingClientRect();
+    for (const text of drawing.querySelectorAll('svg text')) {
+      const box = text.getBoundingClientRect();
+      if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1)) found.push(text.textContent);
+    }
+  }
+  for (const part of document.querySelectorAll('h1, h2, h3, p, li, summary, figcaption, button')) {
+    if (!part.closest('.unseen, .skip') && part.scrollWidth > part.clientWidth + 1) found.push(part.textContent);
+  }
+  return found;
+}"""
+"""The words that don't fit into their chart or their paragraph."""
+
+
+@pytest.mark.parametrize("width", [390, 768, 1280, 1920])
+def test_no_words_are_cut(window: Window, html: str, width: int) -> None:
+    opened = window.open(html, unfolds=True, viewport={"width": width, "height": 900})
+    assert opened.page.evaluate(OUTSIDE) == []
+
+
 def test_a_sweep_fits_a_phone(window: Window) -> None:
     trials = [a_trial(number, {"learning_rate": 0.1 / number, "hidden": 32}, test_accuracy=0.9 + number / 100)
               for number in range(1, 6)]  # fmt: skip

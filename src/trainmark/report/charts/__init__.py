@@ -1,4 +1,4 @@
-"""Charts of what was measured: one definition each, in Vega-Lite, for the page, for files and for notebooks."""
+"""Charts of measurements, each defined once in Vega-Lite for the page, files and notebooks."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ OF_A_WORK: Mapping[str, Callable[[MeasuredWork], Chart | None]] = {
     "loss-by-seconds": partial(learning.curve, quantity="loss", over="seconds"),
     "time-to-accuracy": learning.time_to_accuracy,
 }
-"""Those of which a workload has one each, in the order in which a page shows them."""
+"""Charts that a workload has at most one of, in page order."""
 
 NAMES = (*OF_A_WORK, "energy", "money", "cores", "processes", "gpu-load", "gpu-memory", "gpu-power", "roofline")
-"""What ``compare --chart`` takes."""
+"""Values of ``compare --chart``."""
 
 
 def of_work(work: MeasuredWork) -> list[Chart]:
-    """What can be drawn of the workload as a whole."""
+    """Return all charts of the workload as a whole that have enough data."""
     drawn = (draw(work) for draw in OF_A_WORK.values())
     return [*(chart for chart in drawn if chart is not None), *costs(work)]
 
 
 def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
-    """All that are called so, in the order of the names."""
+    """Return all charts with these names, in the order of the names."""
 
     def every() -> Iterator[Chart]:
         for work in works:

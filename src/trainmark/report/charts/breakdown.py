@@ -1,4 +1,4 @@
-"""Where the time of a step goes, as `trainmark explain --json` found it."""
+"""Chart of where the time of a step goes, from `trainmark explain --json`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.report.explained import Explained
 
 
 def breakdown(explained: Sequence[Explained]) -> Chart | None:
-    """A bar for each step that was taken apart, divided among causes."""
+    """Return a stacked bar per explained step, one part per cause; None if there is nothing to draw."""
     import altair as alt
 
     titles = [each.title for each in explained]
@@ -23,7 +23,7 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
     if not rows:
         return None
     warned = [
-        f" Mind, {name}: {', '.join(each.caveats)}."
+        f" Caveats of {name}: {', '.join(each.caveats)}."
         for name, each in zip(names, explained, strict=True)
         if each.caveats
     ]
@@ -45,6 +45,6 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         title="Where the time of a step goes",
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=drawing,
-        note="By taking one thing away at a time. A share below zero is not drawn, but stands in the words: "
-        "noise, or causes that take longer alone than together." + "".join(warned),
+        note="Measured by removing one component at a time. Negative shares are listed in the description, not drawn: "
+        "they are noise, or causes that take longer alone than together." + "".join(warned),
     )

@@ -1,4 +1,4 @@
-"""A chart: what is drawn, and the same in words."""
+"""A chart: the drawing and its description."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ if TYPE_CHECKING:
     import altair as alt
 
 HEIGHT = 260
-MEDIAN_AND_BAND = "Line: median over runs; band: lowest and highest of them (from 6 runs on the 95 % interval)."
+MEDIAN_AND_BAND = "Line: median over runs; band: range (95 % interval from 6 runs)."
 FEWEST_POINTS = 3
-"""Of a curve; one with fewer says no more than the table."""
+"""Fewest points of a curve; with fewer, the table says as much."""
 _MOST_SAID = 8
+_ROOM = 1.35
+"""Length of an axis relative to its longest bar, so that the label fits."""
 _LOG_FROM = 20.0
-"""Largest over smallest, from which on an axis is logarithmic."""
+"""Ratio of the largest to the smallest value from which an axis is logarithmic."""
 
 Rows = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class MeasuredSide:
-    """One group of runs, with a name that tells it from the others."""
+    """One group of runs with a unique label."""
 
     label: str
     result: GroupResult
@@ -37,16 +39,16 @@ class MeasuredSide:
 
     @cached_property
     def stations(self) -> tuple[Station, ...]:
-        """Its epochs, over all runs."""
+        """Its epochs, summarised over all runs."""
         return course(self.records)
 
 
 @dataclass(frozen=True)
 class MeasuredWork:
-    """What may be compared at all: the groups of one workload and schedule.
+    """The groups of one workload and schedule, which can be compared.
 
     Args:
-        answer: the group that the verdict is about, and the one that it is compared with.
+        answer: the group that the verdict is about, and the group it is compared with.
     """
 
     title: str
@@ -56,24 +58,24 @@ class MeasuredWork:
 
     @property
     def labels(self) -> list[str]:
-        """Of all sides, in the order of their colours."""
+        """The labels of all sides, in the order of their colours."""
         return [side.label for side in self.sides]
 
     @property
     def epoch(self) -> str:
-        """Of which epoch times and rates are."""
+        """The kind of epoch that times and rates refer to."""
         return which_epoch(side.result for side in self.sides)
 
 
 @dataclass(frozen=True)
 class Chart:
-    """One picture.
+    """One chart.
 
     Args:
-        name: short, such as ``epochs``.
-        text: the same in words, for those who don't see it.
-        drawing: the definition.
-        note: what a reader must know of it.
+        name: short name, such as ``epochs``.
+        text: description, for readers who can't see the chart.
+        drawing: the Altair chart.
+        note: what a reader must know to interpret it.
     """
 
     name: str
@@ -83,34 +85,34 @@ class Chart:
     note: str = ""
 
     def spec(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Vega-Lite; finite numbers only, since JSON has no others."""
-        spec: dict[str, Any] = self.drawing.to_dict(validate=False)  # its parts have been
+        """Return the Vega-Lite specification; finite numbers only, since JSON has no others."""
+        spec: dict[str, Any] = self.drawing.to_dict(validate=False)  # its parts are validated already
         spec["description"] = f"{self.title}. {self.text}"
         spec["config"] = dict(config or {})
         return spec
 
 
 def is_known(value: float | None) -> TypeGuard[float]:
-    """Whether it can be drawn."""
+    """Return whether ``value`` can be drawn."""
     return value is not None and math.isfinite(value)
 
 
 def data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    """Rows of values; what is not finite is left out, and so draws nothing."""
+    """Return the rows as inline data; values that are not finite become null and are not drawn."""
     import altair as alt
 
     return alt.InlineData(values=[{key: _finite(value) for key, value in row.items()} for row in rows])
 
 
 def colour(labels: Sequence[str], **options: Any) -> alt.Color:
-    """A colour a side, the same in every chart of a work."""
+    """Return the colour encoding: one colour per side, the same in every chart of a workload."""
     import altair as alt
 
     return alt.Color("side:N", title=None, scale=alt.Scale(domain=list(labels)), sort=list(labels), **options)
 
 
 def scale_of(values: Iterable[float | None]) -> alt.Scale:
-    """Logarithmic where values differ by much."""
+    """Return a scale, logarithmic if the values span a wide range."""
     import altair as alt
 
     known = [value for value in values if is_known(value)]
@@ -119,7 +121,7 @@ def scale_of(values: Iterable[float | None]) -> alt.Scale:
 
 
 def epoch_axis(last: int) -> alt.Axis:
-    """Whole numbers, each once."""
+    """Return an axis with whole numbers, each at most once."""
     import altair as alt
 
     step = max(1, -(-last // 12))
@@ -127,7 +129,7 @@ def epoch_axis(last: int) -> alt.Axis:
 
 
 def said(parts: Iterable[str]) -> str:
-    """A sentence of a list, cut where nobody would go on listening."""
+    """Join the parts into a sentence, truncated after a few."""
     every = list(parts)
     more = f"; and {len(every) - _MOST_SAID} more" if len(every) > _MOST_SAID else ""
     return "; ".join(every[:_MOST_SAID]) + more + "."
@@ -146,14 +148,16 @@ def bars(
     words: Callable[[float | None], str],
     note: str,
 ) -> Chart:
-    """A bar per side, as far as its amount is known, with the amount in ``words`` at its end."""
+    """Return a bar chart with a bar per side whose amount is known, labelled with the amount in ``words``."""
     import altair as alt
 
     rows: Rows = [
         {"side": side, "amount": amount, "words": words(amount)} for side, amount in amounts.items() if amount
     ]
+    room = alt.Scale(domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False)
     base = alt.Chart(data(rows)).encode(
-        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s")), alt.Y("side:N", title=None, sort=work.labels)
+        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s"), scale=room),
+        alt.Y("side:N", title=None, sort=work.labels),
     )
     drawn = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])
     figures = base.mark_text(align="left", dx=5).encode(text="words:N")

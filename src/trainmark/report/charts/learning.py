@@ -1,4 +1,4 @@
-"""What was learnt, over epochs and over seconds, and how soon."""
+"""Charts of loss and accuracy over epochs and seconds, and of time to accuracy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
 
 def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
-    """``loss`` or ``accuracy`` over each ``epoch``, or over the ``seconds`` of training."""
+    """Return the chart of ``loss`` or ``accuracy`` over ``epoch`` or over ``seconds`` of training."""
     import altair as alt
 
     rows: Rows = [
@@ -36,7 +36,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
         if is_known(value := getattr(station, f"{split}_{quantity}"))
     ]
     if len({row["epoch"] for row in rows}) < FEWEST_POINTS:
-        return None  # a single station is no course
+        return None  # one point is not a curve
     x = (
         alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))
         if over == "epoch"
@@ -71,15 +71,15 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
     return Chart(
         name=quantity if over == "epoch" else f"{quantity}-by-seconds",
         title=f"{quantity.capitalize()} over {where}",
-        text=f"Lines; at the end: {said(ends)}",
+        text=f"Lines. Final values: {said(ends)}",
         drawing=lines.properties(width="container", height=HEIGHT),
         note="Solid: test; dashed: training. Medians over runs"
-        + ("; seconds are of training alone." if over == "seconds" else "."),
+        + ("; only training time counts." if over == "seconds" else "."),
     )
 
 
 def time_to_accuracy(work: MeasuredWork) -> Chart | None:
-    """Seconds of training until the test accuracy was first as high."""
+    """Return the chart of training seconds until the test accuracy first reached each level."""
     import altair as alt
 
     first = [record.epochs[0].test_accuracy for side in work.sides for record in side.records if record.epochs]
@@ -111,8 +111,8 @@ def time_to_accuracy(work: MeasuredWork) -> Chart | None:
     return Chart(
         name="time-to-accuracy",
         title="Time to accuracy",
-        text="Lines; the highest level each came to: "
+        text="Lines. Highest accuracy reached: "
         + said(f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}" for side, row in highest.items()),
         drawing=lines.properties(width="container", height=HEIGHT),
-        note="To the end of the first epoch that was as accurate, in the median run; none where most never were.",
+        note="To the end of the first epoch with this accuracy, in the median run, if most runs reach it.",
     )

@@ -1,4 +1,4 @@
-"""What was busy while a run trained."""
+"""Charts of the utilisation during training."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HEIGHT = 120
 
 
 def loads(side: MeasuredSide) -> Iterator[Chart]:
-    """CPU cores as a heat strip, then processes, GPUs, memory and power of the side's typical run."""
+    """Yield the charts of the side's typical run: a heat strip of CPU cores, then processes, GPUs, memory and power."""
     found = load_of(side.records)
     if found is None:
         return
@@ -49,7 +49,7 @@ def _cores(label: str, load: Load) -> Chart | None:
             y=alt.Y("core:O", title="core"),
             opacity=alt.Opacity(
                 "percent:Q",
-                title="busy, percent",
+                title="utilisation (%)",
                 legend=alt.Legend(columns=6),
                 scale=alt.Scale(domain=[0, 100], range=[0.06, 1]),
             ),
@@ -61,7 +61,7 @@ def _cores(label: str, load: Load) -> Chart | None:
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
-        text="Heat strips; busy on average: "
+        text="Heat strips. Mean utilisation: "
         + said(f"core {core} {mean:.0f} %" for core, mean in sorted(means.items())),
         drawing=drawing,
         note=_note(load),
@@ -85,7 +85,7 @@ def _processes(label: str, load: Load) -> Chart | None:
     x = alt.X("second:Q", title="seconds since the start", scale=alt.Scale(nice=False))
     base = alt.Chart(data(rows)).encode(x, tooltip=["second:Q", "percent:Q", "resident:Q"])
     area = base.mark_area(opacity=0.35, line=True).encode(
-        alt.Y("percent:Q", title="percent of a core"), color=alt.datum("CPU time", title=None)
+        alt.Y("percent:Q", title="% of a core"), color=alt.datum("CPU time", title=None)
     )
     memory = base.mark_line(strokeDash=[5, 4], strokeWidth=2).encode(
         alt.Y("resident:Q", title="GiB"), color=alt.datum("resident memory", title=None)
@@ -94,9 +94,9 @@ def _processes(label: str, load: Load) -> Chart | None:
     drawing = alt.layer(area, memory).resolve_scale(y="independent").properties(width="container", height=_HEIGHT)
     return Chart(
         name="processes",
-        title=f"The run's own processes: {label}",
-        text=f"CPU time {fmean(row['percent'] for row in rows):.0f} % of a core on average; "
-        f"memory up to {units.bytes_(None if highest is None else highest * 2**30)}.",
+        title=f"Processes of the run: {label}",
+        text=f"Mean CPU time {fmean(row['percent'] for row in rows):.0f} % of a core; "
+        f"peak memory {units.bytes_(None if highest is None else highest * 2**30)}.",
         drawing=drawing,
         note=_note(load),
     )
@@ -130,14 +130,15 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
     return Chart(
         name=name,
         title=f"{title}: {label}",
-        text="Lines; on average: " + said(f"{gpu} {units.significant(mean)} {unit}" for gpu, mean in means.items()),
+        text="Lines over time. Means: "
+        + said(f"{gpu} {units.significant(mean)} {unit}" for gpu, mean in means.items()),
         drawing=drawing,
         note=_note(load),
     )
 
 
 def _note(load: Load) -> str:
-    note = f"Run {load.record.id}, seen from outside"
+    note = f"Run {load.record.id}, sampled from outside"
     if load.thinned:
-        note += f"; {load.rows:,} samples drawn as {len(load.windows)} means, whole in the record"
+        note += f"; {load.rows:,} samples, averaged into {len(load.windows)} points (the record has all)"
     return f"{note}."

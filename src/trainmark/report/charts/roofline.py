@@ -1,4 +1,4 @@
-"""Achieved FLOPs against what a device's limits allow at each intensity (Williams, Waterman and Patterson 2009)."""
+"""Roofline charts: achieved FLOPs and a device's limits by intensity (Williams, Waterman and Patterson 2009)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.report.charts.chart import HEIGHT, Chart, MeasuredSide, MeasuredW
 
 
 def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
-    """One for each limit that was measured, with every side that it holds for as a point."""
+    """Yield one chart per measured peak, with a point for every side it applies to."""
     roofs: dict[tuple[object, ...], list[tuple[MeasuredWork, MeasuredSide]]] = {}
     for work in works:
         for side in work.sides:
@@ -49,11 +49,11 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
         {"intensity": intensity, "flops": min(peak, intensity * bandwidth) if bandwidth else peak}
         for intensity in sorted({left, *corner, right})
     ]
-    # What is further below the peak was not measured, and a scale of logarithms has no place for nothing.
+    # Anything further below the peak was not measured, and a logarithmic scale can't show zero.
     lowest = max(min(min(row["flops"] for row in rows), roof[0]["flops"]), peak * 1e-12, sys.float_info.min)
     x = alt.X(
         "intensity:Q",
-        title="FLOPs for each byte that a step must move",
+        title="intensity (FLOPs per byte)",
         scale=alt.Scale(type="log", domain=[left, right]),
     )
     y = alt.Y(
@@ -78,14 +78,15 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
     return Chart(
         name="roofline",
         title=f"Roofline: {where}",
-        text=f"The roof is {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
+        text=f"The roof is at {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
         drawing=alt.layer(line, marks).properties(width="container", height=HEIGHT + 60),
-        note=f"The roof: matrix products of {first.measured_by} and copies, as fast as measured here. "
-        "A point below it has a reason that trainmark explain can find.",
+        note=f"Roof: {first.measured_by}'s matrix products and copies, as measured here. "
+        "Intensity: FLOPs per byte that a step must move. "
+        "trainmark explain shows why a point is below it.",
     )
 
 
 def _bandwidth(points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -> float | None:
-    """Bytes a second that the limits of these points were measured with."""
+    """Return the measured bandwidth of these points, in bytes per second."""
     known = [record.peaks.copy_bytes_per_second for _, side in points for record in side.records if record.peaks]
     return max((bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None)

@@ -1,4 +1,4 @@
-"""What more devices give, next to a straight line from one device: perfect scaling."""
+"""Chart of throughput by number of devices, next to perfect scaling."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ _HEIGHT = 300
 
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
-    """Examples a second by devices; None where nothing was measured."""
+    """Return the chart of examples per second by devices; None if nothing was measured."""
     import altair as alt
 
     points = _points(scaling)
     if not points:
         return None
     x = alt.X("devices:Q", title="devices", scale=alt.Scale(type="log", base=2))
-    y = alt.Y("rate:Q", title="examples a second", scale=alt.Scale(type="log"))
+    y = alt.Y("rate:Q", title="examples per second", scale=alt.Scale(type="log"))
     colour = alt.Color("kind:N", title=None, scale=alt.Scale(domain=["perfect", "measured"]))
     tooltip = ["kind:N", "layout:N", "devices:Q", alt.Tooltip("rate:Q", format=".4~s"), "efficiency:N"]
     perfect = alt.Chart(data(_perfect(points))).encode(x, y, color=colour)
@@ -26,19 +26,19 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
         measured.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q"), y2="high:Q")
     )
     dots = measured.mark_point(size=90, filled=True, opacity=1.0).encode(y, tooltip=tooltip)
-    words = said(f"{point['layout']}, {units.count(round(point['rate']))} examples a second" for point in points)
+    words = said(f"{point['layout']}, {units.count(round(point['rate']))} examples per second" for point in points)
     line = perfect.mark_line(strokeDash=[4, 4], strokeWidth=1.5)
     return Chart(
         name="scaling",
-        title=f"{scaling.workload}: examples a second by devices",
+        title=f"{scaling.workload}: examples per second by devices",
         text=f"Measured: {words}",
         drawing=alt.layer(line, bars, dots).properties(width="container", height=_HEIGHT),
-        note="Points: median over rounds with its interval.",
+        note="Points: median over rounds, with its interval.",
     )
 
 
 def _perfect(points: Rows) -> Rows:
-    """As many times one device as there are devices; nothing where one device was not measured."""
+    """Return the rate of one device times the number of devices; nothing if one device was not measured."""
     alone = next((point["rate"] for point in points if point["devices"] == 1), None)
     if alone is None:
         return []

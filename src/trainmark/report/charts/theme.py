@@ -1,4 +1,4 @@
-"""How charts look: colours that the colour-blind can tell apart (after Okabe and Ito 2008), on light and on dark."""
+"""Light and dark themes of charts, with a colour-blind-safe palette (after Okabe and Ito 2008)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours.
+    """The colours of a theme.
 
     Args:
-        background: None is whatever stands behind.
-        ink: of words; ``quiet`` of those that matter less, ``line`` of grids.
-        sides: one after the other, for what is compared.
+        background: None is transparent.
+        ink: text colour; ``quiet`` is for less important text, ``line`` for grids.
+        sides: colours of the compared sides, in order.
     """
 
     background: str | None
@@ -25,7 +25,7 @@ class Theme:
     sides: tuple[str, ...]
 
     def config(self) -> dict[str, Any]:
-        """Vega-Lite's ``config``."""
+        """Return Vega-Lite's ``config``."""
         axis = {
             "labelColor": self.quiet,
             "titleColor": self.ink,
@@ -36,6 +36,8 @@ class Theme:
             "titleFontSize": 12,
             "titleFontWeight": "normal",
             "labelLimit": 220,
+            "labelOverlap": "greedy",
+            "labelSeparation": 6,
             "titlePadding": 10,
         }
         legend = {
@@ -104,4 +106,4 @@ ON_PAGE = Theme(
     line="var(--line)",
     sides=tuple(f"var(--side-{number})" for number in range(1, len(LIGHT.sides) + 1)),
 )
-"""Of the reader's choice: the page's style sheet says what these are, so that a chart need not be drawn again."""
+"""The theme the reader chose: the page's style sheet defines the colours, so charts need no redrawing."""

@@ -1,4 +1,4 @@
-"""How long it took: epoch by epoch, and in all."""
+"""Charts of durations: per epoch, in total, and as throughput."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from trainmark.report.charts.chart import (
 
 _SHAPES = {"epoch": "circle", "first epoch": "diamond", "compilation": "triangle-up"}
 _FEW = 30
-"""Epochs whose points can be as large as to be told apart."""
+"""Most epochs for which points are drawn large."""
 
 
 def epochs(work: MeasuredWork) -> Chart | None:
-    """Seconds of every epoch, the warm-up and the compilation marked."""
+    """Return the chart of every epoch's seconds, with warm-up and compilation marked."""
     import altair as alt
 
     rows: Rows = []
@@ -62,20 +62,20 @@ def epochs(work: MeasuredWork) -> Chart | None:
     steady = (f"{side.label} {units.seconds(side.result.epoch_seconds.median)}" for side in work.sides)
     return Chart(
         name="epochs",
-        title="Seconds of each epoch",
+        title="Time per epoch",
         text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
         drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
-        note=f"{MEDIAN_AND_BAND} A diamond is a first epoch, with its warm-up"
-        + ("; a triangle at 0 is compilation." if first == 0 else ".")
-        + " Evaluation is in none of them.",
+        note=f"{MEDIAN_AND_BAND} Diamond: first epoch, including warm-up"
+        + ("; triangle at 0: compilation." if first == 0 else ".")
+        + " Evaluation excluded.",
     )
 
 
 def times(work: MeasuredWork) -> Chart | None:
-    """A steady epoch, an evaluation and the whole training side by side."""
+    """Return the chart of a steady epoch, an evaluation and the whole training side by side."""
     import altair as alt
 
-    quantities = ("epoch", "one test", "whole training", "whole process")
+    quantities = ("epoch", "evaluation", "whole training", "whole process")
     rows: Rows = []
     for side in work.sides:
         result = side.result
@@ -99,17 +99,17 @@ def times(work: MeasuredWork) -> Chart | None:
     drawing = alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn
     return Chart(
         name="times",
-        title="Time of an epoch, of a test, and of the whole training",
+        title="Time of an epoch, an evaluation and the whole training",
         text="Bars of seconds: " + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
         drawing=drawing.properties(width="container", height=HEIGHT),
-        note="Medians over runs; the whole training is all epochs without tests and compilation.",
+        note="Medians over runs; whole training: all epochs, without evaluation and compilation.",
     )
 
 
 def pace(work: MeasuredWork) -> Chart | None:
-    """Examples per second in a steady epoch."""
+    """Return the chart of examples per second in a steady epoch."""
     paces = {side.label: side.result.samples_per_second for side in work.sides}
     if not any(is_known(each) for each in paces.values()):
         return None
-    title, note = "Training examples per second", f"Of {work.epoch}, the median over runs."
+    title, note = "Training examples per second", f"Median over runs, of {work.epoch}."
     return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)

@@ -39,12 +39,12 @@ from trainmark.report.works import works
 
 _FOLDER = Path(__file__).parent
 _MOST_LOADS = 6
-"""Sides of a workload whose load is drawn; more would hide what matters."""
+"""Most sides per workload whose utilisation is drawn, to keep the page readable."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A workload: the answer, the table, the pictures."""
+    """A workload: answer, table and charts."""
 
     work: MeasuredWork
     verdict: Verdict
@@ -55,7 +55,7 @@ class Section:
 
     @property
     def anchor(self) -> str:
-        """Of its heading."""
+        """The anchor of its heading."""
         return re.sub(r"[^a-z0-9]+", "-", self.work.title.lower()).strip("-")[:60]
 
 
@@ -69,11 +69,11 @@ def page(
     made_with: str = "trainmark",
     cache: Path | None = None,
 ) -> str:
-    """The whole page, as HTML.
+    """Return the whole page, as HTML.
 
     Args:
         records: the records, at least one.
-        comparison: of the records without trials of a sweep.
+        comparison: comparison of the records, without trials of sweeps.
         published: published figures of their workloads, next to the measured ones.
         explained: explanations of where the time of a step goes.
         made_with: shown in the last line.
@@ -108,7 +108,7 @@ def page(
         charts=charts,
         made_with=made_with,
     )
-    # The body has been escaped; all else is ours, and JSON that can't end a script.
+    # The body is escaped already; the rest is trusted, or JSON that can't end a script.
     scripts = {"vega": _vega(cache), "script": (_FOLDER / "page.js").read_text(encoding="utf-8")}
     allowed = " ".join(f"'{_hash(text)}'" for text in scripts.values())
     ours = {"body": body, "style": _style(), "specs": charts.as_json(), "allowed": allowed, **scripts}
@@ -119,13 +119,13 @@ def page(
 
 
 class _Charts:
-    """The charts of a page by their ids."""
+    """The charts of a page, by id."""
 
     def __init__(self) -> None:
         self._specs: dict[str, dict[str, Any]] = {}
 
     def add(self, chart: Chart) -> str:
-        """Keep it; returns its id."""
+        """Add the chart, and return its id."""
         name = f"chart-{len(self._specs) + 1}"
         spec = chart.spec(ON_PAGE.config())
         spec.pop("$schema", None)
@@ -133,7 +133,7 @@ class _Charts:
         return name
 
     def as_json(self) -> str:
-        """For a script element, which only ``</`` and ``<!--`` could end or change."""
+        """Return the charts as JSON, safe inside a script element."""
         return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
@@ -158,12 +158,12 @@ def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
 
 
 def _as_link(table: Table) -> str:
-    """The rows as CSV, as an address that needs no host."""
+    """Return the rows as CSV, in a ``data:`` URL."""
     return "data:text/csv;base64," + base64.b64encode(to_csv([table]).encode()).decode()
 
 
 def _printable(value: Any) -> Any:
-    """Text without control characters, which HTML may not hold; what is HTML already (it has ``__html__``) stays."""
+    """Replace control characters, which HTML must not contain; text that is HTML already (``__html__``) is kept."""
     return printable(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -195,7 +195,7 @@ def _vega(cache: Path | None) -> str:
     bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]  # its stub knows no default
     bundle = bundle.replace("</script", "<\\/script")
     if kept is not None:
-        with contextlib.suppress(OSError):  # a cache that can't be written only costs the time again
+        with contextlib.suppress(OSError):  # if the cache is not writable, the script is built again next time
             kept.parent.mkdir(parents=True, exist_ok=True)
             regular.write_atomically(kept, bundle.encode())
     return bundle

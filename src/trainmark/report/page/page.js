@@ -2,18 +2,34 @@
 
 const specs = JSON.parse(document.getElementById("specs").textContent);
 
+const NARROW = 480;
+
+// On a phone, axis labels, titles and legends must leave room for the marks.
+function fitted(spec, width) {
+  if (width >= NARROW) return spec;
+  const { axis, legend } = spec.config;
+  return {
+    ...spec,
+    config: {
+      ...spec.config,
+      axis: { ...axis, labelLimit: width / 3, titleLimit: 0.65 * width },
+      legend: { ...legend, columns: 1, labelLimit: width - 60 },
+    },
+  };
+}
+
 async function draw(element) {
-  const spec = specs[element.id];
+  const spec = fitted(specs[element.id], element.clientWidth);
   try {
-    // "ast": expressions are interpreted, so the page needs no right to make code of text.
+    // "ast": expressions are interpreted, so the page needs no permission to evaluate code.
     await window.vegaEmbed(element, spec, { actions: false, renderer: "svg", ast: true });
-    element.querySelector("svg").setAttribute("aria-hidden", "true"); // its words stand on the element
+    element.querySelector("svg").setAttribute("aria-hidden", "true"); // the element has the description
   } catch (error) {
     element.textContent = `This chart could not be drawn: ${error.message}`;
   }
 }
 
-// A chart is as wide as its place, so one that is folded away is drawn when it is unfolded.
+// Charts take the width of their container, so a folded one is drawn when it is unfolded.
 async function drawIn(part) {
   for (const element of part.querySelectorAll(".drawing:not([data-drawn])")) {
     if (element.closest("details:not([open])")) continue;
@@ -33,7 +49,7 @@ window.addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("#runs ~ details")) part.open = true;
 });
 
-// What is missing or not a number comes last, whichever way a column is sorted.
+// Missing values and NaN come last in either order.
 function valueOf(cell) {
   const text = cell.innerText.split("\n")[0].trim();
   if (cell.dataset.value !== undefined) {
