@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of everything that reads what a stranger may have written (see README.md)."""
+"""Coverage-guided fuzzing of everything that reads untrusted input (see README.md)."""

@@ -1,6 +1,6 @@
-"""``python -m fuzz TARGET --seconds N``: throw inputs at one target, or at all of them, two at a time.
+"""``python -m fuzz TARGET --seconds N``: fuzz one target, or all targets, two at a time.
 
-Each target runs in a process of its own under libFuzzer's guard of time and memory. An input that ends it is kept in
+Each target runs in a separate process with libFuzzer's limits of time and memory. An input that ends it is saved in
 ``fuzz-findings/``, and the exit code is 1.
 """
 
@@ -24,18 +24,18 @@ MOST_BYTES = {"record": 16_384, "compressed": 16_384}
 DEFAULT_MOST_BYTES = 4_096
 SECONDS_AN_INPUT = 10
 RESIDENT_MIB, ADDRESS_SPACE_MIB = 1_024, 4_096
-"""What the process may hold, and what it may ask for: an allocation beyond is refused, and so a finding."""
+"""Limits of resident memory and of address space: a larger allocation fails, which is a finding."""
 AT_ONCE = 2
 _LINES_OF_A_FINDING = 40
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog="python -m fuzz", description=__doc__)
     parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"{', '.join(TARGETS)}; all if none is given")
-    parser.add_argument("--seconds", type=int, default=60, help="for each target")
-    parser.add_argument("--seed", type=int, default=0, help="of chance, so that the same is tried again; 0: any")
-    parser.add_argument("--keep", type=Path, help="a folder for the inputs that found something new, by target")
+    parser.add_argument("--seconds", type=int, default=60, help="seconds per target")
+    parser.add_argument("--seed", type=int, default=0, help="random seed, to repeat a run; 0 for a random one")
+    parser.add_argument("--keep", type=Path, help="folder for inputs that reached new code, by target")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if unknown := set(asked.targets) - set(TARGETS):
@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def fuzz(name: str, seconds: int, seed: int, keep: Path | None) -> int:
-    """Fuzz a target in a process of its own, and print one line about it; returns its exit code."""
+    """Fuzz a target in a separate process, print one line about it, and return its exit code."""
     with tempfile.TemporaryDirectory(prefix="trainmark-fuzz-") as temporary:
         found = keep / name if keep else Path(temporary)
         found.mkdir(parents=True, exist_ok=True)
@@ -95,14 +95,14 @@ def fuzz_here(name: str, seconds: int, seed: int, found: Path) -> None:
 
 
 def _facts(said: str) -> str:
-    """Of libFuzzer's last words."""
+    """Summarise libFuzzer's final output."""
     covered = re.findall(r"cov: (\d+) ft: (\d+)", said)
     numbers = dict(re.findall(r"stat::(\w+):\s+(\d+)", said))
     edges, features = covered[-1] if covered else ("?", "?")
     return (
-        f"{numbers.get('number_of_executed_units', '?')} runs, {numbers.get('average_exec_per_sec', '?')} a second, "
-        f"cov {edges}, ft {features}, {numbers.get('slowest_unit_time_sec', '?')} s the slowest, "
-        f"{numbers.get('peak_rss_mb', '?')} MiB at most"
+        f"{numbers.get('number_of_executed_units', '?')} runs, {numbers.get('average_exec_per_sec', '?')} per second, "
+        f"cov {edges}, ft {features}, slowest {numbers.get('slowest_unit_time_sec', '?')} s, "
+        f"peak {numbers.get('peak_rss_mb', '?')} MiB"
     )
 
 

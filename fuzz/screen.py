@@ -1,4 +1,4 @@
-"""Tables drawn as a terminal would get them: nothing in them may steer it."""
+"""Draw tables as for a terminal, and check that they contain no control characters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
 
 
 def drawn(tables: Sequence[Table]) -> str:
-    """What stands on the screen; AssertionError where it holds a control character."""
+    """Return the text on the screen; AssertionError if it contains a control character."""
     screen, written = console(), io.StringIO()
     screen.file = written
     draw_all(screen, tables)
@@ -28,7 +28,7 @@ def drawn(tables: Sequence[Table]) -> str:
 
 
 def harmless(text: str) -> bool:
-    """Whether it holds no control character but the ends of lines, and nothing that changes the direction."""
+    """Whether it has no control characters except line ends, and nothing that changes the text direction."""
     return not any(map(_steers, text.replace("\n", "")))
 
 
@@ -36,5 +36,5 @@ def _steers(each: str) -> bool:
     return (
         unicodedata.category(each) in ("Cc", "Zl", "Zp", "Cs")
         or unicodedata.bidirectional(each) in _DIRECTIONS
-        or each in "\u061c\u200e\u200f"  # to which Unicode gives the class of letters
+        or each in "\u061c\u200e\u200f"  # Unicode classifies these as letters
     )

@@ -1,4 +1,4 @@
-"""Writes the first inputs of every target into ``fuzz/corpus``, small and valid. ``python -m fuzz.seeds``"""
+"""Write small, valid seed inputs of every target into ``fuzz/corpus``: ``python -m fuzz.seeds``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOG = {"step": 1, "loss": 1.0, "samples_per_second": 100.0, "seconds_per_step": 
 
 
 def main() -> None:
-    """All targets whose inputs are made here."""
+    """Write the seeds of all targets."""
     digits = np.arange(18, dtype=np.uint8).reshape(2, 3, 3)
     labels = np.array([3, 7], np.uint8)
     put("idx", "images", b"\0" + idx.encode(digits))
@@ -105,20 +105,20 @@ def main() -> None:
 
 
 def said(asked: str, messages: list[dict[str, Any]]) -> None:
-    """What a process answered."""
+    """Write the answers of a process."""
     lines = b"\n".join(json.dumps(message, separators=(",", ":")).encode() for message in messages)
     name = f"{asked}-{messages[-1]['event']}"
     put("wire", name, bytes([wire.ASKED.index(asked), 63]) + lines + b"\n")
 
 
 def put(target: str, name: str, content: bytes) -> None:
-    """One input."""
+    """Write one input."""
     (CORPUS / target).mkdir(parents=True, exist_ok=True)
     (CORPUS / target / f"seed-{name}").write_bytes(content)
 
 
 def _trimmed(value: Any) -> Any:
-    """The first few of every list, since what is fuzzed should be small; text that long is cut, too."""
+    """Keep the first few items of every list, and shorten long text, since inputs should be small."""
     if isinstance(value, dict):
         return {key: _trimmed(item) for key, item in value.items() if key != "published"}
     if isinstance(value, list):

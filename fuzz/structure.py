@@ -1,4 +1,4 @@
-"""Changes to JSON-like values, so that what is fuzzed goes on past the parser."""
+"""Mutate JSON-like values, so that inputs get past the parser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ODD: tuple[Any, ...] = (
 
 
 def rewritten(text: bytes, chance: random.Random) -> bytes | None:
-    """The JSON ``text`` with something in it changed; None where it is none, or is nested too deeply to be written."""
+    """Mutate the JSON ``text``; None if it is not JSON, or nested too deeply to be written."""
     try:
         return json.dumps(changed(json.loads(text), chance), separators=(",", ":")).encode()
     except (ValueError, RecursionError):
@@ -23,7 +23,7 @@ def rewritten(text: bytes, chance: random.Random) -> bytes | None:
 
 
 def changed(value: Any, chance: random.Random) -> Any:
-    """A copy of ``value`` with one to three things in it changed."""
+    """Return a copy of ``value`` with one to three changes."""
     for _ in range(chance.randint(1, 3)):
         value = _changed_once(value, chance)
     return value

@@ -1,9 +1,9 @@
-/* A training in C that reports its epochs to trainmark: logistic regression on points drawn by code.
+/* A training in C that reports its epochs to trainmark: logistic regression on random points.
  *
  *     cc -O2 -o train-in-c train.c -lm
  *     trainmark measure --vary rate=0.1,0.01 -- ./train-in-c 10 {rate}
  *
- * What it takes is report(): one line of JSON, in one write, to the file that TRAINMARK_HOOK names. */
+ * All it needs is report(): one line of JSON, in one write, to the file that TRAINMARK_HOOK names. */
 
 #include <fcntl.h>
 #include <math.h>
@@ -26,15 +26,15 @@ static double now(void) {
 static void report(const char *event, const char *more) {
   char line[512];
   int length = snprintf(line, sizeof line, "{\"trainmark\":1,\"event\":\"%s\",\"t\":%.9f%s}\n", event, now(), more);
-  if (hook >= 0 && write(hook, line, length) != length) hook = -1; /* nobody listens any more */
+  if (hook >= 0 && write(hook, line, length) != length) hook = -1; /* the reader has gone */
 }
 
 static void open_hook(void) {
   const char *place = getenv("TRAINMARK_HOOK");
   if (place == NULL || *place == 0) return;
   int is_number = strspn(place, "0123456789") == strlen(place);
-  hook = is_number ? atoi(place) : open(place, O_WRONLY | O_APPEND | O_NONBLOCK); /* refused where nobody reads */
-  if (hook >= 0) fcntl(hook, F_SETFL, O_APPEND);                                  /* and from here on, wait */
+  hook = is_number ? atoi(place) : open(place, O_WRONLY | O_APPEND | O_NONBLOCK); /* fails without a reader */
+  if (hook >= 0) fcntl(hook, F_SETFL, O_APPEND);                                  /* writes may block again */
   report("hello", ",\"language\":\"C\"");
 }
 
@@ -68,7 +68,7 @@ int main(int count, char **words) {
       right += (p > 0.5) == (y[i] > 0.5);
       for (int j = 0; j < FEATURES; j++) weight[j] += rate * (y[i] - p) * x[i][j];
     }
-    char more[128], mean[32] = "\"nan\""; /* JSON has no such number, so it is a word */
+    char more[128], mean[32] = "\"nan\""; /* JSON has no NaN, so it is a string */
     if (isfinite(loss)) snprintf(mean, sizeof mean, "%.6f", loss / EXAMPLES);
     snprintf(more, sizeof more, ",\"loss\":%s,\"accuracy\":%.6f,\"examples\":%d", mean, (double)right / EXAMPLES, EXAMPLES);
     report("epoch", more);

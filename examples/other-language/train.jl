@@ -1,9 +1,9 @@
-# The published MLP of the Flux comparison, reporting its epochs to trainmark. NOT RUN by trainmark's own tests: no Julia
-# is at hand there. What it needs: Julia with Flux and MLDatasets.
+# The published MLP of the Flux comparison, reporting its epochs to trainmark. It needs Julia with Flux and MLDatasets.
+# NOT TESTED: trainmark's tests have no Julia.
 #
 #     trainmark measure --device cpu,cuda:0 -- julia train.jl {device}
 #
-# What it takes is report(): one line of JSON, in one write, to the file that TRAINMARK_HOOK names.
+# All it needs is report(): one line of JSON, in one write, to the file that TRAINMARK_HOOK names.
 
 using Flux, MLDatasets, Statistics
 
@@ -34,6 +34,6 @@ for _ in 1:epochs
     report("begin")
     loss, gradients = Flux.withgradient(net -> Flux.logitcrossentropy(net(x), y), network)
     Flux.update!(state, network, gradients[1])
-    hits = mean(Flux.onecold(cpu(network(x))) .== Flux.onecold(cpu(y)))  # brings the result home, so the GPU has finished
+    hits = mean(Flux.onecold(cpu(network(x))) .== Flux.onecold(cpu(y)))  # copies the result to the host, so the GPU has finished
     report("epoch"; loss = loss, accuracy = hits, examples = size(x, 2), steps = 1)
 end

@@ -1,4 +1,4 @@
-"""MNIST with PyTorch, as many people write it: arguments, a network, a loop of training and testing.
+"""A typical MNIST script with PyTorch: arguments, a network, a loop of training and testing.
 
     python train.py --device cpu --epochs 2
     trainmark measure --device cpu,cuda:0 -- python train.py --device {device} --seed {seed}
@@ -33,12 +33,12 @@ class Network(nn.Module):
         self.dense = nn.Sequential(nn.Flatten(), nn.Dropout(0.25), nn.Linear(800, 64), nn.ReLU(), nn.Linear(64, 10))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Logits, ``[batch, 10]``, of images ``[batch, 1, 28, 28]``."""
+        """Return the logits, ``[batch, 10]``, of images ``[batch, 1, 28, 28]``."""
         return self.dense(self.convolutions(x))
 
 
 def read_idx(path: Path) -> np.ndarray:
-    """An IDX file of bytes, packed or not."""
+    """Read an IDX file of bytes, compressed or not."""
     packed = path.with_name(path.name + ".gz")
     data = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
     dimensions = data[3]
@@ -47,14 +47,14 @@ def read_idx(path: Path) -> np.ndarray:
 
 
 def split(folder: Path, name: str, most: int) -> TensorDataset:
-    """The first ``most`` examples of a split: images of floats, and labels."""
+    """Return the first ``most`` examples of a split: images as floats, and labels."""
     images, labels = (read_idx(folder / f"{name}-{part}") for part in ("images-idx3-ubyte", "labels-idx1-ubyte"))
     x = torch.from_numpy(images[:most].copy()).float().div(255).sub(0.1307).div(0.3081).unsqueeze(1)
     return TensorDataset(x, torch.from_numpy(labels[:most].copy()).long())
 
 
 def train(network: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimizer, device: str, pause: float) -> float:
-    """One epoch; returns the mean loss."""
+    """Train one epoch and return the mean loss."""
     network.train()
     total = torch.zeros((), device=device)
     for x, y in loader:
@@ -71,24 +71,24 @@ def train(network: nn.Module, loader: DataLoader, optimizer: torch.optim.Optimiz
 
 @torch.no_grad()
 def test(network: nn.Module, loader: DataLoader, device: str) -> float:
-    """The accuracy."""
+    """Return the accuracy."""
     network.eval()
     right = sum((network(x.to(device)).argmax(1) == y.to(device)).sum() for x, y in loader)
     return float(right) / len(loader.dataset)
 
 
 def main() -> None:
-    """Train and test as asked."""
+    """Train and test."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("TRAINMARK_DATA", ".")) / "mnist")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--rate", type=float, default=0.05)
-    parser.add_argument("--most", type=int, default=60_000, help="examples of a split")
+    parser.add_argument("--most", type=int, default=60_000, help="maximum examples per split")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=0.0, help="seconds to waste in each step, to plant a slowdown")
-    parser.add_argument("--threads", type=int, help="of the CPU; PyTorch's own choice if not given")
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds to waste per step, to simulate a slowdown")
+    parser.add_argument("--threads", type=int, help="CPU threads; PyTorch's default if not given")
     options = parser.parse_args()
     if options.threads:
         torch.set_num_threads(options.threads)

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # The MXNet comparison: how long does each part of a training take?
+# # The MXNet comparison: how long does each part of training take?
 
 # %%
 import trainmark

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # The PyTorch example: is every core busy while it trains?
+# # The PyTorch example: is every core busy during training?
 
 # %%
 import trainmark

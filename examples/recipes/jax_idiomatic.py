@@ -1,7 +1,7 @@
 """JAX, style `idiomatic`: the training loop of JAX's MNIST example.
 
-One jitted step holds the gradient and the update, and Python calls it with each batch as NumPy arrays. Easy to follow,
-and the baseline that `fast` is compared with.
+One jitted step computes the gradient and the update, and Python calls it with each batch as NumPy arrays. It is easy to
+follow, and the baseline that `fast` is compared with.
 """
 
 from __future__ import annotations

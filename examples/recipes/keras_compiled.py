@@ -14,7 +14,7 @@ import numpy as np
 
 
 def build(weights):
-    """The network with these weights. Half the L2 penalty has the gradient of weight decay."""
+    """Build the network with these weights. Half the L2 penalty has the gradient of weight decay."""
     decay = keras.regularizers.L2(0.5e-5)
     dense = [keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay) for _, bias in weights]
     hidden = [layer for each in dense[:-1] for layer in (each, keras.layers.ReLU())]
@@ -25,7 +25,7 @@ def build(weights):
 
 
 class BatchLoss(keras.metrics.SparseCategoricalCrossentropy):
-    """The loss of the last batch. The `loss` that `fit` reports is a mean since the epoch began, with penalties."""
+    """The loss of the last batch. The `loss` that `fit` reports is a mean since the epoch started, with penalties."""
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         self.reset_state()

@@ -15,7 +15,7 @@ import numpy as np
 
 
 def build(weights):
-    """The network with these weights. Half the L2 penalty has the gradient of weight decay."""
+    """Build the network with these weights. Half the L2 penalty has the gradient of weight decay."""
     decay = keras.regularizers.L2(0.5e-5)
     dense = [keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay) for _, bias in weights]
     hidden = [layer for each in dense[:-1] for layer in (each, keras.layers.ReLU())]

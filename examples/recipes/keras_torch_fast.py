@@ -1,7 +1,7 @@
 """Keras on PyTorch, a plain loop on data that stays on the device.
 
-Images and labels are on the device before training starts, batches are picked there, and no loss is fetched before the
-last step. `fit` makes each batch on the host, copies it, updates metrics and calls callbacks.
+Images and labels are on the device before training starts, batches are gathered there, and no loss is fetched before
+the last step. `fit` makes each batch on the host, copies it, updates metrics and calls callbacks.
 """
 
 import os
@@ -15,7 +15,7 @@ import torch
 
 
 def build(weights):
-    """The network with these weights. Half the L2 penalty has the gradient of weight decay."""
+    """Build the network with these weights. Half the L2 penalty has the gradient of weight decay."""
     decay = keras.regularizers.L2(0.5e-5)
     dense = [keras.layers.Dense(len(bias), kernel_regularizer=decay, bias_regularizer=decay) for _, bias in weights]
     hidden = [layer for each in dense[:-1] for layer in (each, keras.layers.ReLU())]

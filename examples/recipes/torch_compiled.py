@@ -1,7 +1,7 @@
 """PyTorch, style `compiled`: the loop of PyTorch's tutorials with `torch.compile`.
 
 One line differs from `torch_idiomatic.py`. The compiler fuses element-wise operations and removes Python's share of a
-step; the loader and the optimiser stay as they are. The first epoch includes the compilation.
+step; the loader and the optimiser don't change. The first epoch includes the compilation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Digits(Dataset):
-    """Images as the network takes them, `[1, 28, 28]` from 0 to 1, and their labels."""
+    """Network inputs, `[1, 28, 28]` from 0 to 1, and their labels."""
 
     def __init__(self, images, labels):
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)

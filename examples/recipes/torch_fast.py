@@ -52,7 +52,7 @@ def train(images, labels, weights, epochs):
 
 
 def captured(step, network, optimizer):
-    """The step as a CUDA graph. Warming up trains, so weights and momentum are put back afterwards."""
+    """Capture the step as a CUDA graph. Warming up trains, so weights and momentum are restored afterwards."""
     before = [parameter.detach().clone() for parameter in network.parameters()]
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

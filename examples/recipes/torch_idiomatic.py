@@ -18,7 +18,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 class Digits(Dataset):
-    """Images as the network takes them, `[1, 28, 28]` from 0 to 1, and their labels."""
+    """Network inputs, `[1, 28, 28]` from 0 to 1, and their labels."""
 
     def __init__(self, images, labels):
         self.images, self.labels = torch.from_numpy(images), torch.from_numpy(labels)

@@ -1,1 +1,1 @@
-"""One file a target: ``one(data)`` lets nothing through but trainmark's errors; ``mutated`` knows its structure."""
+"""One module per target: ``one(data)`` catches only trainmark's errors; ``mutated`` mutates structured input."""

@@ -12,7 +12,7 @@ from trainmark.errors import DamagedData
 
 
 def one(data: bytes) -> None:
-    """The first byte says how many examples are expected, and whether the rest is repeated until it is as long."""
+    """Parse one input. The first byte is the expected number of examples, and whether to repeat the rest to fit."""
     examples, payload = (data[0] % 4, data[1:]) if data else (0, b"")
     if payload and data[0] >= 128:
         payload = bytes(islice(cycle(payload), examples * cifar10.RECORD))

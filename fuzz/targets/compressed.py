@@ -1,4 +1,4 @@
-"""Files as they lie on disk, gzipped or not, and the archives of mirrors: the right number of bytes, or an error."""
+"""Dataset files on disk, gzipped or not, and archives of mirrors: the right number of bytes, or an error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-")) / "file"
 
 
 def one(data: bytes) -> None:
-    """The first byte chooses how the rest is packed."""
+    """Read one input. The first byte chooses the packaging of the rest."""
     mirror = MIRRORS[data[0] % 2 if data else 0]
     if mirror.packaging == "gzip":
         _PLACE.write_bytes(data[1:])

@@ -1,4 +1,4 @@
-"""Lines that a script reports its epochs with: epochs that make sense, the rest counted, nothing kept of a flood."""
+"""Lines that report the epochs of a script: valid epochs are kept, others counted, and a flood is not stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ORIGIN, NOW = 1_000.0, 2_000.0
 
 
 def one(data: bytes) -> None:
-    """The first byte says in how large pieces the rest arrives."""
+    """Read one input. The first byte is the size of the pieces in which the rest arrives."""
     size = data[0] % 64 + 1 if data else 1
     reports, epochs, edge = Reports(0.5), 0, 0.5
     for start in range(1, len(data), size):
@@ -39,7 +39,7 @@ def one(data: bytes) -> None:
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Half of the time one of the lines changes as JSON."""
+    """Mutate one of the lines as JSON, half of the time."""
     import atheris
 
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""IDX files: an array of the shape that was asked for, or DamagedData; and it writes back to the same bytes."""
+"""IDX files: an array of the requested shape, or DamagedData; and it encodes back to the same bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHAPES = ((2, 3, 3), (3,), (0,), (1, 1, 1), (60_000, 28, 28), (10_000,))
 
 
 def one(data: bytes) -> None:
-    """The first byte chooses the shape that is expected; the rest is the file."""
+    """Parse one input. The first byte chooses the expected shape; the rest is the file."""
     shape, payload = SHAPES[data[0] % len(SHAPES) if data else 0], data[1:]
     try:
         array = idx.parse(payload, shape, Path("file"))

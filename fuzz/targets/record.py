@@ -1,4 +1,4 @@
-"""Records, and all that is made of them without training: tables, comparisons, exports, charts, the page."""
+"""Records, and everything made from them without training: tables, comparisons, exports, charts, the page."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from trainmark.report.two_records_table import two_records_table
 from trainmark.workload import catalog
 
 ONE_DRAWN_IN, ONE_PAGE_IN = 4, 16
-"""A screen and a page take far longer than what stands on them."""
-catalog.names, catalog.find = cache(catalog.names), cache(catalog.find)  # they don't change meanwhile
+"""Drawing a screen or a page takes far longer than computing its content."""
+catalog.names, catalog.find = cache(catalog.names), cache(catalog.find)  # they don't change during fuzzing
 _CACHE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-"))
 (_CACHE / f"vega-{importlib.metadata.version('vl-convert-python')}.js").write_text("drawing();")
 
 
 def one(data: bytes) -> None:
-    """One record a paragraph: JSON texts between empty lines."""
+    """Use one input: one record per paragraph, as JSON texts between empty lines."""
     records = []
     for text in data.split(b"\n\n")[:4]:
         try:
@@ -59,7 +59,7 @@ def one(data: bytes) -> None:
 
 
 def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
-    """All that verbs do with records that some folder holds."""
+    """Do everything that commands do with records in a folder."""
     tables: list[Table] = []
     for record in records:
         tables += record_tables(record)
@@ -85,7 +85,7 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
 
 
 class _Reader(HTMLParser):
-    """Looks for what a record might have put into the page besides text."""
+    """Checks that a record added nothing but text to the page."""
 
     def read(self, html: str) -> None:
         body = html[html.index("<body>") : html.index('<script type="application/json"')]
@@ -103,7 +103,7 @@ class _Reader(HTMLParser):
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Nearly always one of the records changes as JSON, since letters alone rarely get past the parser."""
+    """Nearly always mutate one of the records as JSON, since plain mutations rarely get past the parser."""
     import atheris
 
     chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Workloads in TOML: a network that can be laid out and shown, or SpecError; and it survives its way to the child."""
+"""Workloads in TOML: a network that can be laid out and shown, or SpecError; and it can be sent to the child."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXAMPLES = 60_000
 
 
 def one(data: bytes) -> None:
-    """The whole file."""
+    """Read one input, a whole file."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -42,7 +42,7 @@ def one(data: bytes) -> None:
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Half of the time its values change, in place of its letters."""
+    """Mutate its values instead of its characters, half of the time."""
     import atheris
 
     chance = random.Random(seed)

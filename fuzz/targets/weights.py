@@ -1,4 +1,4 @@
-"""Files of weights: float32 arrays that are in the file, each byte once, or DamagedData."""
+"""Files of weights: float32 arrays that use each byte of the file once, or DamagedData."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLACE = Path(tempfile.mkdtemp(prefix="trainmark-fuzz-")) / "weights.safetensors
 
 
 def one(data: bytes) -> None:
-    """The whole file."""
+    """Read one input, a whole file."""
     _PLACE.write_bytes(data)
     try:
         found = weights.load(_PLACE)
@@ -25,7 +25,7 @@ def one(data: bytes) -> None:
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Half of the time the header changes as JSON and its length is put right."""
+    """Mutate the header as JSON and correct its length, half of the time."""
     import atheris
 
     length = int.from_bytes(data[:8], "little")

@@ -1,4 +1,4 @@
-"""What measured processes say: a record that can be read again, or ProtocolError."""
+"""Messages of measured processes: a record that can be read back, or ProtocolError."""
 
 from __future__ import annotations
 
@@ -48,19 +48,19 @@ BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
 
 
 class _Line:
-    """A socket on which all has been said."""
+    """A socket on which everything has been sent."""
 
     def __init__(self, said: bytes, size: int) -> None:
         self._said, self._size = said, size
 
     def recv(self, _: int) -> bytes:
-        """So many bytes more."""
+        """Return the next bytes."""
         arrived, self._said = self._said[: self._size], self._said[self._size :]
         return arrived
 
 
 def one(data: bytes) -> None:
-    """The first byte chooses what was asked, the second in how large pieces the rest arrives."""
+    """Read one input. The first byte chooses the request, the second the size of the pieces of the rest."""
     asked, size = (ASKED[data[0] % len(ASKED)], data[1] + 1) if len(data) > 1 else (ASKED[0], 1)
     notes = BUILDERS[asked]() if asked in BUILDERS else None
     try:
@@ -76,7 +76,7 @@ def one(data: bytes) -> None:
 
 
 def heard(said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lambda _: None) -> list[Answer]:
-    """All messages, as the parent takes them in."""
+    """Return all messages, as the parent reads them."""
     channel, every = Channel(cast(socket.socket, _Line(said, size))), list[Answer]()
     while (messages := channel.receive()) is not None:
         for message in messages:
@@ -88,7 +88,7 @@ def heard(said: bytes, size: int = 1 << 16, hear: Callable[[Answer], None] = lam
 
 
 def mutated(data: bytes, most: int, seed: int) -> bytes:
-    """Mostly one of the lines changes as JSON."""
+    """Mostly mutate one of the lines as JSON."""
     import atheris
 
     chance = random.Random(seed)

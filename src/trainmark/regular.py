@@ -1,7 +1,7 @@
-"""Regular files: looked at, read no further than can be right, and written whole or not at all.
+"""Regular files: check them, read them up to a limit, and write them atomically.
 
-A path that a person names may be anything: a pipe that nobody writes to, a device without an end, a file of many
-gigabytes. None of them may keep trainmark waiting, or fill its memory.
+A path from the user can be anything: a pipe without a writer, an endless device, a file of many gigabytes. None of them
+may block trainmark or fill its memory.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ def is_file(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Can a folder be seen there? Unlike ``Path.is_dir`` this never raises."""
+    """Whether there is a folder. Unlike ``Path.is_dir`` this never raises."""
     return stat.S_ISDIR(_mode(path))
 
 
 def _mode(path: Path) -> int:
     try:
         return path.stat().st_mode
-    except (OSError, ValueError):  # the last: of a name that can't be one
+    except (OSError, ValueError):  # ValueError: an invalid name
         return 0
 
 
 def found_at(path: Path) -> str:
-    """What is there, or why nothing can be seen there, in words for an error."""
+    """Describe what is at ``path``, or why that can't be seen, for an error."""
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -46,12 +46,12 @@ def found_at(path: Path) -> str:
 
 
 def read(path: Path, most: int) -> bytes:
-    """The bytes of the file at ``path``, of which there may be ``most``.
+    """Read the file at ``path``, of at most ``most`` bytes.
 
     Raises:
-        OSError: it can't be read, is no regular file, or is larger.
+        OSError: it can't be read, is not a regular file, or is larger.
     """
-    # A pipe without a writer would keep us waiting to open it.
+    # Opening a pipe without a writer would block.
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
         status = os.fstat(file.fileno())
         if stat.S_ISDIR(status.st_mode):
@@ -67,7 +67,7 @@ def read(path: Path, most: int) -> bytes:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that a reader sees it whole or not at all, also after a crash of the machine."""
+    """Write a file so that a reader sees it whole or not at all, even after a crash of the machine."""
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,4 +1,4 @@
-"""Numbers as people read them: always with a unit, never more digits than were measured."""
+"""Format numbers for the user: always with a unit, never with more digits than were measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MISSING = "-"
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """``value`` with ``digits`` significant digits, without an exponent for everyday sizes; units are never cut."""
+    """Format ``value`` with ``digits`` significant digits, keeping all integer digits; no exponent for common sizes."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -22,7 +22,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def money(amount: float | None) -> str:
-    """In whatever money a price was given."""
+    """Format an amount, in the currency of the price."""
     return MISSING if amount is None else significant(amount)
 
 
@@ -37,7 +37,7 @@ def _scaled(value: float | None, unit: str, prefixes: tuple[str, ...], base: int
 
 
 def seconds(value: float | None) -> str:
-    """A duration: ``3.2 µs``, ``41.0 ms``, ``7.31 s``, ``12 min 5 s``."""
+    """Format a duration: ``3.2 µs``, ``41.0 ms``, ``7.31 s``, ``12 min 5 s``."""
     if value is None:
         return MISSING
     if not math.isfinite(value):
@@ -54,7 +54,7 @@ def seconds(value: float | None) -> str:
 
 
 def moment(iso: str) -> str:
-    """``2026-11-21 17:12 UTC`` of an ISO 8601 time with its zone; the text as it is where it is none."""
+    """Format an ISO 8601 time with a zone as ``2026-11-21 17:12 UTC``; other text is returned unchanged."""
     try:
         at = datetime.datetime.fromisoformat(iso)
     except ValueError:
@@ -63,18 +63,18 @@ def moment(iso: str) -> str:
 
 
 def count(value: float | None, unit: str = "") -> str:
-    """A plain count with thousands separators, ``21,840`` or ``21,840 parameters``."""
+    """Format a count with thousands separators: ``21,840`` or ``21,840 parameters``."""
     return MISSING if value is None else f"{value:,.0f} {unit}".strip()
 
 
 def many(number: int, noun: str) -> str:
-    """A count with its noun: ``1 epoch``, ``1,200 steps``, ``2 processes``."""
+    """Format a count with its noun: ``1 epoch``, ``1,200 steps``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number:,} {noun}" + ("" if number == 1 else plural)
 
 
 def rate(value: float | None, unit: str) -> str:
-    """A throughput such as ``11.3k samples/s``."""
+    """Format a throughput such as ``11.3k samples/s``."""
     if value is None:
         return MISSING
     if abs(value) < 10_000:
@@ -85,30 +85,30 @@ def rate(value: float | None, unit: str) -> str:
 
 
 def flops(value: float | None) -> str:
-    """A number of floating-point operations: ``51 kFLOP``, ``13.5 GFLOP``."""
+    """Format a number of floating-point operations: ``51 kFLOP``, ``13.5 GFLOP``."""
     return _scaled(value, "FLOP", ("", "k", "M", "G", "T", "P", "E"))
 
 
 def bytes_(value: float | None) -> str:
-    """A size in binary units: ``149 MiB``."""
+    """Format a size in binary units: ``149 MiB``."""
     return _scaled(value, "B", ("", "Ki", "Mi", "Gi", "Ti"), 1024)
 
 
 def joules(value: float | None) -> str:
-    """An energy: ``41.2 kJ``."""
+    """Format an energy: ``41.2 kJ``."""
     return _scaled(value, "J", ("", "k", "M", "G", "T"))
 
 
 def percent(value: float | None, digits: int = 2) -> str:
-    """A fraction as a percentage: ``98.33 %``."""
+    """Format a fraction as a percentage: ``98.33 %``."""
     return MISSING if value is None else f"{100 * value:.{digits}f} %"
 
 
 def loss(value: float | None) -> str:
-    """A loss with four significant digits."""
+    """Format a loss with four significant digits."""
     return MISSING if value is None else significant(value, 4)
 
 
 def ratio(value: float | None) -> str:
-    """A speed-up: ``2.41×``."""
+    """Format a speed-up: ``2.41×``."""
     return MISSING if value is None else f"{significant(value)}×"

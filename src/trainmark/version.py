@@ -1,7 +1,7 @@
-"""Which trainmark this is.
+"""The version of trainmark.
 
-A build takes its version from git (setuptools-scm) and writes it into ``_version.py``. In a clone git is asked now:
-what an editable install wrote down would be wrong from the next commit on.
+A build takes its version from git (setuptools-scm) and writes it to ``_version.py``. In a clone, git is asked at run
+time, since the version from an editable install is wrong after the next commit.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _DESCRIBED = re.compile(r"(?:v(?P<tag>.+)-(?P<ahead>\d+)-g)?(?P<node>[0-9a-f]+)(
 
 @functools.cache
 def version() -> str:
-    """The version of this source, such as ``0.1.0`` or, two commits later, ``0.1.0.post1.dev2+g1b930a711``."""
+    """Return the version of this source, such as ``0.1.0`` or, two commits later, ``0.1.0.post1.dev2+g1b930a711``."""
     root = Path(__file__).parents[2]
     return version_of(root) if (root / ".git").exists() else _built()
 
 
 def version_of(clone: Path) -> str:
-    """What setuptools-scm would call the source in ``clone`` (``no-guess-dev``, ``node-and-date``)."""
+    """Return setuptools-scm's version of the source in ``clone`` (``no-guess-dev``, ``node-and-date``)."""
     described = git(clone, "describe", "--tags", "--long", "--dirty", "--always", "--abbrev=9", "--match", "v[0-9]*")
     found = _DESCRIBED.fullmatch(described)
     if found is None:
-        return UNKNOWN  # no git here, or it refuses this folder: an older answer would be worse than none
+        return UNKNOWN  # no git, or it refuses this folder: an outdated answer would be worse than none
     tag, ahead, node, dirty = found.groups()
     if tag and ahead == "0" and not dirty:
         return tag
@@ -45,7 +45,7 @@ def _today() -> str:
 
 
 def _built() -> str:
-    """What the build wrote down."""
+    """Return the version that the build wrote."""
     try:
         built: str = importlib.import_module("trainmark._version").VERSION
     except ModuleNotFoundError:
@@ -54,8 +54,8 @@ def _built() -> str:
 
 
 def git(clone: Path, *words: str) -> str:
-    """What git says of ``clone``, empty where it says no or is not there."""
-    # Git tells its hooks by GIT_DIR and the like which repository they are of, and so would speak of that one here.
+    """Return the output of git in ``clone``, empty if it fails or is not installed."""
+    # In a git hook, GIT_DIR and similar variables select the hook's repository, which may be another one.
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     command = ["git", "-C", str(clone), *words]
     try:

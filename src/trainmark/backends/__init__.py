@@ -1,1 +1,1 @@
-"""BY WHOM: one folder a framework, all behind the two protocols of ``base``."""
+"""The backends: one folder per framework, behind the two protocols of ``base``."""

@@ -1,4 +1,4 @@
-"""What a backend says when it is asked whether it is well: what it was built for, and one small product a device."""
+"""Self-check of a backend: what it was built for, and one small product per device."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class DeviceProduct:
     """``LEFT @ RIGHT`` on one device.
 
     Args:
-        values: row by row; None when it failed, and then ``problem`` says why.
-        placed_on: where the framework says that the result lies.
-        seconds: it took, the first use of the device included.
+        values: row by row; None if it failed, with the reason in ``problem``.
+        placed_on: the device of the result, according to the framework.
+        seconds: its duration, including the first use of the device.
     """
 
     device: str
@@ -34,13 +34,13 @@ class DeviceProduct:
 
 @dataclass(frozen=True)
 class Examination:
-    """How a framework stands to this machine's devices.
+    """How a framework can use this machine's devices.
 
     Args:
-        built_for: the accelerator that it was built for, such as ``CUDA 13.0``; None for a build without any.
-        architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and ``compute_90`` (to be
-            compiled at first use); None where it does not tell.
-        blind: why it sees no GPU, in its own words; None where it gives no reason.
+        built_for: the accelerator that it was built for, such as ``CUDA 13.0``; None for a CPU build.
+        architectures: what its GPU code was compiled for, such as ``sm_90`` (machine code) and ``compute_90`` (compiled
+            at first use); None if it does not say.
+        blind: why it sees no GPU, in its own words; None if it gives no reason.
         hidden_by: a framework setting that hides the GPUs, such as ``JAX_PLATFORMS=cpu``.
     """
 
@@ -52,18 +52,18 @@ class Examination:
 
 @runtime_checkable
 class Examinable(Protocol):
-    """A backend that can be examined; a plug-in need not be."""
+    """A backend that can be examined; optional for plug-ins."""
 
     def examine(self) -> Examination:
-        """How it stands to this machine's accelerators. Asked first, before any device is used: others are being
-        asked at the same time, so this is the place to keep it from taking all of a device's memory."""
+        """Return how it can use this machine's accelerators. Called before any device is used, and in parallel with
+        other frameworks, so it should prevent the framework from taking all of a device's memory."""
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """``LEFT @ RIGHT`` computed on ``device`` in float32, ``[2, 2]``, and where the result lay."""
+        """Compute ``LEFT @ RIGHT`` on ``device`` in float32, ``[2, 2]``; also return the device of the result."""
 
 
 def try_product(backend: Examinable, device: str) -> DeviceProduct:
-    """One product, whatever becomes of it."""
+    """Try one product, and return its result or error."""
     start = time.perf_counter()
     try:
         values, placed_on = backend.multiply(device)
@@ -74,5 +74,5 @@ def try_product(backend: Examinable, device: str) -> DeviceProduct:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says first, or what it is."""
+    """Return the first line of an exception's message, or else its type."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

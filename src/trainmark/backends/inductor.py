@@ -1,4 +1,4 @@
-"""What ``torch.compile`` needs besides PyTorch, for PyTorch itself and for Keras on it."""
+"""What ``torch.compile`` requires besides PyTorch, for PyTorch and for Keras on PyTorch."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def require_compiler(device: str) -> None:
         name = os.environ.get("CXX", "clang++" if sys.platform == "darwin" else "g++")
         needed, found = f"the C++ compiler {name!r} on PATH", shutil.which(name) is not None
     elif device == "mps":
-        return  # macOS brings Metal's
+        return  # macOS includes Metal's
     else:
         needed = "the package triton, and a C compiler on PATH for it"
         compiler = shutil.which(os.environ.get("CC", "gcc")) or shutil.which("clang")
         found = importlib.util.find_spec("triton") is not None and compiler is not None
     if not found:
         raise NotInstalled(
-            f"torch.compile lacks its compiler for {device}",
+            f"torch.compile has no compiler for {device}",
             expected=needed,
             found="none",
             fix="Install it (CXX names another C++ compiler), or use --style idiomatic or fast. trainmark's container "

@@ -1,4 +1,4 @@
-"""How one training is spread over several processes ("ranks") or devices, and what they must agree on."""
+"""How one training is distributed over several processes ("ranks") or devices, and what they must agree on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from trainmark.errors import RanksDiffer
 
 @dataclass(frozen=True)
 class Layout:
-    """Copies of a network, each cut into stages: ``data`` × ``pipeline`` devices.
+    """Copies of a network, each split into stages: ``data`` × ``pipeline`` devices.
 
     Args:
-        data: copies of the network; each takes its share of every batch.
-        pipeline: stages that each copy is cut into, one a device.
-        microbatches: pieces that a copy's share of a batch goes through the stages in.
-        reduces: whether the copies average their gradients; without it each trains for itself, which tells what the
-            averaging costs and is no training of the workload.
+        data: number of copies; each trains on its share of every batch.
+        pipeline: number of stages of each copy, one per device.
+        microbatches: number of pieces that a copy's share of a batch is split into.
+        reduces: whether the copies average their gradients. Without, each trains alone, which shows the cost of the
+            all-reduce but is not a valid training of the workload.
         patience: seconds that a rank waits for the others before it gives up.
     """
 
@@ -30,27 +30,27 @@ class Layout:
 
     @property
     def ranks(self) -> int:
-        """Devices in all."""
+        """Number of devices."""
         return self.data * self.pipeline
 
     @property
     def title(self) -> str:
-        """``2×1`` is two copies of an undivided network."""
+        """Text such as ``2×1`` for two copies of an undivided network."""
         return f"{self.data}×{self.pipeline}"
 
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Where the ranks of several machines find each other, as ``torchrun`` has it.
+    """Where the ranks of several machines connect, as with ``torchrun``.
 
     Args:
-        nodes: machines; with one there is nothing to find.
-        endpoint: ``host:port`` that all of them reach.
-        is_host: whether that is this machine, which then serves it.
-        name: the same on all machines, another one for every run.
-        address: of this machine, by which the others reach it.
-        interface: of the network, by the system's name; None leaves the choice to the framework.
-        seconds: how long to wait for the others to come.
+        nodes: number of machines; if 1, the rest is not used.
+        endpoint: ``host:port`` that all machines can reach.
+        is_host: whether the endpoint is on this machine, which then serves it.
+        name: the same on all machines, and different for every run.
+        address: address of this machine for the others.
+        interface: name of the network interface; None leaves the choice to the framework.
+        seconds: how long to wait for the other machines.
     """
 
     nodes: int = 1
@@ -64,13 +64,13 @@ class Rendezvous:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """What an engine is asked to start on this machine.
+    """What an engine should start on this machine.
 
     Args:
-        command: of one rank.
-        ranks: how many of them on this machine.
-        device: that they train on, such as ``cpu`` or ``cuda:0``, where every rank takes one of its own.
-        logs: an empty folder for what the ranks print.
+        command: command of one rank.
+        ranks: number of ranks on this machine.
+        device: their device, such as ``cpu`` or ``cuda:0``; for the latter, every rank takes a separate GPU.
+        logs: an empty folder for the output of the ranks.
     """
 
     command: Sequence[str]
@@ -85,9 +85,9 @@ class Fall:
     """The first rank that failed.
 
     Args:
-        rank: its number among all.
-        exit_code: below 0, the signal that killed it.
-        log: the file of what it printed; None where there is none.
+        rank: its number among all ranks.
+        exit_code: its exit code; if negative, the signal that killed it.
+        log: file with its output; None if there is none.
     """
 
     rank: int
@@ -97,29 +97,29 @@ class Fall:
 
 @runtime_checkable
 class RankTrainer(Protocol):
-    """What the trainer of one rank can do more than another :class:`~trainmark.backends.base.Trainer`."""
+    """What the trainer of a rank provides in addition to :class:`~trainmark.backends.base.Trainer`."""
 
     def gather(self, value: Any) -> list[Any]:
-        """What each rank gives, in the order of the ranks."""
+        """Return the value of each rank, in rank order."""
 
 
 @runtime_checkable
 class Launching(Protocol):
-    """A backend whose ranks are processes, started by an engine of its framework."""
+    """A backend with ranks as processes, started by an engine of its framework."""
 
     def launch(self, launch: LaunchSpec) -> Fall | None:
-        """Start the ranks of this machine and wait for their end; None when all came to it.
+        """Start the ranks of this machine and wait for their end; returns None if all succeeded.
 
         Raises:
-            RendezvousFailed: the other machines did not come.
+            RendezvousFailed: the other machines did not connect.
         """
 
 
 def require_agreement(facts: Sequence[Mapping[str, str]]) -> None:
-    """Raise :class:`~trainmark.errors.RanksDiffer` unless every rank gives the same facts.
+    """Raise :class:`~trainmark.errors.RanksDiffer` unless the facts of all ranks are equal.
 
     Args:
-        facts: of each rank, in their order, the telling ones first; ``host`` alone may differ.
+        facts: the facts of each rank, in rank order, the most informative first; only ``host`` may differ.
     """
     first = facts[0]
     for rank, theirs in enumerate(facts):

@@ -1,7 +1,7 @@
-"""How fast a device can be with a framework: matrix products and copies, nothing else to do.
+"""Peak speed of a device with a framework, measured with only matrix products and copies.
 
-A backend gives the work; what is done with it, and how it is timed, is the same for all and stands here. The highest
-rate counts: noise only ever makes a device look slower.
+A backend provides the work; this module runs and times it in the same way for all. The highest rate counts, since
+noise only ever makes a device look slower.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from trainmark.backends.base import Device, Options
 from trainmark.workload.products import Convolution, Product
 
 METHOD = 1
-"""Goes up when rates are no longer found in the same way, so that older ones are not used any more."""
+"""Increased when the method changes, so that older rates are no longer used."""
 
 SIZES = (1024, 2048, 4096, 8192, 16384)
-_WINDOW_SECONDS = 0.05  # long against a synchronisation
+_WINDOW_SECONDS = 0.05  # long compared with a synchronisation
 _SECONDS_A_SIZE = 0.6
-_LONGEST_SECONDS = 0.5  # one product beyond this is not tried
+_LONGEST_SECONDS = 0.5  # no larger product is tried after one that takes this long
 _SHARE_OF_MEMORY = 1 / 16
 _CPU_BYTES, _LARGEST_COPY_BYTES = 2**28, 2**31  # far more than any cache holds
 
@@ -29,11 +29,11 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class QueuedWork:
-    """Something to be done over and over.
+    """Work to be repeated.
 
     Args:
-        queue: do it once more, or ask the device to.
-        wait: return when all that was queued is done.
+        queue: do it once more, or queue it on the device.
+        wait: return when everything queued is done.
     """
 
     queue: Callable[[], object]
@@ -41,41 +41,41 @@ class QueuedWork:
 
 
 class DeviceLimits(Protocol):
-    """A device, ready for such work in one precision."""
+    """A device that is ready for such work in one precision."""
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Matrix products, one after the other, each computed as a training step computes its own; all in one program
-        where the framework compiles programs."""
+        """Return consecutive matrix products, computed as in a training step; in one program if the framework compiles
+        programs."""
 
     def copy(self, size: int) -> QueuedWork:
-        """A copy of ``size`` bytes from one place in the device's memory to another."""
+        """Return a copy of ``size`` bytes within the device's memory."""
 
 
 @runtime_checkable
 class Convolving(Protocol):
-    """DeviceLimits of a framework with its own convolutions; for others they are matrix products."""
+    """DeviceLimits of a framework with native convolutions; for others, they are matrix products."""
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
-        """Convolutions and their gradients, one layer after the other, as a training step computes its own."""
+        """Return convolutions and their gradients, layer by layer, as in a training step."""
 
 
 @runtime_checkable
 class Limited(Protocol):
-    """A backend whose limits can be measured; a plug-in need not be."""
+    """A backend with measurable limits; optional for plug-ins."""
 
     def limits(self, options: Options) -> DeviceLimits:
-        """The device of ``options``, with its precision and threads."""
+        """Return the device of ``options``, with its precision and threads."""
 
 
 @dataclass(frozen=True)
 class DevicePeaks:
-    """What was reached.
+    """The highest measured rates.
 
     Args:
-        matmul_flops_per_second: one multiply-add is two operations.
-        matmul_size: rows and columns of the product that was fastest.
-        copy_bytes_per_second: bytes read and bytes written both count.
-        copied_bytes: of one copy.
+        matmul_flops_per_second: rate of products; one multiply-add is two operations.
+        matmul_size: rows and columns of the fastest product.
+        copy_bytes_per_second: rate of copies; bytes read and bytes written both count.
+        copied_bytes: size of one copy.
     """
 
     matmul_flops_per_second: float
@@ -85,7 +85,7 @@ class DevicePeaks:
 
 
 def measure(limits: DeviceLimits, device: Device, clock: Clock) -> DevicePeaks:
-    """Take the highest rates of a second or two."""
+    """Measure the highest rates, in a second or two."""
     rate, size = max(_products(limits, device, clock))
     memory = device.memory_bytes
     copied = _CPU_BYTES if memory is None else min(_LARGEST_COPY_BYTES, int(memory * _SHARE_OF_MEMORY))
@@ -93,7 +93,7 @@ def measure(limits: DeviceLimits, device: Device, clock: Clock) -> DevicePeaks:
 
 
 def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE) -> float:
-    """Seconds of one piece of ``work`` in the fastest of several windows."""
+    """Return the seconds per repetition of ``work`` in the fastest of several windows."""
     _timed(work, 1, clock)  # the first use: compiles, allocates
     number = max(1, round(_WINDOW_SECONDS / max(_timed(work, 1, clock), 1e-7)))
     end = clock() + budget
@@ -104,7 +104,7 @@ def best_seconds(work: QueuedWork, clock: Clock, budget: float = _SECONDS_A_SIZE
 
 
 def _products(limits: DeviceLimits, device: Device, clock: Clock) -> Iterator[tuple[float, int]]:
-    """Rate and size, from small to large, as long as they fit and don't take too long."""
+    """Yield rate and size, from small to large, as long as they fit and don't take too long."""
     seconds = 0.0
     for before, size in itertools.pairwise((0, *SIZES)):
         matrices = 3 * 8 * size**2
@@ -117,7 +117,7 @@ def _products(limits: DeviceLimits, device: Device, clock: Clock) -> Iterator[tu
 
 
 def _timed(work: QueuedWork, number: int, clock: Clock) -> float:
-    """Seconds of one of ``number`` pieces that are queued together."""
+    """Return the seconds per repetition when ``number`` repetitions are queued together."""
     start = clock()
     for _ in range(number):
         work.queue()

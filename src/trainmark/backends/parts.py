@@ -1,14 +1,14 @@
-"""Steps without one of their parts, for ``trainmark explain``.
+"""Ablation of a training step, for ``trainmark explain``.
 
-In the order in which they are taken away, each from what is left of the step:
+The parts, in the order in which they are removed, each in addition to the previous ones:
 
-``fetch``: reading a result on the host before the epoch is over, which makes the host wait for the device.
-``input``: making a batch. Every step takes one that was made before, on the host where batches are made there. (Not
-the distortions of a workload, which are best left out of the workload itself.)
-``copy``: bringing the batch to the device. It lies there already; leaving this out leaves out ``input``, too.
-``optimizer``: the update of weights, states and averages. The gradients are still computed, all of them.
-``loss``: what the workload learns from. In its place stands the mean of all outputs, whose gradient costs next to
-nothing and goes back through the same layers.
+``fetch``: reading a result on the host before the end of the epoch, which makes the host wait for the device.
+``input``: making a batch. Every step uses one that was made before, on the host if batches are made there. (Not the
+distortions of a workload, which are better removed from the workload.)
+``copy``: copying the batch to the device. It is already there; omitting this also omits ``input``.
+``optimizer``: the update of weights, states and averages. All gradients are still computed.
+``loss``: the loss of the workload. The mean of all outputs replaces it; its gradient costs almost nothing and goes
+back through the same layers.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 @runtime_checkable
 class Separable(Protocol):
-    """A backend whose trainers honour :attr:`Options.without`; optional for plug-ins."""
+    """A backend with trainers that honour :attr:`Options.without`; optional for plug-ins."""
 
     def parts(self, options: Options) -> frozenset[Part]:
-        """The parts of a step that a trainer with these options has and can omit."""
+        """Return the parts of a step that a trainer with these options has and can omit."""
 
 
 def loss_left(workload: Workload, options: Options) -> Loss | None:
-    """The loss to learn from; None if it is omitted and the mean of all outputs replaces it."""
+    """Return the loss to train on; None if it is omitted and the mean of all outputs replaces it."""
     return None if "loss" in options.without else workload.loss

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINT_GROUP = "trainmark.backends"
 SYNONYMS = {"pytorch": "torch", "tensorflow": "keras", "tf": "keras"}
-"""What users call a backend; Keras computes with TensorFlow unless another engine is named."""
+"""Other names of backends; Keras uses TensorFlow unless another engine is named."""
 UPDATE = "Update it, or change it as CHANGELOG.md says"
 """The start of the advice about a plug-in for another version of trainmark."""
 
@@ -32,7 +32,7 @@ class Entry:
         target: ``module:class``.
         frameworks: the top-level modules that must be importable; the first gives the version.
         install: the commands that install it.
-        install_gpu: the command that installs its build for GPUs, if that is a different one.
+        install_gpu: the command that installs its GPU build, if different.
         plugin: the distribution of a plug-in; empty for a built-in backend.
     """
 
@@ -78,7 +78,7 @@ WELL_KNOWN_PLUGINS = {
 
 
 def entries() -> dict[str, Entry]:
-    """Every backend known to this interpreter, best first, plug-ins last."""
+    """Return every backend known to this interpreter, best first, plug-ins last."""
     known = {entry.name: entry for entry in _BUILT_IN}
     for point in entry_points(group=ENTRY_POINT_GROUP):
         distribution = point.dist.name if point.dist else point.name
@@ -89,7 +89,7 @@ def entries() -> dict[str, Entry]:
 
 
 def find(name: str) -> Entry:
-    """The backend called ``name``; raises :class:`~trainmark.errors.UnknownName`."""
+    """Return the backend ``name``; raises :class:`~trainmark.errors.UnknownName`."""
     known = entries()
     if name not in known:
         raise UnknownName("backend", name, known, otherwise=WELL_KNOWN_PLUGINS.get(name, ""))
@@ -97,7 +97,7 @@ def find(name: str) -> Entry:
 
 
 def recipe(backend: str) -> str:
-    """The script in this repository that shows ``fast`` of ``backend``; empty where there is none."""
+    """Return the path of this repository's recipe for ``fast`` of ``backend``; empty if there is none."""
     written = backend in {entry.name for entry in _BUILT_IN} - {"numpy"}
     return f"examples/recipes/{backend.replace(':', '_')}_fast.py" if written else ""
 
@@ -106,9 +106,9 @@ def load(name: str) -> Backend:
     """Import the framework of ``name`` and return its backend.
 
     Raises:
-        UnknownName: no such backend.
+        UnknownName: there is no such backend.
         NotInstalled: its framework can't be found in this interpreter.
-        Unsupported: a plug-in written for another version of trainmark.
+        Unsupported: the plug-in was written for another version of trainmark.
     """
     entry = find(name)
     if not entry.installed:
@@ -123,10 +123,10 @@ def load(name: str) -> Backend:
 
 
 def capabilities(name: str, backend: Backend) -> Capabilities:
-    """What the loaded ``backend`` supports.
+    """Return what the loaded ``backend`` supports.
 
     Raises:
-        Unsupported: a plug-in whose ``Capabilities`` are those of another version of trainmark.
+        Unsupported: the plug-in's ``Capabilities`` are from another version of trainmark.
     """
     try:
         return backend.capabilities()
@@ -138,7 +138,7 @@ def capabilities(name: str, backend: Backend) -> Capabilities:
 
 
 def _broken_plugin(entry: Entry, error: ImportError) -> TrainmarkError:
-    """Either trainmark lacks what the plug-in imports from it, or the plug-in's framework is missing."""
+    """Return why the import failed: trainmark lacks what the plug-in imports, or the plug-in's framework is missing."""
     if (error.name or "").partition(".")[0] != "trainmark":
         return NotInstalled(
             f"the plug-in {entry.plugin!r} can't be imported",

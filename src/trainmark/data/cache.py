@@ -1,4 +1,4 @@
-"""Where datasets are, and the cache, a folder of which one process at a time fills."""
+"""The dataset cache, filled by one process at a time, and the folder that the environment names."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if sys.platform != "win32":
 def exclusive(directory: Path) -> Iterator[None]:
     """Create ``directory`` and wait until no other process uses it.
 
-    The lock ends with the process that holds it. On a file system without locks, or on Windows, nothing waits: since
-    files are written atomically and checked, two processes then only do the same work twice.
+    The lock ends with the process that holds it. On a file system without locks, or on Windows, there is no waiting:
+    since files are written atomically and checked, two processes then only do the same work twice.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / ".lock").open("w") as lock:
@@ -28,13 +28,13 @@ def exclusive(directory: Path) -> Iterator[None]:
 
 
 def cache_dir() -> Path:
-    """Where trainmark keeps its own copies of datasets, and what it measured of devices."""
+    """Return the folder of trainmark's cached datasets and measured peaks."""
     import platformdirs
 
     return Path(platformdirs.user_cache_dir("trainmark"))
 
 
 def environment_dir() -> Path | None:
-    """The folder of datasets that TRAINMARK_DATA names."""
+    """Return the folder of datasets that TRAINMARK_DATA names; None if unset."""
     folder = os.environ.get("TRAINMARK_DATA")
     return Path(folder) if folder else None

@@ -1,4 +1,4 @@
-"""The datasets that trainmark knows, down to the last byte."""
+"""The known datasets, with the checksum of every file."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class KnownFile:
     """One file of a dataset.
 
     Attributes:
-        name: on disk, uncompressed. ``NAME.gz`` is as good.
-        split: which examples it holds.
+        name: its name on disk, uncompressed. ``NAME.gz`` is also accepted.
+        split: which split it contains.
         holds: images, their labels, or records of both.
-        examples: how many.
-        size: bytes, uncompressed.
-        sha256: of the uncompressed bytes: the same content is compressed in many ways.
-        part_of: the file of which this one is only the first part; None for a whole file.
+        examples: number of examples.
+        size: size in bytes, uncompressed.
+        sha256: checksum of the uncompressed bytes, since the same content can be compressed in many ways.
+        part_of: the file that this is only the first part of; None for a whole file.
     """
 
     name: str
@@ -39,13 +39,13 @@ class KnownFile:
 
 @dataclass(frozen=True)
 class Mirror:
-    """One place that serves one dataset. No mirror is trusted: the SHA-256 of the uncompressed files decides.
+    """A server of one dataset. No mirror is trusted: the SHA-256 of the uncompressed files is checked.
 
     Attributes:
-        url: of the archive; for ``gzip`` the folder, to which ``NAME.gz`` is added.
-        packaging: how the files are wrapped.
-        sha256: of the archive, checked before it is opened; None when only its content is known.
-        folder: the folder inside the archive that holds the files, ending in ``/``; empty for none.
+        url: URL of the archive; for ``gzip`` of the folder, to which ``NAME.gz`` is added.
+        packaging: how the files are packaged.
+        sha256: checksum of the archive, checked before it is opened; None if only its content is known.
+        folder: the folder inside the archive that contains the files, ending in ``/``; empty for none.
     """
 
     url: str
@@ -56,18 +56,18 @@ class Mirror:
 
 @dataclass(frozen=True)
 class KnownDataset:
-    """A dataset that can be asked for by name.
+    """A dataset that can be selected by name.
 
     Attributes:
         name: the name.
-        title: one line for a list.
-        format: how its files are written.
+        title: one-line description for a list.
+        format: format of its files.
         image_shape: height, width, channels.
-        files: all of them, in the order in which they are read.
-        layouts: where in a folder they may lie, relative, the likeliest first.
-        parts: files that may replace one of ``files``; the dataset is then not complete.
-        splittable: whether some of the training files already are a (partial) dataset.
-        mirrors: where it can be downloaded, in the order of trying; empty for what is drawn here.
+        files: all files, in reading order.
+        layouts: relative paths where the files may be in a folder, the most likely first.
+        parts: files that may replace one of ``files``; the dataset is then incomplete.
+        splittable: whether a subset of the training files is a usable (partial) dataset.
+        mirrors: where it can be downloaded, in order of preference; empty for a generated dataset.
         classes: names of the labels, from 0.
     """
 
@@ -84,20 +84,20 @@ class KnownDataset:
 
     @property
     def drawn(self) -> bool:
-        """Whether it is made by code and not fetched."""
+        """Whether it is generated rather than downloaded."""
         return not self.mirrors
 
     def class_names(self, classes: int) -> tuple[str, ...]:
-        """Of so many outputs of a network, which may have more than there are labels."""
+        """Return the names of a network's outputs, which can be more than the labels."""
         return (*self.classes, *(f"class {number}" for number in range(len(self.classes), classes)))[:classes]
 
     def examples(self, split: SplitName) -> int:
-        """How many examples the whole split has."""
+        """Return the number of examples in the whole split."""
         return sum(file.examples for file in self.files if file.split == split and file.holds != "labels")
 
 
 def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
-    """The four files of MNIST, which ``synthetic-digits`` has too."""
+    """Return the four files of MNIST, which ``synthetic-digits`` also has."""
     train_images, train_labels, test_images, test_labels = digests
     return (
         KnownFile("train-images-idx3-ubyte", "train", "images", 60_000, 47_040_016, train_images),
@@ -111,8 +111,8 @@ def _cifar10_file(name: str, split: SplitName, sha256: str, examples: int = 10_0
     return KnownFile(f"{name}.bin", split, "records", examples, 3_073 * examples, sha256, part_of or None)
 
 
-# Mirrors are those of well-known loaders that serve the original files. Those of Python pickles are left out, since
-# unpickling runs code from the server.
+# The mirrors are those of well-known loaders that serve the original files. Mirrors of Python pickles are excluded,
+# since unpickling runs code from the server.
 MNIST = KnownDataset(
     name="mnist",
     title="MNIST: handwritten digits, 28×28 grey",
@@ -128,7 +128,7 @@ MNIST = KnownDataset(
     mirrors=(
         Mirror("https://ossci-datasets.s3.amazonaws.com/mnist/"),  # torchvision, MLDatasets.jl
         Mirror("https://storage.googleapis.com/cvdf-datasets/mnist/"),  # tensorflow-datasets
-        Mirror("http://yann.lecun.com/exdb/mnist/"),  # the origin; often refuses
+        Mirror("http://yann.lecun.com/exdb/mnist/"),  # the original; often refuses
         Mirror("https://cache.julialang.org/http://yann.lecun.com/exdb/mnist/"),  # Flux 0.8
     ),
 )
@@ -192,13 +192,13 @@ CATALOG: Catalog = {known.name: known for known in (MNIST, CIFAR10, SYNTHETIC_DI
 
 
 def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:
-    """The dataset of that name; raises UnknownName when there is none."""
+    """Return the dataset of that name; raises UnknownName if there is none."""
     if name not in catalog:
         raise UnknownName("dataset", name, catalog)
     return catalog[name]
 
 
 def dataset_sha256(files: Iterable[KnownFile]) -> str:
-    """SHA-256 of what ``sha256sum`` prints for these files, uncompressed, in the catalogue's order."""
+    """Return the SHA-256 of the output of ``sha256sum`` for these files, uncompressed, in the catalogue's order."""
     listing = "".join(f"{file.sha256}  {file.name}\n" for file in files)
     return hashlib.sha256(listing.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""CIFAR-10's binary files: records of 3,073 bytes and nothing else.
+"""CIFAR-10's binary files: only records of 3,073 bytes.
 
 A record is one label byte, then 1,024 red, 1,024 green and 1,024 blue bytes, each plane row by row.
 Source: https://www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
@@ -20,12 +20,12 @@ RECORD = 1 + CHANNELS * SIDE * SIDE
 
 
 def parse(payload: bytes, examples: int, path: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """The examples in one file, without a copy.
+    """Parse the examples in one file, without copying.
 
     Args:
         payload: the whole file.
-        examples: how many it must hold.
-        path: where the payload is from, for the error.
+        examples: how many it must contain.
+        path: path of the file, for errors.
 
     Returns:
         Images uint8 [examples, 32, 32, 3], a view that is channel-major in memory, and labels uint8 [examples].

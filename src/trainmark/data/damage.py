@@ -1,4 +1,4 @@
-"""How a file that is not what its name promises is reported."""
+"""Errors about damaged files."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from trainmark.errors import DamagedData
 
 
 def damaged(path: Path, problem: str, *, expected: str = "", found: str = "") -> DamagedData:
-    """The error to raise for the file at ``path``."""
+    """Return the error to raise for the file at ``path``."""
     return DamagedData(
         f"{path}: {problem}",
         expected=expected,
         found=found,
-        fix="Replace the file by the original, or name another folder with --data-dir.",
+        fix="Replace the file with the original, or name another folder with --data-dir.",
     )
 
 
 def check_labels(labels: NDArray[np.uint8], path: Path) -> None:
-    """Raises DamagedData when a label of the file at ``path`` is no class."""
+    """Raise DamagedData if a label of the file at ``path`` is not a class."""
     wrong = np.flatnonzero(labels >= CLASSES)
     if len(wrong):
         raise damaged(

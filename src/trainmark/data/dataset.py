@@ -1,4 +1,4 @@
-"""What a dataset is, once it has been read."""
+"""A dataset in memory."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ CLASSES = 10
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Examples to train on, or to test with. The arrays can't be written to: repeats in one process share them.
+    """Examples for training or testing. The arrays are read-only, since repeats in one process share them.
 
     Attributes:
-        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (on MNIST: paper).
+        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper).
         labels: uint8 [examples], each below ``CLASSES``.
     """
 
@@ -33,14 +33,14 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A dataset as it was found.
+    """A dataset as found.
 
     Attributes:
         name: its name in the catalogue.
-        train: what a workload trains on.
-        test: what it is tested with.
-        sha256: names exactly these bytes, see ``trainmark.data.catalog.dataset_sha256``.
-        complete: False when it is only a part of what the name promises.
+        train: training examples.
+        test: test examples.
+        sha256: checksum of these bytes, see ``trainmark.data.catalog.dataset_sha256``.
+        complete: False if it is only a part of the named dataset.
     """
 
     name: str

@@ -9,7 +9,7 @@ import requests
 from trainmark.data.progress import Progress
 
 TIMEOUT = (4.0, 15.0)
-"""Seconds to wait for a connection, and for the next bytes after that."""
+"""Seconds to wait for a connection, and then for the next bytes."""
 _BLOCK = 1 << 16
 
 
@@ -29,7 +29,7 @@ def download(
     Args:
         url: http or https.
         file: open for writing, empty.
-        most: size limit in bytes; a larger answer can't be the right one.
+        most: size limit in bytes; a larger response can't be right.
         progress: called with the bytes received, the bytes announced and the last part of the URL.
         timeout: as in requests: for the connection, and for each read, in seconds.
 
@@ -38,7 +38,7 @@ def download(
         OSError: ``file`` can't be written.
     """
     try:
-        # "identity": a server that compresses on the fly would make the announced length meaningless.
+        # "identity": compression by the server would make the announced length meaningless.
         response = requests.get(url, stream=True, timeout=timeout, headers={"Accept-Encoding": "identity"})
     except requests.ConnectionError as error:
         raise Unreachable(f"no answer: {_cause(error)}") from error
@@ -69,11 +69,11 @@ def _receive(
             file.write(block)
             progress(done, total, name)
     except requests.RequestException as error:
-        raise DownloadFailed(f"broke off after {done:,} bytes: {_cause(error)}") from error
+        raise DownloadFailed(f"stopped after {done:,} bytes: {_cause(error)}") from error
 
 
 def _cause(error: Exception) -> str:
-    """The innermost message. The outer ones, of requests and urllib3, repeat host, port and URL."""
+    """Return the innermost message. The outer ones, from requests and urllib3, repeat host, port and URL."""
     inner = error
     while isinstance(deeper := getattr(inner, "reason", None) or [None, *inner.args][-1], Exception):
         inner = deeper

@@ -1,4 +1,4 @@
-"""Fill a cache folder from the mirrors, one after the other, until every file is there and correct."""
+"""Fill a cache folder from the mirrors, one after another, until every file is present and correct."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def fetch(
 ) -> tuple[str, ...]:
     """Fetch the files of ``known`` that are missing or damaged in ``directory``.
 
-    A download goes into a temporary file without a name; a file appears in ``directory`` whole, and only after its
-    SHA-256 was right.
+    Downloads go to an unnamed temporary file; a file appears in ``directory`` complete, and only after its SHA-256 was
+    verified.
 
-    Without a network each connection attempt may time out. After three such waits the remaining mirrors are skipped.
+    Without a network, each connection attempt may time out. After three such waits, the remaining mirrors are skipped.
 
     Returns:
         The mirrors that failed, each with its reason; a later one may have served what was missing.
@@ -40,9 +40,7 @@ def fetch(
         if not wanted:
             break
         if waited >= _TIMEOUTS_IN_A_ROW * timeout[0]:
-            failures.append(
-                f"{mirror.url}: not tried, since the mirrors before it could not be reached in {waited:.0f} s"
-            )
+            failures.append(f"{mirror.url}: not tried, since earlier mirrors could not be reached in {waited:.0f} s")
             continue
         begin = time.monotonic()
         try:
@@ -80,7 +78,7 @@ def _fetch_from(
 
 
 def _requests(mirror: Mirror, wanted: list[KnownFile]) -> list[tuple[str, list[KnownFile]]]:
-    """Each URL to download, with the files it holds."""
+    """Return each URL to download, with the files that it contains."""
     if mirror.packaging == "gzip":
         return [(f"{mirror.url}{file.name}.gz", [file]) for file in wanted]
     return [(mirror.url, list(wanted))]
@@ -88,4 +86,4 @@ def _requests(mirror: Mirror, wanted: list[KnownFile]) -> list[tuple[str, list[K
 
 def _check(found: str, expected: str, name: str) -> None:
     if found != expected:
-        raise DownloadFailed(f"served another {name}: expected SHA-256 {expected}, found {found}")
+        raise DownloadFailed(f"served a different {name}: expected SHA-256 {expected}, found {found}")

@@ -1,4 +1,4 @@
-"""Whether a workload and its dataset fit together; neither can tell alone."""
+"""Check that a workload and its dataset fit together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.workload.spec import Workload
 
 
 def require_fit(workload: Workload) -> None:
-    """Raise for a workload that could not be trained on what it names.
+    """Raise if a workload can't be trained on its dataset.
 
     Raises:
         UnknownName: there is no such dataset.
@@ -25,7 +25,7 @@ def require_fit(workload: Workload) -> None:
         )
     if (classes := lay_out(workload).classes) < CLASSES:
         raise SpecError(
-            f"the network of {workload.name!r} is too narrow at its end",
+            f"the network of {workload.name!r} has too few outputs",
             expected=f"one value for each of the {CLASSES} classes of {workload.dataset}",
             found=str(classes),
         )

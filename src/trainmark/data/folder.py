@@ -1,4 +1,4 @@
-"""Which files of a dataset a folder holds, judged by their names alone."""
+"""Find the files of a dataset in a folder, by name only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmark.errors import DamagedData
 
 @dataclass(frozen=True)
 class Held:
-    """One known file and where it lies, plain or as ``.gz``."""
+    """One known file and its path, plain or as ``.gz``."""
 
     known: KnownFile
     path: Path
@@ -21,13 +21,13 @@ class Held:
 
 @dataclass(frozen=True)
 class Holding:
-    """What a folder holds of a dataset: at least one file.
+    """The files of a dataset in a folder, at least one.
 
     Attributes:
-        directory: the folder in which the files lie.
-        files: what is there, in the catalogue's order.
-        missing: names of what is not.
-        usable: whether it can be trained on, be it only a part.
+        directory: the folder with the files.
+        files: the files found, in the catalogue's order.
+        missing: names of the missing files.
+        usable: whether it can be trained on, even if incomplete.
     """
 
     directory: Path
@@ -37,12 +37,12 @@ class Holding:
 
     @property
     def complete(self) -> bool:
-        """Whether every file is there."""
+        """Whether every file was found."""
         return not self.missing
 
 
 def look(known: KnownDataset, directory: Path) -> Holding | None:
-    """What lies directly in ``directory``, or None when nothing of the dataset does."""
+    """Return the files of the dataset directly in ``directory``; None if there are none."""
     held: list[Held] = []
     missing: list[str] = []
     for file in known.files:
@@ -58,11 +58,11 @@ def look(known: KnownDataset, directory: Path) -> Holding | None:
 
 
 def search(known: KnownDataset, folder: Path) -> Holding | None:
-    """The first usable holding among the layouts of ``folder``, or None when it holds nothing of the dataset.
+    """Return the first usable holding among the layouts of ``folder``; None if it has nothing of the dataset.
 
     Raises:
-        DamagedData: it holds some files, but not enough of them. To fall past those in silence would not be what the
-            person who put them there expects.
+        DamagedData: it has some of the files, but not enough. Ignoring these would surprise the user who put them
+            there.
     """
     holdings = [found for layout in known.layouts if (found := look(known, folder / layout)) is not None]
     for holding in holdings:
@@ -72,16 +72,16 @@ def search(known: KnownDataset, folder: Path) -> Holding | None:
         first = holdings[0]
         raise DamagedData(
             f"{first.directory}: only a part of {known.name}",
-            expected=f"{', '.join(first.missing)} too",
+            expected=f"also {', '.join(first.missing)}",
             found=", ".join(file.path.name for file in first.files),
-            fix="Add what is missing, or name another folder with --data-dir.",
+            fix="Add the missing files, or name another folder with --data-dir.",
         )
     return None
 
 
 def _path_of(file: KnownFile, directory: Path) -> Path | None:
     for name in (file.name, f"{file.name}.gz"):
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # any other error is the caller's to tell
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # the caller reports any other error
             if stat.S_ISREG((directory / name).stat().st_mode):
                 return directory / name
     return None

@@ -1,6 +1,6 @@
-"""IDX, the format of MNIST's files: big-endian words, then one byte for each pixel or label.
+"""IDX, the format of MNIST's files: big-endian words, then one byte per pixel or label.
 
-Word 0 is the magic number: two zero bytes, 0x08 for "unsigned bytes", the number of dimensions. One word for each
+Word 0 is the magic number: two zero bytes, 0x08 for "unsigned bytes", and the number of dimensions. One word per
 dimension follows. Images are 0x00000803, count, rows, columns; labels are 0x00000801, count.
 Source: http://yann.lecun.com/exdb/mnist/.
 """
@@ -20,21 +20,21 @@ _UNSIGNED_BYTES = 0x0800
 
 
 def encode(array: NDArray[np.uint8]) -> bytes:
-    """The file that holds ``array``."""
+    """Return the content of a file with ``array``."""
     header = struct.pack(f">{1 + array.ndim}I", _UNSIGNED_BYTES | array.ndim, *array.shape)
     return header + array.tobytes()
 
 
 def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint8]:
-    """The array in an IDX file, without a copy.
+    """Parse the array in an IDX file, without copying.
 
     Args:
         payload: the whole file, uncompressed.
-        shape: what the file must hold, such as ``(60000, 28, 28)`` or ``(60000,)``.
-        path: where the payload is from, for the error.
+        shape: required shape, such as ``(60000, 28, 28)`` or ``(60000,)``.
+        path: path of the file, for errors.
 
     Raises:
-        DamagedData: it holds something else.
+        DamagedData: the file contains something else.
     """
     words = 1 + len(shape)
     if len(payload) < 4 * words:
@@ -50,7 +50,7 @@ def parse(payload: bytes, shape: tuple[int, ...], path: Path) -> NDArray[np.uint
 
 
 def parse_labels(payload: bytes, examples: int, path: Path) -> NDArray[np.uint8]:
-    """The labels uint8 [examples] in an IDX file; raises DamagedData also when one is not a class."""
+    """Parse the labels uint8 [examples] in an IDX file; also raises DamagedData if one is not a class."""
     labels = parse(payload, (examples,), path)
     check_labels(labels, path)
     return labels

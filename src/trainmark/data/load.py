@@ -1,4 +1,4 @@
-"""From a folder to arrays. The child process calls ``load``; every byte is checked on the way."""
+"""Load arrays from a folder. The child process calls ``load``, which verifies every byte."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ from trainmark.errors import DataUnavailable
 
 @dataclass(frozen=True)
 class DataFolder:
-    """A dataset and the folder that it is in, as a measured process is told of them."""
+    """A dataset and its folder, as passed to a measured process."""
 
     name: str
     directory: str
 
     def load(self) -> Dataset:
-        """All of it; raises as :func:`load` does."""
+        """Load the whole dataset; raises as :func:`load` does."""
         return load(self.name, Path(self.directory))
 
 
 def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Dataset:
-    """Reads and verifies the dataset whose files lie directly in ``directory`` (``Located.directory``).
+    """Read and verify the dataset with its files directly in ``directory`` (``Located.directory``).
 
     Args:
-        name: a name of the catalogue.
+        name: a name in the catalogue.
         directory: the folder with the files, each plain or as ``.gz``.
-        known_datasets: the datasets that are known.
+        known_datasets: the known datasets.
 
     Raises:
         UnknownName: no such dataset.
-        DataUnavailable: the folder has too little of it, or nothing.
-        DamagedData: a file is not what its name promises.
+        DataUnavailable: the folder has too few of its files, or none.
+        DamagedData: a file has the wrong content.
     """
     known = catalog.find(name, known_datasets)
     holding = folder.look(known, directory)
     if holding is None or not holding.usable:
         missing = ", ".join([file.name for file in known.files] if holding is None else holding.missing)
         raise DataUnavailable(
-            f"{directory} does not hold {name}", found=f"no {missing}", fix=f"trainmark data fetch {name}"
+            f"{directory} does not contain {name}", found=f"no {missing}", fix=f"Run: trainmark data fetch {name}"
         )
     return read(known, holding)
 
 
 def read(known: KnownDataset, holding: Holding) -> Dataset:
-    """The arrays of a usable holding; raises DamagedData as ``load`` does."""
+    """Read the arrays of a usable holding; raises DamagedData as ``load`` does."""
     read_split = {"idx": _read_idx, "cifar10": _read_cifar10}[known.format]
     return Dataset(
         name=known.name,
@@ -65,7 +65,7 @@ def _of(holding: Holding, split: SplitName) -> tuple[Held, ...]:
     return tuple(file for file in holding.files if file.known.split == split)
 
 
-# Both parse before they compare digests: "label 12 at example 7" tells more than two checksums that differ.
+# Both parse before they compare digests: "label 12 at example 7" says more than two different checksums.
 
 
 def _read_idx(known: KnownDataset, files: tuple[Held, ...]) -> Split:

@@ -1,7 +1,7 @@
-"""Where a dataset is: in a folder that was named, in the cache, or, after a while, fetched or drawn into the cache.
+"""Locate a dataset: in a named folder, in the cache, or else download or generate it into the cache.
 
-A folder that was *named* is believed: when it holds a damaged file, that is an error and nothing else is tried, since
-whoever named it must not get other data without a word. When it holds nothing of the dataset, the next place is tried.
+A damaged file in a *named* folder is an error and nothing else is tried, since the user must not silently get other
+data. If the folder has nothing of the dataset, the next place is tried.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _NAMED_BY = {"named": "--data-dir", "environment": "TRAINMARK_DATA"}
 
 @dataclass(frozen=True)
 class Located:
-    """A dataset whose every byte has been checked.
+    """A dataset on disk, fully verified.
 
     Attributes:
         name: its name in the catalogue.
         directory: the folder with its files, for ``load.load``.
-        source: what led there.
+        source: how it was found.
         sha256: as in ``Dataset``.
-        complete: False when it is only a part of what the name promises.
-        train_examples: how many there are.
-        test_examples: how many there are.
+        complete: False if it is only a part of the named dataset.
+        train_examples: number of training examples.
+        test_examples: number of test examples.
     """
 
     name: str
@@ -52,20 +52,20 @@ class Located:
 
     @property
     def folder(self) -> DataFolder:
-        """As a measured process is told of it."""
+        """The dataset and folder, as passed to a measured process."""
         return DataFolder(self.name, str(self.directory))
 
 
 @dataclass(frozen=True)
 class Glimpse:
-    """What names of files tell of a dataset: no byte is read, no mirror is asked, nothing is drawn.
+    """A dataset as far as file names show: nothing is read, downloaded or generated.
 
     Attributes:
         name: its name in the catalogue.
-        directory: the folder with its files; None where it is not at hand.
-        source: what led there.
-        complete: False when it is only a part of what the name promises.
-        problem: why what there is can't be used; empty where it can, or there is nothing.
+        directory: the folder with its files; None if not found.
+        source: how it was found.
+        complete: False if it is only a part of the named dataset.
+        problem: why the files found can't be used; empty if they can, or there are none.
     """
 
     name: str
@@ -85,22 +85,22 @@ def locate(
     progress: Progress = silent,
     known_datasets: Catalog = CATALOG,
 ) -> Located:
-    """Finds the dataset, or fetches or draws it.
+    """Find the dataset, or download or generate it.
 
     Args:
-        name: a name of the catalogue.
+        name: a name in the catalogue.
         named: the folder given by ``--data-dir``, tried first.
         environment: the folder given by ``TRAINMARK_DATA``, tried next.
-        cache: the folder of trainmark's own copies; each dataset has a folder in it. Created when needed.
-        download: whether mirrors may be asked. Drawing needs none and is always allowed.
-        progress: told of bytes fetched or drawn.
-        known_datasets: the datasets that are known.
+        cache: trainmark's cache, with a folder per dataset. Created when needed.
+        download: whether to try mirrors. Generating needs none and is always allowed.
+        progress: called with the bytes downloaded or generated.
+        known_datasets: the known datasets.
 
     Raises:
         UnknownName: no such dataset.
         UsageError: a named folder does not exist.
-        DamagedData: a named folder holds a damaged file, or too few files.
-        DataUnavailable: it was not found; the text lists every place that was tried, and why it failed.
+        DamagedData: a named folder has a damaged file, or too few files.
+        DataUnavailable: it was not found; the text lists every place that was tried and why it failed.
     """
     known = catalog.find(name, known_datasets)
     tried: list[str] = []
@@ -116,18 +116,18 @@ def locate(
         raise DataUnavailable(
             f"{name} was not found, and the cache {cache} can't be used",
             found=str(error),
-            fix=f"Free space in it or make it writable, or name a folder that holds {name} with --data-dir.",
+            fix=f"Free space in it or make it writable, or name a folder that contains {name} with --data-dir.",
         ) from error
 
 
 def places_of(
     known: KnownDataset, named: Path | None, environment: Path | None
 ) -> Iterator[tuple[Source, Holding | None]]:
-    """What the folders hold that somebody named, the first that is to be tried first.
+    """Yield what each named folder has of the dataset, in order of preference.
 
     Raises:
-        UsageError: one of them does not exist, or can't be read.
-        DamagedData: it holds too few files.
+        UsageError: a folder does not exist, or can't be read.
+        DamagedData: a folder has too few files.
     """
     places: tuple[tuple[Source, Path | None], ...] = (("named", named), ("environment", environment))
     for source, place in places:
@@ -152,7 +152,7 @@ def places_of(
 def glimpse(
     name: str, *, named: Path | None, environment: Path | None, cache: Path, known_datasets: Catalog = CATALOG
 ) -> Glimpse:
-    """Where :func:`locate` would find the dataset; arguments as there.
+    """Return where :func:`locate` would find the dataset; same arguments.
 
     Raises:
         UsageError: a named folder does not exist, or can't be read.
@@ -165,7 +165,7 @@ def glimpse(
     except DamagedData as error:
         return Glimpse(name, problem=str(error))
     cached = None
-    with contextlib.suppress(OSError):  # what is wrong with the cache is said where it is needed
+    with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
         cached = folder.look(known, cache / known.layouts[0])
     if cached is not None and cached.complete:
         return Glimpse(name, cached.directory.resolve(), "cache", complete=True)
@@ -173,12 +173,12 @@ def glimpse(
 
 
 def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progress, tried: list[str]) -> Located:
-    """Draws or fetches what the cache lacks; damaged files are replaced on the way."""
+    """Generate or download what the cache lacks; replaces damaged files."""
     tried = [*tried, f"{directory} (the cache): no valid {known.name} in it"]
     if not (known.drawn or download):
-        raise _unavailable(known, [*tried, "mirrors: not asked"])
+        raise _unavailable(known, [*tried, "mirrors: not tried"])
     with exclusive(directory):
-        # Whoever held the lock before may have done the work.
+        # The previous holder of the lock may have done the work.
         if (located := _in_cache(known, directory)) is not None:
             return located
         if known.drawn:
@@ -195,7 +195,7 @@ def _fill(known: KnownDataset, directory: Path, download: bool, progress: Progre
 
 
 def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
-    """The dataset in the cache, or None unless it is there, whole and sound: only what was named may be a part."""
+    """Return the dataset in the cache; None unless complete and valid, since only a named folder may be incomplete."""
     holding = folder.look(known, directory)
     if holding is None or not holding.complete:
         return None
@@ -206,8 +206,8 @@ def _in_cache(known: KnownDataset, directory: Path) -> Located | None:
 
 
 def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
-    # The process that asks may be the parent of a run, which stays small: it reads in blocks, and looks closer only
-    # to tell what is wrong.
+    # The caller may be the parent of a run, which must stay small: it reads in blocks, and looks closer only to report
+    # what is wrong.
     if not all(is_sound(file.path, file.known) for file in holding.files):
         read(known, holding)
     train, test = (

@@ -1,4 +1,4 @@
-"""How downloads and drawing report progress."""
+"""Progress of downloads and generation."""
 
 from __future__ import annotations
 

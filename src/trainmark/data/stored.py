@@ -1,4 +1,4 @@
-"""One file of a dataset as it lies on disk, plain or compressed with gzip."""
+"""One file of a dataset on disk, plain or compressed with gzip."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from trainmark import regular
 from trainmark.data.catalog import KnownFile
 from trainmark.data.damage import damaged
 
-_GZIP_MAGIC = b"\x1f\x8b"  # no IDX file begins like this, and no CIFAR-10 record: 31 is not a class
+_GZIP_MAGIC = b"\x1f\x8b"  # no IDX file starts like this, and no CIFAR-10 record: 31 is not a class
 _GZIP_WBITS = 31
 _BLOCK = 1 << 20
 _GZIP_OVERHEAD = 1 << 16
-"""Bytes that gzip may add to data it can't compress, its header's texts included. Generous."""
+"""Bytes that gzip may add to incompressible data, including header texts; generous."""
 
 
 def most_bytes(known: KnownFile) -> int:
-    """The most bytes that an honest copy of the file has on disk, compressed or not."""
+    """Return the largest size of a valid copy of the file on disk, compressed or not."""
     return known.size + known.size // 1000 + _GZIP_OVERHEAD
 
 
 def read(path: Path, known: KnownFile) -> bytes:
-    """The uncompressed bytes of the file at ``path``, exactly ``known.size`` of them.
+    """Read the uncompressed bytes of the file at ``path``, exactly ``known.size`` of them.
 
-    The content tells whether it is compressed, not the name: browsers decompress on the way and keep ``.gz``. Never
-    more than one byte beyond the known size is decompressed, so a small file can't fill the memory.
+    Compression is detected from the content, not the name: browsers decompress a download and keep ``.gz``. At most
+    one byte beyond the known size is decompressed, so a small file can't fill the memory.
 
     Raises:
-        DamagedData: it can't be read, is cut off, not gzip, or has another size.
+        DamagedData: it can't be read, is truncated, not gzip, or has another size.
     """
     try:
         stored = regular.read(path, most_bytes(known))
@@ -48,9 +48,9 @@ def read(path: Path, known: KnownFile) -> bytes:
 
 
 def is_sound(path: Path, known: KnownFile) -> bool:
-    """Whether the file at ``path`` is the known one, byte for byte; read in blocks, so it takes no memory.
+    """Whether the file at ``path`` is the known one, byte for byte; reads in blocks, to save memory.
 
-    False says no more than that: :func:`read` and the parsers tell what is wrong.
+    For the reason of False, use :func:`read` and the parsers.
     """
     found, left = hashlib.sha256(), known.size
     try:
@@ -70,10 +70,10 @@ def is_sound(path: Path, known: KnownFile) -> bool:
 
 
 def check(payload: bytes, known: KnownFile, path: Path) -> None:
-    """Raises DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the known file."""
+    """Raise DamagedData unless the uncompressed ``payload``, read from ``path``, is exactly the known file."""
     found = hashlib.sha256(payload).hexdigest()
     if found != known.sha256:
-        raise damaged(path, f"not the {known.name} that is known", expected=f"SHA-256 {known.sha256}", found=found)
+        raise damaged(path, f"not the known {known.name}", expected=f"SHA-256 {known.sha256}", found=found)
 
 
 def _gunzip(stored: bytes, known: KnownFile, path: Path) -> bytes:
@@ -81,11 +81,11 @@ def _gunzip(stored: bytes, known: KnownFile, path: Path) -> bytes:
     try:
         payload = stream.decompress(stored, known.size + 1)
     except zlib.error as error:
-        raise damaged(path, "not a sound gzip file", found=str(error)) from error
+        raise damaged(path, "not a valid gzip file", found=str(error)) from error
     if not stream.eof and len(payload) <= known.size:
         raise damaged(
             path,
-            "the gzip file is cut off",
+            "the gzip file is truncated",
             expected=f"{known.size:,} bytes inside",
             found=f"{len(payload):,} bytes before its end",
         )

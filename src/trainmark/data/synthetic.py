@@ -1,8 +1,8 @@
-"""Generate ``synthetic-digits``: digits of a 5×7 font, bent, moved and blurred at random, with noise.
+"""Generate ``synthetic-digits``: digits of a 5×7 font, randomly bent, moved and blurred, with noise.
 
-Two machines must generate the same bytes: the catalogue knows their SHA-256. So this uses only operations that IEEE 754
-rounds exactly, one at a time (+, -, *, /, floor and comparisons; no exp, no sin, no matrix product), and only the
-uniform numbers of PCG64.
+All machines must generate the same bytes, since the catalogue has their SHA-256. So this only uses operations that are
+exactly rounded by IEEE 754, one at a time (+, -, *, /, floor and comparisons; no exp, no sin, no matrix product), and
+only the uniform numbers of PCG64.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ SIDE = 28
 """Height and width of an image in pixels."""
 
 SEED = {"train": 1, "test": 2}
-"""Of the two splits."""
+"""Seeds of the two splits."""
 
 CHUNK = 100
-"""Images generated at once: few enough to stay in the processor's cache."""
+"""Images generated at once: few enough to stay in the CPU's cache."""
 
 FONT = (
     "01110 10001 10001 10001 10001 10001 01110",
@@ -43,9 +43,9 @@ _MEAN_U, _SPREAD_U = (0.0, 2.2, 0.0, 0.0, 0.0, 0.0), (0.31, 0.36, 0.5, 0.54, 0.5
 _MEAN_V, _SPREAD_V = (0.0, 0.0, 1.5, 0.0, 0.0, 0.0), (0.19, 0.22, 0.17, 0.3, 0.3, 0.3)
 
 _THRESHOLD = (0.25, 0.5)
-"""Ink below this does not show: a broad pen, a fine pen."""
+"""Ink below this is not visible: for a broad pen, for a fine pen."""
 _CONTRAST = (2.0, 5.0)
-"""How fast ink turns black above the threshold: blurred, sharp."""
+"""How fast ink turns black above the threshold: for blurred digits, for sharp digits."""
 _NOISE = 0.5
 """Largest share of a pixel's ink that is missing."""
 
@@ -55,7 +55,7 @@ def draw(seed: int, examples: int, progress: Callable[[int], None]) -> tuple[NDA
 
     Args:
         seed: the same seed gives the same bytes on every machine.
-        examples: how many.
+        examples: number of digits.
         progress: called with the number of images generated so far.
 
     Returns:
@@ -81,30 +81,30 @@ def draw(seed: int, examples: int, progress: Callable[[int], None]) -> tuple[NDA
 
 
 def _font() -> Floats:
-    """The ten digits, each with a margin of one cell: float32 ``[10, 9, 7]``."""
+    """Return the ten digits, each with a margin of one cell: float32 ``[10, 9, 7]``."""
     digits = np.array([[list(row) for row in digit.split()] for digit in FONT], np.float32)
     return np.pad(digits, ((0, 0), (1, 1), (1, 1)))
 
 
 def _uniform(random: np.random.Generator, n: int, low: float, high: float) -> Floats:
-    """One number for each image, ``[n, 1, 1]``."""
+    """Draw one number per image, ``[n, 1, 1]``."""
     return np.float32(low) + np.float32(high - low) * random.random((n, 1, 1), np.float32)
 
 
 def _map(random: np.random.Generator, n: int, mean: tuple[float, ...], spread: tuple[float, ...]) -> Floats:
-    """One coordinate of every pixel's place in the font, ``[n, 28, 28]``."""
+    """Draw one coordinate of every pixel's place in the font, ``[n, 28, 28]``."""
     x = (np.arange(SIDE, dtype=np.float32) - np.float32((SIDE - 1) / 2)) / np.float32(SIDE / 2)
     y = x[:, None]
     place = np.zeros((n, SIDE, SIDE), np.float32)
     for centre, width, term in zip(mean, spread, (np.float32(1), x, y, x * y, x * x, y * y), strict=True):
-        # The sum of three uniform numbers: nearly a Gaussian, without a logarithm.
+        # The sum of three uniform numbers: almost Gaussian, without a logarithm.
         bell = random.random((3, n, 1, 1), np.float32)
         place += (np.float32(centre) + np.float32(width) * (2 * (bell[0] + bell[1] + bell[2]) - 3)) * term
     return place
 
 
 def _sample(font: Floats, labels: NDArray[np.uint8], row: Floats, column: Floats) -> Floats:
-    """The font at these places, interpolated between the four nearest cells: ``[n, 28, 28]``."""
+    """Sample the font at these places, interpolated between the four nearest cells: ``[n, 28, 28]``."""
     _, height, width = font.shape
     row, column = (np.clip(place, 0, most - np.float32(1.001)) for place, most in ((row, height), (column, width)))
     top, left = row.astype(np.int32), column.astype(np.int32)

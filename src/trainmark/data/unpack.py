@@ -1,4 +1,4 @@
-"""Read the files of a dataset from what mirrors serve.
+"""Read the files of a dataset from downloaded archives.
 
 Nothing is extracted to disk: members are looked up by their exact names and read into memory, at most a little more
 than their known size. So path traversal and decompression bombs have no effect.
@@ -21,7 +21,7 @@ class NotTheArchive(Exception):
 
 
 def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Members:
-    """Yield each of ``files`` with its content, which is not checked yet. A gzip file holds exactly one.
+    """Yield each of ``files`` with its content, not yet verified. A gzip file contains exactly one.
 
     Raises:
         NotTheArchive: the archive is damaged or lacks a file.
@@ -37,7 +37,7 @@ def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Me
                 assert_never(mirror.packaging)
     except NotTheArchive:
         raise
-    except Exception as error:  # the readers don't document what they raise for damaged archives
+    except Exception as error:  # the readers don't document what they raise for a damaged archive
         raise NotTheArchive(f"served a {mirror.packaging} that can't be read: {error}") from error
 
 

@@ -1,1 +1,1 @@
-"""WHAT IS SEEN from outside a run."""
+"""What is observed from outside a run."""

@@ -1,6 +1,6 @@
-"""What Linux allows the control group of this process, of either version: a container, a batch job or a service.
+"""Limits of this process's control group (version 1 or 2) on Linux: of a container, a batch job or a service.
 
-Every file is read below a root that is passed in, so that tests need no such machine. What can't be read is None.
+Every file is read below a root that is passed in, so that tests don't need such a machine. What can't be read is None.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from pathlib import Path
 from trainmark.measure.files import read_number, read_text
 
 _ROOT = Path("/")
-_NO_LIMIT_BYTES = 2**60  # version 1 writes its largest number for none
+_NO_LIMIT_BYTES = 2**60  # version 1 shows its largest number if there is no limit
 
 
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """Cores that this process's control group may use at a time, the least of it and all above it; None: no quota."""
+    """Return the cores that this process's control group and its ancestors may use at a time; None without a quota."""
     written = [read_text(folder / "cpu.max") or "" for folder in _groups_v2(root)]
     for folder in _groups_v1(root, "cpu"):
         written.append(f"{read_text(folder / 'cpu.cfs_quota_us')} {read_text(folder / 'cpu.cfs_period_us')}")
@@ -24,7 +24,7 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
 
 
 def memory_left(root: Path = _ROOT) -> int | None:
-    """Bytes that this process's control group may still use, the least of it and all above it; None: no limit."""
+    """Return the bytes that this process's control group and its ancestors may still use; None without a limit."""
     groups = [(folder, "max", "current") for folder in _groups_v2(root)]
     groups += [(folder, "limit_in_bytes", "usage_in_bytes") for folder in _groups_v1(root, "memory")]
     left = []
@@ -44,13 +44,13 @@ def oom_kills(root: Path = _ROOT) -> int | None:
 
 
 def _groups_v2(root: Path) -> list[Path]:
-    """The folder of this process's control group, and those above it."""
+    """Return the folders of this process's control group and its ancestors."""
     found = re.search(r"^0::(/.*)$", read_text(root / "proc/self/cgroup") or "", re.MULTILINE)
     return _up_to(root / "sys/fs/cgroup", found[1]) if found else []
 
 
 def _groups_v1(root: Path, controller: str) -> list[Path]:
-    """The same of a controller of version 1. Inside a container the path is the host's, and only the top is there."""
+    """Likewise for a controller of version 1. Inside a container the path is the host's, and only the top exists."""
     pattern = rf"^\d+:(?:[^:\n]*,)?{controller}(?:,[^:\n]*)?:(/.*)$"
     found = re.search(pattern, read_text(root / "proc/self/cgroup") or "", re.MULTILINE)
     return _up_to(root / "sys/fs/cgroup" / controller, found[1] if found else "/")

@@ -1,7 +1,7 @@
-"""What the cores do, and what one process and all that it started take of them. Read from outside, costing it nothing.
+"""Usage of the cores, in total and by one process and its descendants. Read from outside, at no cost to the process.
 
-Counters only ever grow, so what happened between two readings is their difference, however many readings between
-were thrown away.
+Counters only grow, so the difference of two readings is what happened between them, even if readings in between were
+dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _READING_COSTS = 100
-"""A memory map is read again only after this many times its reading time, so that this costs 1 % at most."""
+"""A memory map is read again only after this many times its last reading time, so that reading costs 1 % at most."""
 
 _WITHIN = 10
 """It is only read if this many times its last reading time is left before the next timed moment."""
@@ -28,8 +28,8 @@ _WITHIN = 10
 
 @dataclass(frozen=True)
 class Core:
-    """Seconds since the machine started: ``busy`` with any work here, ``stolen`` by other guests of a virtual
-    machine's host, and all together."""
+    """Seconds since the machine started: ``busy`` with work of this machine, ``stolen`` by other guests of the host
+    of a virtual machine, and the total."""
 
     busy: float
     stolen: float
@@ -37,7 +37,7 @@ class Core:
 
 
 def read_cores() -> tuple[Core, ...] | None:
-    """Every core of the machine; None where the system does not tell."""
+    """Read every core of the machine; None if the system does not report them."""
     import psutil
 
     try:
@@ -48,7 +48,7 @@ def read_cores() -> tuple[Core, ...] | None:
 
 
 def _core(seconds: dict[str, float]) -> Core:
-    # Guests are counted in ``user`` and ``nice`` already.
+    # Guests are already counted in ``user`` and ``nice``.
     parts = {name: value for name, value in seconds.items() if not name.startswith("guest")}
     stolen = parts.get("steal", 0.0)
     total = sum(parts.values())
@@ -56,10 +56,10 @@ def _core(seconds: dict[str, float]) -> Core:
 
 
 class Frequency:
-    """The clock of the CPU.
+    """The clock frequency of the CPU.
 
     Args:
-        files: one a core; some are enough, since asking a core can wake it.
+        files: one per core; a few cores are enough, since reading can wake a core.
     """
 
     def __init__(self, files: Sequence[Path] = ()) -> None:
@@ -67,18 +67,18 @@ class Frequency:
 
     @classmethod
     def of(cls, root: Path = Path("/"), most_cores: int = 8) -> Frequency:
-        """That of the machine whose files lie below ``root``."""
+        """Return the frequency of the machine with its files below ``root``."""
         return cls(sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq"))[:most_cores])
 
     def hertz(self) -> float | None:
-        """Mean over these cores now; None where the system does not tell, as in most virtual machines."""
+        """Return the current mean of these cores; None if not visible, as in most virtual machines."""
         found = [kilohertz for file in self._files if (kilohertz := read_number(file)) is not None]
         return 1e3 * sum(found) / len(found) if found else None
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Of a process and all that it started: CPU seconds so far, and resident memory, shared pages counted each time."""
+    """Usage of a process and its descendants: CPU seconds so far, and resident memory, with shared pages repeated."""
 
     cpu_seconds: float
     resident_bytes: int
@@ -86,8 +86,8 @@ class Usage:
 
 @dataclass(frozen=True)
 class Waits:
-    """Of the threads of a process and all that it started, so far: seconds that they were ready to run and had to wait,
-    and how often another took their core."""
+    """Waits of all threads of a process and its descendants, so far: seconds ready to run but waiting for a core, and
+    how often another thread took their core."""
 
     seconds: float
     switches: int
@@ -105,8 +105,8 @@ class ProcessTree:
     """One process and its descendants.
 
     Args:
-        pid: of the process at the top.
-        clock: tells what reading the memory's map costs.
+        pid: id of the process at the top.
+        clock: times the reading of the memory map.
     """
 
     def __init__(self, pid: int, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -115,15 +115,15 @@ class ProcessTree:
         self._map_due, self._map_seconds = 0.0, 0.0
 
     def usage(self) -> Usage | None:
-        """What it takes now; None when it is gone."""
-        # Of children that ended the system adds the time to who waited for them.
+        """Return the current usage; None if the process has ended."""
+        # The system adds the time of children that ended to the parent that waited for them.
         parts = ("user", "system", "children_user", "children_system")
         found = self._told(lambda process: (process.cpu_times(), process.memory_info().rss))
         seconds = sum(getattr(times, part, 0.0) for times, _ in found for part in parts)
         return Usage(seconds, sum(resident for _, resident in found)) if found else None
 
     def waits(self) -> Waits | None:
-        """How its threads waited for a core; None where the system does not tell, as outside of Linux."""
+        """Return how its threads waited for a core; None if the system does not report it, as outside Linux."""
         found = []
         for process in self._processes():
             for thread in Path(f"/proc/{process.pid}/task").glob("*"):
@@ -152,7 +152,7 @@ class ProcessTree:
         return sum(found) if found else None
 
     def _told(self, read: Callable[[psutil.Process], _T]) -> list[_T]:
-        """What each process tells; those that have ended, or of which the system does not tell, are left out."""
+        """Read each process; leaves out those that have ended or that the system does not report."""
         import psutil
 
         found = []
@@ -162,7 +162,7 @@ class ProcessTree:
         return found
 
     def _processes(self) -> list[psutil.Process]:
-        """Those that are there now. Objects are kept, since making one costs more than reading it."""
+        """Return the current processes. Objects are kept, since creating one costs more than reading it."""
         import psutil
 
         there: dict[int, psutil.Process] = {}
@@ -176,7 +176,7 @@ class ProcessTree:
 
 
 def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
-    """Process ids of all that ``pid`` started and that still run."""
+    """Return the process ids of the running descendants of ``pid``."""
     if (proc / str(pid) / "task" / str(pid) / "children").exists():
         yield from _children_told_by_kernel(pid, proc)
         return
@@ -189,7 +189,7 @@ def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
 
 
 def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
-    """Linux names the children of every thread; to look through all processes of the machine would cost far more."""
+    """Return the children of every thread, from Linux; scanning all processes of the machine would cost far more."""
     try:
         threads = list((proc / str(pid) / "task").iterdir())
     except OSError:

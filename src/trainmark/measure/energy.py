@@ -1,7 +1,7 @@
 """Joules of the training epochs, from counters that were read during them.
 
-Counters are read a few times a second, so the edges of an epoch lie between two readings and are interpolated. An
-edge can be wrong by what flows in one interval; windows must be so long that this is little.
+Counters are read a few times a second, so the edges of an epoch are between two readings and are interpolated. An edge
+can be wrong by the energy of one interval; windows must be long enough to make this negligible.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from trainmark.measure.vendor import Vendor
 from trainmark.record.record import Energy, Epoch, Samples, Window
 
 MOST_UNCERTAIN = 0.2
-"""Of the training, what lies between its edges and the readings around them."""
+"""Largest allowed share of the training that is between its edges and the nearest readings."""
 
 PAUSE_SHARE, PAUSE_SECONDS = 0.01, 0.05
-"""Of an epoch, and at most: a pause behind it that is no longer does not part it from the next."""
+"""Longest pause after an epoch that does not separate it from the next: a share of the epoch, and at most seconds."""
 
 RAPL = "RAPL, CPU packages"
 
@@ -26,15 +26,15 @@ Counter = Sequence[float | None]
 
 
 def energy(epochs: Sequence[Epoch], samples: Samples | None, gpu: int | None, vendor: Vendor) -> Energy | None:
-    """Energy of the device during ``epochs``; None where it has no counter.
+    """Return the energy of the device during ``epochs``; None if it has no counter.
 
-    Its ``joules`` are None where there is a counter, and the training was too short for it.
+    ``joules`` is None if there is a counter, but the training was too short for it.
 
     Args:
-        epochs: of one run.
+        epochs: epochs of one run.
         samples: sampled during it.
         gpu: number of the GPU in the samples; None for the CPU.
-        vendor: of the GPU.
+        vendor: vendor of the GPU.
     """
     if samples is None or not epochs:
         return None
@@ -59,13 +59,13 @@ def is_too_short(epochs: Sequence[Epoch], samples: Samples) -> bool:
 
 
 def _gap(times: Sequence[float], moment: float) -> float:
-    """Seconds from ``moment`` to the nearest reading."""
+    """Return the seconds from ``moment`` to the nearest reading."""
     after = bisect.bisect_left(times, moment)
     return min((abs(time - moment) for time in times[max(after - 1, 0) : after + 1]), default=math.inf)
 
 
 def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
-    """Start and end of training without pauses, such as an evaluation."""
+    """Return start and end of each stretch of training between pauses, such as an evaluation."""
     windows: list[tuple[float, float]] = []
     for epoch in epochs:
         for window in epoch.windows or [Window(epoch.start_seconds, epoch.seconds)]:
@@ -78,7 +78,7 @@ def training_windows(epochs: Sequence[Epoch]) -> list[tuple[float, float]]:
 
 
 def _counter(samples: Samples, gpu: int | None, vendor: Vendor) -> tuple[Counter | None, str]:
-    """Joules over time and where they come from."""
+    """Return joules over time and their source."""
     if gpu is None:
         return samples.cpu_joules, RAPL
     joules = gpu_column(samples.gpu_joules, gpu)
@@ -89,13 +89,13 @@ def _counter(samples: Samples, gpu: int | None, vendor: Vendor) -> tuple[Counter
 
 
 def gpu_column(table: Sequence[Sequence[float | None]] | None, gpu: int) -> list[float | None] | None:
-    """One GPU's values over time; None where there is none."""
+    """Return one GPU's values over time; None if there are none."""
     column = [line[gpu] if gpu < len(line) else None for line in table or ()]
     return column if any(value is not None for value in column) else None
 
 
 def _integrated(times: Sequence[float], watts: Counter) -> list[float | None]:
-    """Joules since the first reading; None from the first missing reading on."""
+    """Return joules since the first reading; None from the first missing reading on."""
     joules: list[float | None] = [0.0 if watts[0] is not None else None]
     for (start, before), (end, now) in itertools.pairwise(zip(times, watts, strict=True)):
         last = joules[-1]
@@ -105,7 +105,7 @@ def _integrated(times: Sequence[float], watts: Counter) -> list[float | None]:
 
 
 def _between(times: Sequence[float], counter: Counter, start: float, end: float) -> float | None:
-    """What the counter grew by; None where it was not read on both sides, or began anew."""
+    """Return the counter's increase; None if it was not read on both sides, or was reset."""
     first, last = _at(times, counter, start), _at(times, counter, end)
     if first is None or last is None or last < first:
         return None
@@ -113,7 +113,7 @@ def _between(times: Sequence[float], counter: Counter, start: float, end: float)
 
 
 def _at(times: Sequence[float], counter: Counter, moment: float) -> float | None:
-    """The counter at a moment between two readings; None outside of them."""
+    """Interpolate the counter at a moment between two readings; None outside them."""
     known = [(time, value) for time, value in zip(times, counter, strict=True) if value is not None]
     for (earlier, before), (later, after) in itertools.pairwise(known):
         if earlier <= moment <= later:

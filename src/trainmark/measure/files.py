@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def read_text(path: Path) -> str | None:
-    """What ``path`` holds, without the white space around it."""
+    """Return the content of ``path`` without surrounding white space."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -14,7 +14,7 @@ def read_text(path: Path) -> str | None:
 
 
 def read_number(path: Path) -> int | None:
-    """The whole number in ``path``."""
+    """Return the integer in ``path``."""
     try:
         return int(path.read_text())
     except (OSError, ValueError):

@@ -1,5 +1,5 @@
-"""What this machine allows a training: its cores, limits, clocks and settings. Every file is read below a root that is
-passed in, so that tests need no such machine. What can't be read is None."""
+"""Properties of this machine that affect training: cores, limits, clocks and settings. Every file is read below a root
+that is passed in, so that tests don't need such a machine. What can't be read is None."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from trainmark.measure.vendors import VENDORS
 ROOT = Path("/")
 
 STEERING = (*(name for vendor in VENDORS for name in vendor.steering), "LD_LIBRARY_PATH")
-"""Variables of the environment that decide which device is used, and with which libraries."""
+"""Environment variables that select the device and the libraries."""
 
-_MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}  # by their number on the PCI bus
+_MAKERS = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086": "Intel"}  # by PCI vendor id
 _DISPLAY_CLASS = "0x03"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of this process, bytes; infinite where there is none."""
+    """Limits of this process in bytes; infinite if there is none."""
 
     memlock_bytes: float | None = None
     stack_bytes: float | None = None
@@ -40,25 +40,25 @@ class Limits:
 
 @dataclass(frozen=True)
 class Host:
-    """The machine, as far as it is not a GPU.
+    """The machine, without its GPUs.
 
     Args:
-        container: the kind of container this runs in, None outside.
+        container: the kind of container that this process runs in; None outside.
         wsl: whether the kernel is that of the Windows Subsystem for Linux.
-        cpu_quota: cores that the control group may use at a time; None where it has no quota.
-        governors: of the CPU's frequency, one for every kind in use.
+        cpu_quota: cores that the control group may use at a time; None without a quota.
+        governors: the CPU's frequency governors in use.
         shared_memory_bytes: size of ``/dev/shm``.
-        memory_available_bytes: without swapping, and within the limit of the control group.
-        swap_bytes: in use, and in all.
-        clock_resolution_seconds: of the clock that runs are timed by.
-        gpus_on_bus: number of display devices on the PCI bus by their maker, whether a driver has them or not; None
-            where the bus can't be seen.
-        energy_problem: why the CPU's energy can't be read; None where it can.
-        installed: of each vendor of GPUs, by its name.
-        wsl_gpu: under WSL, whether a GPU of any maker is passed through.
-        translated: whether a Mac translates this program, which was made for Intel's processors; None elsewhere.
+        memory_available_bytes: memory available without swapping, within the limit of the control group.
+        swap_bytes: swap in use, and in total.
+        clock_resolution_seconds: resolution of the clock that times runs.
+        gpus_on_bus: number of display devices on the PCI bus by vendor, with or without a driver; None if the bus is
+            not visible.
+        energy_problem: why the CPU's energy can't be read; None if it can.
+        installed: what is installed of each GPU vendor, by its name.
+        wsl_gpu: under WSL, whether a GPU of any vendor is passed through.
+        translated: whether Rosetta translates this program, which was built for Intel; None outside macOS.
         infiniband: names of the adapters.
-        environment: those of :data:`STEERING` that are set.
+        environment: the variables of :data:`STEERING` that are set.
     """
 
     container: str | None = None
@@ -72,7 +72,7 @@ class Host:
     swap_bytes: tuple[int, int] | None = None
     clock_resolution_seconds: float | None = None
     gpus_on_bus: dict[str, int] | None = None
-    energy_problem: str | None = "it was not looked at"
+    energy_problem: str | None = "it was not checked"
     installed: Mapping[str, Installed] = field(default_factory=dict)
     wsl_gpu: bool = False
     translated: bool | None = None
@@ -81,7 +81,7 @@ class Host:
 
 
 def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> Host:
-    """This machine as it is now."""
+    """Read the current state of this machine."""
     import psutil
 
     release = read_text(root / "proc/sys/kernel/osrelease") or platform.release()
@@ -110,13 +110,13 @@ def read_host(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 
 def usable_core_numbers() -> tuple[int, ...]:
-    """The logical cores that this process, and whatever it starts, may run on."""
+    """Return the logical cores that this process and its children may run on."""
     affinity = getattr(os, "sched_getaffinity", None)
     return tuple(sorted(affinity(0))) if affinity else tuple(range(os.cpu_count() or 1))
 
 
 def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The kind of container, by the marks that each leaves; None where there is none."""
+    """Detect the kind of container; None outside a container."""
     if "APPTAINER_CONTAINER" in environment or "SINGULARITY_CONTAINER" in environment:
         return "apptainer"
     if (root / ".dockerenv").exists():
@@ -134,13 +134,13 @@ def container(root: Path = ROOT, environment: Mapping[str, str] = os.environ) ->
 
 
 def governors(root: Path = ROOT) -> tuple[str, ...]:
-    """What chooses the frequency of the cores; empty where that is not told, as in a virtual machine."""
+    """Return the frequency governors of the cores; empty if not visible, as in a virtual machine."""
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     return tuple(sorted({governor for governor in map(read_text, files) if governor}))
 
 
 def turbo(root: Path = ROOT) -> bool | None:
-    """Whether cores may run above their base frequency; None where that is not told."""
+    """Whether cores may run above their base frequency; None if unknown."""
     intel = read_text(root / "sys/devices/system/cpu/intel_pstate/no_turbo")
     if intel is not None:
         return intel == "0"
@@ -149,7 +149,7 @@ def turbo(root: Path = ROOT) -> bool | None:
 
 
 def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
-    """Number of display devices on the PCI bus by their maker, known vendors always; None without a bus."""
+    """Count display devices on the PCI bus by vendor, including known vendors without any; None without a bus."""
     devices = _try(lambda: list((root / "sys/bus/pci/devices").iterdir()))
     if devices is None:
         return None
@@ -162,7 +162,7 @@ def gpus_on_bus(root: Path = ROOT) -> dict[str, int] | None:
 
 
 def clock_resolution(clock: Callable[[], float] = time.perf_counter, tries: int = 100) -> float:
-    """Smallest step of the clock that was seen, in seconds; negative where it went backwards."""
+    """Return the smallest observed step of the clock, in seconds; negative if it went backwards."""
     steps = []
     for _ in range(tries):
         start = now = clock()
@@ -173,7 +173,7 @@ def clock_resolution(clock: Callable[[], float] = time.perf_counter, tries: int 
 
 
 def read_limits() -> Limits:
-    """The soft limits of this process."""
+    """Read the soft limits of this process."""
     try:
         import resource
     except ImportError:  # Windows
@@ -197,7 +197,7 @@ def is_translated(name: str = "sysctl.proc_translated") -> bool | None:
 
 
 def _try(read: Callable[[], Any]) -> Any:
-    """What ``read`` gives; None where this system lacks what it reads."""
+    """Return the result of ``read``; None if this system doesn't provide it."""
     try:
         return read()
     except (OSError, RuntimeError, ValueError, NotImplementedError):

@@ -1,4 +1,4 @@
-"""What machine this is, and how busy it was: what a record keeps of it."""
+"""The machine and its load, as kept in a record."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def describe(
     host: Path = Path("/"),
     labels: Mapping[str, str] | None = None,
 ) -> Machine:
-    """This machine.
+    """Describe this machine.
 
     Args:
-        load: share of all cores busy before the run, 0 to 1.
-        driver: of its GPUs; asked when not given.
+        load: share of all cores that was busy before the run, 0 to 1.
+        driver: driver of its GPUs; queried if not given.
         host: root of the file system.
-        labels: what the user says of it.
+        labels: the user's labels of it.
     """
     import psutil
 
@@ -65,13 +65,13 @@ def identity(host: Path = Path("/")) -> str | None:
 
 
 def made_here(machine: Machine, host: Path = Path("/")) -> bool:
-    """Whether a record's machine is this one, as far as both tell: another may have its name, and write to its disk."""
+    """Whether a record's machine is this one, as far as known; another can have the same name and a shared disk."""
     pairs = ((machine.name, platform.node()), (machine.cpu, cpu_name()), (machine.identity, identity(host)))
     return all(theirs == ours or None in (theirs, ours) for theirs, ours in pairs)
 
 
 def cpu_load(seconds: float = 0.2) -> float:
-    """Share of the cores that this process may use that was busy during the next ``seconds``, 0 to 1."""
+    """Measure the busy share of this process's usable cores during the next ``seconds``, 0 to 1."""
     import psutil
 
     busy = psutil.cpu_percent(interval=seconds, percpu=True)
@@ -80,7 +80,7 @@ def cpu_load(seconds: float = 0.2) -> float:
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
-    """The CPU's name as the system tells it; None where it does not."""
+    """Return the CPU's name as the system reports it; None if it does not."""
     if cpuinfo.is_file():
         found = re.search(r"^model name\s*:\s*(.+)$", cpuinfo.read_text(errors="replace"), re.MULTILINE)
         return found[1].strip() if found else None

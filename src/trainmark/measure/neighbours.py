@@ -1,4 +1,4 @@
-"""Who else uses the CPU, as far as that can be seen from here."""
+"""Other processes that use the CPU, as far as visible from here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LEAST_CORES = 0.05
 
 @dataclass(frozen=True)
 class Load:
-    """How much of the usable cores others take; shares from 0 to 1.
+    """Load of the usable cores by others, as shares from 0 to 1.
 
     Args:
-        busy: of the cores' time, taken by processes.
-        stolen: of the cores' time, given to other guests by the host of this virtual machine.
-        waiting: of the time, in which a process waited for a core; None if the system does not count it.
+        busy: share of the cores' time that processes used.
+        stolen: share of the cores' time that the host of this virtual machine gave to other guests.
+        waiting: share of the time in which a process waited for a core; None if the system does not count it.
     """
 
     busy: float = 0.0
@@ -40,7 +40,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A process of others, and how many cores it kept busy."""
+    """Another process, and how many cores it kept busy."""
 
     name: str
     pid: int
@@ -48,13 +48,13 @@ class Neighbour:
 
 
 class Neighbours:
-    """What others do from now on."""
+    """CPU usage of other processes from now on."""
 
     def __init__(self) -> None:
         self._start, self._before = time.perf_counter(), _cpu_seconds()
 
     def load(self, seconds: float = 0.2) -> Load:
-        """Return the load of the next ``seconds``; call it while nothing of ours computes."""
+        """Measure the load of the next ``seconds``; call this while nothing of ours computes."""
         start, cores, waited = time.perf_counter(), _usable_cores(), read_pressure()
         time.sleep(seconds)
         passed = time.perf_counter() - start
@@ -66,7 +66,7 @@ class Neighbours:
         return Load((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
-        """The processes that took most since then, and are still there."""
+        """Return the running processes that used the most CPU time since then."""
         seconds = time.perf_counter() - self._start
         found = [
             Neighbour(name, pid, (used - self._before.get((pid, name), 0.0)) / seconds)
@@ -86,7 +86,7 @@ def _sum(cores: list[Core]) -> Core:
 
 
 def _cpu_seconds() -> dict[tuple[int, str], float]:
-    """Of every process that is neither this one nor started by it."""
+    """Return the CPU seconds of every process except this one and its descendants."""
     import psutil
 
     ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}

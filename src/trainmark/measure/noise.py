@@ -11,16 +11,16 @@ from trainmark.record.caveats import BUSY_SHARE, Caveat
 from trainmark.record.record import Epoch, Samples
 
 STOLEN_PERCENT = 2.0
-"""Of the cores' time, from which on a virtual machine's host counts as busy with others."""
+"""Share of the cores' time above which the host of a virtual machine counts as busy with other guests."""
 
 DRIFT_SHARE = 0.05
-"""Of the frequency, lost between the first and the last quarter of the training."""
+"""Drop of the frequency between the first and the last quarter of the training."""
 
 WITHIN = 0.8
-"""Of the time between two rows: so much must be training. Where sides take turns, rows lie right outside each turn."""
+"""Share of the time between two rows that must be training. For interleaved sides, rows are just outside each turn."""
 
 _SPANNED = 8
-"""Windows of training, at most, between two rows: there are rows at the edges of each turn."""
+"""Most training windows between two rows, since there are rows at the edges of each turn."""
 
 _FEWEST_FOR_DRIFT = 8
 
@@ -34,14 +34,14 @@ def noise(
     gpu: int | None,
     slowdown_bits: int,
 ) -> set[Caveat]:
-    """The caveats that the samples of a run call for.
+    """Return the caveats that follow from the samples of a run.
 
     Args:
-        epochs: of the run; only what was seen during them counts.
+        epochs: epochs of the run; only samples during them count.
         samples: sampled during it.
-        cores: numbers of those that it may use; what others do does not disturb it.
+        cores: numbers of the cores that it may use; load on other cores does not disturb it.
         on_cpu: whether its device is the CPU.
-        gpu: the column of its device; None for a CPU and where it can't be told.
+        gpu: column of its device; None for a CPU or if unknown.
         slowdown_bits: throttle reasons of its vendor that are a defect.
     """
     if samples is None:
@@ -59,7 +59,7 @@ def noise(
 
 
 def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
-    """Rows whose time since the row before lies within the training, but for a little."""
+    """Return the rows for which the time since the previous row is almost entirely training."""
     windows, found, first = training_windows(epochs), [], 0
     for index, (before, now) in enumerate(itertools.pairwise(samples.t), 1):
         while first < len(windows) and windows[first][1] <= before:
@@ -71,7 +71,7 @@ def _during(epochs: Sequence[Epoch], samples: Samples) -> list[int]:
 
 
 def _others_percent(samples: Samples, during: Iterable[int], cores: Sequence[int]) -> float:
-    """Share of these cores that others kept busy, of 100; 0 where it was not seen."""
+    """Return the percentage of these cores that other processes used; 0 if unknown."""
     if samples.cpu_percent is None or samples.tree_cpu_percent is None:
         return 0.0
     others = []

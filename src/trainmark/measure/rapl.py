@@ -1,4 +1,4 @@
-"""Energy of the CPU's packages, from the counters that Linux shows below ``powercap`` (Intel's RAPL, AMD's too)."""
+"""Energy of the CPU's packages, from the counters in Linux's ``powercap`` (RAPL, of Intel and AMD)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pathlib import Path
 from trainmark.measure.files import read_number, read_text
 
 _MICRO = 1e-6
-_DOMAINS = "intel-rapl:[0-9]*"  # AMD's stand below the same name
+_DOMAINS = "intel-rapl:[0-9]*"  # also AMD's
 
 
 @dataclass(frozen=True)
 class Package:
-    """One package's counter, which begins anew at its range: on a busy server after some minutes."""
+    """One package's counter, which wraps around at its range: on a busy server after a few minutes."""
 
     counter: Path
     range_microjoules: int
 
 
 class Rapl:
-    """The packages of a machine.
+    """The energy counters of a machine's CPU packages.
 
     Args:
-        packages: all of them, or none where one can't be read: one alone is not the CPU.
-        problem: why there is nothing to read; None where there is.
+        packages: all packages, or none if one can't be read, since only all together are the CPU.
+        problem: why nothing can be read; None if it can.
     """
 
     def __init__(self, packages: Sequence[Package] = (), problem: str | None = None) -> None:
@@ -36,10 +36,10 @@ class Rapl:
 
     @classmethod
     def of(cls, root: Path = Path("/")) -> Rapl:
-        """Those of the machine whose files lie below ``root``."""
+        """Return the counters of the machine with its files below ``root``."""
         packages = []
         for folder in sorted((root / "sys/class/powercap").glob(_DOMAINS)):
-            # Parts of a package, and the whole platform, which holds the packages again, have other names.
+            # Parts of a package, and the whole platform, which includes the packages, have other names.
             if not (read_text(folder / "name") or "").startswith("package"):
                 continue
             try:
@@ -50,11 +50,11 @@ class Rapl:
             except (OSError, ValueError) as error:
                 return cls(problem=f"{folder} can't be read: {error}")
         if not packages:
-            return cls(problem="no energy counter of the CPU (no RAPL: a virtual machine, or not Linux)")
+            return cls(problem="the CPU has no energy counter (no RAPL: a virtual machine, or not Linux)")
         return cls(packages)
 
     def joules(self) -> float | None:
-        """Joules of all packages since some moment: only differences count. None where one can't be read."""
+        """Return joules of all packages since an arbitrary start: only differences count. None if one can't be read."""
         if not self._packages:
             return None
         total = 0

@@ -1,8 +1,8 @@
-"""What is seen of a run from outside, a few times a second: what its processes, the machine and its GPUs do.
+"""Observe a run from outside, a few times a second: its processes, the machine and its GPUs.
 
-The parent reads files of the system and asks the GPUs' driver, and nothing of the measured process. It keeps at most
-:data:`MOST_ROWS` rows: with more, every second one goes and the interval doubles. Rows hold counters that only grow,
-and shares are made of their differences at the end, so that throwing rows away loses no work done in between.
+The parent reads system files and queries the GPU driver, never the measured process. It keeps at most
+:data:`MOST_ROWS` rows: beyond that, every second one is dropped and the interval doubles. Rows hold counters that only
+grow, and shares are computed from their differences at the end, so dropping rows loses no work done between them.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ INTERVAL_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Row:
-    """One look; ``time`` is the clock's, ``own_seconds`` ours of the CPU, all else None where it was not read.
+    """One sample; ``time`` is the clock's, ``own_seconds`` this process's CPU time, all else None if it was not read.
 
-    How long something waited for a core, the tree or anything at all, is read at edges alone.
+    ``waits`` and ``pressure`` are only read at edges.
     """
 
     time: float
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Readers:
-    """Where rows come from. Each returns None for what can't be read, and raises nothing."""
+    """Functions that read the values of a row. They return None for what can't be read, and don't raise."""
 
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
@@ -55,13 +55,13 @@ class Readers:
 
 
 class Sampler:
-    """Watches one process after the other.
+    """Watches processes, one after another.
 
     Args:
-        readers: asked for every row.
-        interval: seconds from row to row.
-        clock: the one that epochs are timed by.
-        most_rows: kept of one run.
+        readers: called for every row.
+        interval: seconds between rows.
+        clock: the clock that times epochs.
+        most_rows: most rows kept for one run.
     """
 
     def __init__(
@@ -78,41 +78,41 @@ class Sampler:
         self._interval, self._due = interval, 0.0
 
     def watch(self, pid: int) -> None:
-        """Begin anew with the process ``pid``."""
+        """Start again with the process ``pid``."""
         self._tree = self._readers.tree(pid)
         self._begin([])
         self.look()
 
     def look(self) -> None:
-        """Add a row if it is time for one. Called more often than the interval."""
+        """Add a row if one is due. Call this more often than the interval."""
         now = self._clock()
         if self._rows and now < self._rows[-1].time:
-            self._begin([])  # the clock went back, so nothing before can be held against what comes
-        if now >= self._due - self._interval / 4:  # a look that comes a little early is better than the next
+            self._begin([])  # the clock went back, so earlier rows can't be compared with later ones
+        if now >= self._due - self._interval / 4:  # a little early is better than waiting for the next call
             self._add(now)
-            # Steady, and without a burst of rows after a pause.
+            # Keep a steady pace, without a burst of rows after a pause.
             self._due = max(self._due + self._interval, now + self._interval / 2)
 
     def look_now(self) -> Row:
-        """Add a row, whether it is time or not: at an edge of what is watched."""
+        """Add a row now, even if none is due: at an edge of what is watched."""
         self._add(self._clock())
         waits = self._tree.waits() if self._tree else None
         return dataclasses.replace(self._rows[-1], waits=waits, pressure=read_pressure())
 
     def cpu_seconds(self) -> float | None:
-        """What the process and all it started have computed so far; None if that can't be read."""
+        """Return the CPU time of the process and its descendants so far; None if it can't be read."""
         usage = self._tree.usage() if self._tree else None
         return None if usage is None else usage.cpu_seconds
 
     def proportional_bytes(self, untimed_seconds: float) -> int | None:
-        """Memory of the process and all it started; see :meth:`ProcessTree.proportional_bytes`."""
+        """Return the memory of the process and its descendants; see :meth:`ProcessTree.proportional_bytes`."""
         return self._tree.proportional_bytes(untimed_seconds) if self._tree else None
 
     def take(self, origin: float) -> Samples | None:
-        """What was seen since the process began, or since the last call, up to now; None where that is nothing.
+        """Return the samples since the process started, or since the last call; None if there are none.
 
         Args:
-            origin: reading of the clock that the record's times count from.
+            origin: clock reading that is time 0 of the record.
         """
         now = self._clock()
         if self._rows and now > self._rows[-1].time:
@@ -123,7 +123,7 @@ class Sampler:
 
     @property
     def latest(self) -> tuple[Row, ...]:
-        """The newest rows, at most two, for those who watch."""
+        """The latest rows, at most two, for a live display."""
         return tuple(self._rows[-2:])
 
     def _add(self, now: float) -> None:
@@ -142,9 +142,9 @@ class Sampler:
 
 
 def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | None:
-    """Rows as a record keeps them; the first one has no shares, since those are of the time since the row before.
+    """Convert rows for a record; the first one has no shares, since those are of the time since the previous row.
 
-    Columns of which nothing at all was read are left out.
+    Columns without any value are left out.
     """
     if len(rows) < 2:
         return None
@@ -170,9 +170,9 @@ def samples(rows: Sequence[Row], origin: float, interval: float) -> Samples | No
 
 
 def tree_percent(earlier: Row, later: Row) -> float | None:
-    """CPU of the process and all it started between two rows, 100 for one core; None when a part of it got lost.
+    """Return the CPU usage of the process and its descendants between two rows, 100 per core; None if a part was lost.
 
-    The time of a process that no parent waited for is lost when it ends, and then the sum falls.
+    The time of a process that no parent waited for is lost when it ends, so the sum decreases.
     """
     seconds = later.time - earlier.time
     if earlier.tree is None or later.tree is None or seconds <= 0:
@@ -182,12 +182,12 @@ def tree_percent(earlier: Row, later: Row) -> float | None:
 
 
 def core_percent(earlier: Row, later: Row) -> list[float | None]:
-    """Of each core, the share of the time between two rows in which it worked here."""
+    """Return the busy share of each core between two rows, without stolen time."""
     return [_share(a, b, b.busy - a.busy) for a, b in _core_pairs(earlier, later)]
 
 
 def stolen_percent(earlier: Row, later: Row) -> float | None:
-    """Share of the time of all cores that the host of this virtual machine gave to others."""
+    """Return the share of all cores' time that the host of this virtual machine gave to other guests."""
     shares = [_share(a, b, b.stolen - a.stolen) for a, b in _core_pairs(earlier, later)]
     known = [share for share in shares if share is not None]
     return sum(known) / len(known) if known else None
@@ -195,16 +195,16 @@ def stolen_percent(earlier: Row, later: Row) -> float | None:
 
 @dataclass(frozen=True)
 class Load:
-    """Between two rows, on the cores that trainmark may use; None where it can't be read.
+    """Load between two rows, on the cores that trainmark may use; None for what can't be read.
 
     Args:
-        others_share: of the cores' time, what others took, 0 to 1; a little less than 0 where the system's ticks are
-            coarser than the time between the rows.
-        stolen_share: likewise, what the host of this virtual machine gave to others.
-        spare_share: of the cores, those that no side uses.
-        idle_share: of the cores' time, what paused sides took.
-        queued: seconds that threads of the watched process waited for a core, in a second.
-        switches: how often they lost one to another thread, in a second.
+        others_share: share of the cores' time that other processes used, 0 to 1; slightly negative if the system's
+            ticks are coarser than the time between the rows.
+        stolen_share: share of the cores' time that the host of this virtual machine gave to other guests.
+        spare_share: share of the cores that no side uses.
+        idle_share: share of the cores' time that paused sides used.
+        queued: seconds per second that threads of the watched process waited for a core.
+        switches: how often per second they lost a core to another thread.
         pressure: share of the time in which anything had to wait for a core.
     """
 
@@ -220,12 +220,12 @@ class Load:
 def load_between(
     earlier: Row, later: Row, usable: Sequence[int], threads: int | None = None, idle_seconds: float = 0.0
 ) -> Load:
-    """What neither the watched process nor this one took, and how it waited.
+    """Return the load of everything but the watched process and this one, and how the watched process waited.
 
     Args:
-        usable: numbers of the cores that count.
-        threads: at most, of any side; None is as many as there are cores.
-        idle_seconds: of the CPU, what paused sides took meanwhile.
+        usable: numbers of the cores to include.
+        threads: most threads of any side; None is the number of cores.
+        idle_seconds: CPU time that paused sides used meanwhile.
     """
     seconds = later.time - earlier.time
     pairs = [pair for number, pair in enumerate(_core_pairs(earlier, later)) if number in usable]
@@ -250,19 +250,19 @@ def load_between(
 
 
 def _total(pairs: Sequence[tuple[Core, Core]], of: Callable[[Core], float]) -> float | None:
-    """How many cores' worth of their time; None where none was read."""
+    """Return their time as a number of cores; None if none was read."""
     known = [share for a, b in pairs if (share := _share(a, b, of(b) - of(a))) is not None]
     return sum(known) / 100 if known else None
 
 
 def _core_pairs(earlier: Row, later: Row) -> list[tuple[Core, Core]]:
-    """Each core in both rows; none where one was switched on or off."""
+    """Pair up the cores of both rows; none if a core was switched on or off."""
     before, after = earlier.cores or (), later.cores or ()
     return list(zip(before, after, strict=True)) if len(before) == len(after) else []
 
 
 def _share(earlier: Core, later: Core, part: float) -> float | None:
-    """Percent of the time between two readings; the counters of a core don't all move at once."""
+    """Return the percentage of the time between two readings; limited, since a core's counters don't change at once."""
     passed = later.total - earlier.total
     return min(max(100 * part / passed, 0.0), 100.0) if passed > 0 else None
 

@@ -1,4 +1,4 @@
-"""What a maker of GPUs must provide for its GPUs to be described, sampled and checked."""
+"""The interface of a GPU vendor, for describing, sampling and checking its GPUs."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Gpu:
 
     Args:
         compute_capability: ``(major, minor)``.
-        pci_width: lanes in use now, and the most that both ends could use.
-        power_limit_watts: what it may draw now; ``power_default_watts`` what it may draw as it was made.
-        throttle_reasons: why its clocks are lower than they could be, now.
-        ecc_errors: uncorrected, since the driver was loaded.
-        mig: whether it is divided into parts.
+        pci_width: PCI lanes in use, and the most that both ends support.
+        power_limit_watts: current power limit; ``power_default_watts`` is the factory default.
+        throttle_reasons: why its clocks are currently held back.
+        ecc_errors: uncorrected errors since the driver was loaded.
+        mig: whether it is divided into instances (MIG).
         peers: indices of the GPUs whose memory it can read directly.
-        processes: ids of the processes that compute on it, as far as this process may see them.
+        processes: ids of the processes that compute on it, as far as visible to this process.
         exclusive: whether only one process at a time may compute on it.
-        problem: why the driver gives no access to it; then all else is None.
+        problem: why the driver gives no access to it; all other fields are then None.
     """
 
     index: int
@@ -46,12 +46,12 @@ class Gpu:
 
 @dataclass(frozen=True)
 class Driver:
-    """A driver and its GPUs; ``problem`` says why there is nothing else.
+    """A driver and its GPUs; ``problem`` says why the other fields are empty.
 
     Args:
-        version: of the driver.
-        cuda: the newest CUDA that it serves, ``(major, minor)``; None without its library.
-        vendor: whose it is.
+        version: version of the driver.
+        cuda: the newest CUDA version that it supports, ``(major, minor)``; None without its library.
+        vendor: its vendor.
     """
 
     version: str | None = None
@@ -63,13 +63,13 @@ class Driver:
 
 @dataclass(frozen=True)
 class GpuReading:
-    """One GPU at one moment; what it does not tell is None. Samples have a column for each field.
+    """One GPU at one moment; None for what it does not report. Samples have a column for each field.
 
     Args:
         percent: share of the driver's last sampling period in which any kernel ran.
-        watts: it draws; on newer GPUs the mean of the last second.
-        joules: since the driver was loaded.
-        throttle_bits: reasons why its clocks are held back, as the vendor numbers them.
+        watts: power draw; on newer GPUs the mean of the last second.
+        joules: energy since the driver was loaded.
+        throttle_bits: why its clocks are held back, as the vendor's bit mask.
     """
 
     percent: float | None = None
@@ -84,18 +84,18 @@ class GpuReading:
 
 
 ReadGpus = Callable[[], tuple[GpuReading, ...]]
-"""Reads every GPU, in the driver's order, as often as it is called."""
+"""Reads every GPU on each call, in the driver's order."""
 
 
 @dataclass(frozen=True)
 class Installed:
-    """What a machine has of a vendor, whether its driver answers or not.
+    """What is installed of a vendor, even if its driver does not answer.
 
     Args:
-        device_files: of its GPUs.
+        device_files: device files of its GPUs.
         tool: path of the vendor's command.
-        module: version of the kernel module that is loaded.
-        wsl_drivers: under WSL, where libraries of a Linux driver lie, which Windows' own is not.
+        module: version of the loaded kernel module.
+        wsl_drivers: under WSL, paths of libraries of a Linux driver, rather than of Windows' driver.
     """
 
     device_files: tuple[str, ...] = ()
@@ -105,15 +105,15 @@ class Installed:
 
 
 class Vendor(Protocol):
-    """One maker of GPUs.
+    """One GPU vendor.
 
     Args:
-        name: as the PCI bus tells it.
-        energy_counter: where joules come from if its GPUs count them.
-        integrated_power: where joules come from if they only tell their power.
-        slowdown_bits: the throttle reasons that are a defect, not how a GPU works under full load.
-        steering: variables of the environment that decide which device is used.
-        undivide: the commands for a GPU that is divided, and perhaps has no part.
+        name: its name on the PCI bus.
+        energy_counter: source of joules if its GPUs count them.
+        integrated_power: source of joules if its GPUs only report their power.
+        slowdown_bits: the throttle reasons that are a defect, rather than normal under full load.
+        steering: environment variables that select the device.
+        undivide: the commands for a divided GPU, which may have no instance.
     """
 
     name: str
@@ -124,19 +124,19 @@ class Vendor(Protocol):
     undivide: str
 
     def read_driver(self) -> Driver:
-        """The driver and its GPUs as they are now."""
+        """Read the current state of the driver and its GPUs."""
 
     def open_meter(self) -> ReadGpus:
-        """A meter of its GPUs, which stays open until this process ends."""
+        """Open a meter of its GPUs, for the lifetime of this process."""
 
     def number_of(self, device: str, driver: Driver) -> int | None:
-        """The driver's number of a framework's device such as ``cuda:0``; None if it is another's or can't be told."""
+        """Return the driver's number of a framework's device such as ``cuda:0``; None if unknown or not its device."""
 
     def shown(self, driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-        """The GPUs that a framework should see, as far as the environment tells."""
+        """Return the GPUs that a framework should see, according to the environment."""
 
     def installed(self, root: Path, environment: Mapping[str, str]) -> Installed:
-        """What the machine with this root and environment has of it."""
+        """Return what is installed of this vendor on the machine with this root and environment."""
 
     def devices(self, installed: Installed) -> list[str]:
-        """The devices that frameworks seem to have, without asking one."""
+        """Return the devices that frameworks probably see, without asking one."""

@@ -1,4 +1,4 @@
-"""The vendors that trainmark knows. A new one is a file like ``measure/nvidia`` and a line here."""
+"""The supported vendors. To add one, write a module like ``measure/nvidia`` and add a line here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ VENDORS: tuple[Vendor, ...] = (Nvidia(),)
 
 
 def read_driver() -> Driver:
-    """The first driver that has GPUs; without any, the first vendor's, which says why.
+    """Return the first driver that has GPUs; without any, the first vendor's, with the reason.
 
     On a machine with GPUs of several vendors, only those of one are described and sampled.
     """
@@ -18,11 +18,11 @@ def read_driver() -> Driver:
 
 
 def vendor_of(driver: Driver) -> Vendor:
-    """Whose driver it is."""
+    """Return the vendor of the driver."""
     return next((vendor for vendor in VENDORS if vendor.name == driver.vendor), VENDORS[0])
 
 
 def open_meter() -> ReadGpus:
-    """Reads every GPU of the first vendor that has any; nothing without a GPU."""
+    """Return a function that reads every GPU of the first vendor that has any; empty without a GPU."""
     meters = [vendor.open_meter() for vendor in VENDORS]
     return next((read for read in meters if read()), lambda: ())

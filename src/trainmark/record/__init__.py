@@ -1,1 +1,1 @@
-"""WHAT IS KEPT: one versioned JSON file a run, raw measurements, never only summaries."""
+"""Records: one versioned JSON file per run, with raw measurements, never only summaries."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from enum import Enum
 
 BUSY_SHARE = 0.2
-"""Share of all cores' time above which other processes make a machine busy."""
+"""Share of all cores' time used by other processes above which a machine counts as busy."""
 EXTERNAL_SHARE = 0.05
-"""Likewise, taken by others or stolen during a slice, above which its block does not count."""
+"""Share used by others or stolen during a slice above which its block does not count."""
 
 
 class Caveat(str, Enum):
-    """One caveat: its id, and what it means in a sentence."""
+    """One caveat: its id and its meaning."""
 
     meaning: str
 

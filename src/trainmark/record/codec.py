@@ -1,6 +1,6 @@
-"""Records to JSON and back: strict types, and non-finite numbers as strings.
+"""Encode records as JSON and decode them, with strict types and non-finite numbers as strings.
 
-A published figure is NaN, so it must survive; JSON has no such number and msgspec writes ``null`` for it.
+A published figure is NaN, so it must be kept, but JSON has no such number and msgspec writes ``null`` for it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NON_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def encode(record: Record) -> bytes:
-    """The JSON text of ``record``: one key a line, so that people can look at it and thousands of losses stay small."""
+    """Return the JSON text of ``record``, with one line per top-level key to be both readable and small."""
     lines = (
         f"{json.dumps(key)}: {json.dumps(value, ensure_ascii=False, allow_nan=False)}"
         for key, value in to_plain(record).items()
@@ -32,28 +32,28 @@ def encode(record: Record) -> bytes:
 
 
 def content(record: Record) -> bytes:
-    """Equal for equal records, NaN included, and quickly made."""
+    """Return bytes that are equal for equal records, even with NaN, and fast to compute."""
     try:
         return msgspec.msgpack.encode(record)
-    except UnicodeEncodeError:  # of a command line that is not Unicode
+    except UnicodeEncodeError:  # from a command line that is not Unicode
         return encode(record)
 
 
 def to_plain(value: Any) -> Any:
-    """Plain lists, dictionaries, strings and finite numbers; every non-finite number becomes a string."""
+    """Convert to plain lists, dictionaries, strings and finite numbers; non-finite numbers become strings."""
     return _without_non_finite(msgspec.to_builtins(value))
 
 
 def decode(text: bytes, origin: str) -> Record:
-    """The record in ``text``.
+    """Decode the record in ``text``.
 
     Args:
-        text: a whole JSON file.
-        origin: names the file in errors.
+        text: content of a JSON file.
+        origin: name of the file for errors.
 
     Raises:
-        ForeignRecord: empty, not JSON, or not a record.
-        NewerRecord: its schema is newer than this trainmark knows.
+        ForeignRecord: the text is empty, not JSON, or not a record.
+        NewerRecord: the schema is newer than this trainmark's.
     """
     try:
         data = msgspec.json.decode(text)
@@ -72,7 +72,7 @@ def decode(text: bytes, origin: str) -> Record:
             fix="Update trainmark: pip install --upgrade trainmark",
         )
     try:
-        if any(f'"{name}"'.encode() in text for name in _NON_FINITE):  # else there is nothing to look for
+        if any(f'"{name}"'.encode() in text for name in _NON_FINITE):  # else there is nothing to convert
             data = _with_non_finite(data, inspect.type_info(Record))
         record = msgspec.convert(data, Record)
         content(record)
@@ -82,13 +82,13 @@ def decode(text: bytes, origin: str) -> Record:
         raise _foreign(origin, str(error)) from error
     except RecursionError as error:
         raise _foreign(origin, f"values nested deeper than {_DEEPEST}") from error
-    except OverflowError as error:  # no count is that high, and arithmetic with it would fail somewhere else
-        raise _foreign(origin, "a whole number of more than 64 bits") from error
+    except OverflowError as error:  # no count is that high, and later arithmetic with it would fail
+        raise _foreign(origin, "an integer of more than 64 bits") from error
     return record
 
 
 def require_shallow(*values: Any) -> None:
-    """Raise RecursionError for lists and tables nested so deeply that what goes through them might fail half way."""
+    """Raise RecursionError for lists and tables that are nested too deeply to process safely."""
     layer, depth = list(values), 0
     while layer := [item for value in layer for item in _inside(value)]:
         depth += 1
@@ -101,14 +101,14 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of a record."""
+    """Return the JSON Schema of a record."""
     described = _with_string_numbers(msgspec.json.schema(Record))
-    described["$defs"]["Record"]["required"].insert(0, "schema_version")  # it has a default, but no reader goes without
+    described["$defs"]["Record"]["required"].insert(0, "schema_version")  # it has a default, but readers need it
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "trainmark record", **described}
 
 
 def _with_string_numbers(part: Any) -> Any:
-    """Allow the three strings wherever a number stands; msgspec can't express it."""
+    """Allow the three strings wherever a number is expected, which msgspec can't express."""
     if isinstance(part, list):
         return [_with_string_numbers(item) for item in part]
     if not isinstance(part, dict):
@@ -123,7 +123,7 @@ def _foreign(origin: str, found: str) -> ForeignRecord:
         f"{origin} is not a trainmark record",
         expected=f"a record of schema version {SCHEMA_VERSION} or older",
         found=found,
-        fix="Leave it out; if it lies in a folder of records, move it out of there.",
+        fix="Leave it out; if it is in a folder of records, move it elsewhere.",
     )
 
 
@@ -138,7 +138,7 @@ def _without_non_finite(value: Any) -> Any:
 
 
 def _with_non_finite(value: Any, kind: inspect.Type) -> Any:
-    """The strings back to numbers wherever the schema has a number, and nowhere else: a name may be 'nan'."""
+    """Convert strings back to numbers, only where the schema has a number, since a name may be 'nan'."""
     kinds = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     if isinstance(value, str) and any(isinstance(each, inspect.FloatType) for each in kinds):
         return _NON_FINITE.get(value, value)

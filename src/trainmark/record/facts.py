@@ -1,8 +1,8 @@
-"""What tells one run from another: each fact once, with the place where a record has it, its title and its words.
+"""The facts that distinguish runs: for each, how to read it from a record, its title and its words.
 
-Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other; ``--resume`` repeats
-no run whose :class:`RunKey` has a record that ended well or diverged. Tables of differences show the facts that have a
-title; files take any by name.
+Two selections of them identify a run. Runs with the same :class:`Key` are repeats of each other; ``--resume`` skips a
+run if a record with the same :class:`RunKey` ended well or diverged. Tables of differences show the facts with a title;
+exported files can have any by name.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 
 
 class Fact(NamedTuple):
-    """One thing that a record knows of its run.
+    """One property of a run, from its record.
 
     Args:
-        of: its value; None if it is not known.
-        title: in tables of differences; empty if they don't list it.
-        words: of a known value.
-        unknown: the words of None.
-        machine: whether it belongs to the machine rather than the run.
+        of: returns its value; None if unknown.
+        title: its title in tables of differences; empty if they don't show it.
+        words: formats a known value.
+        unknown: text for None.
+        machine: whether it is a property of the machine rather than of the run.
     """
 
     of: Callable[[Record], Any]
@@ -39,7 +39,7 @@ class Fact(NamedTuple):
     machine: bool = False
 
     def told(self, record: Record) -> str:
-        """The value in words."""
+        """Return the value as text."""
         value = self.of(record)
         return self.unknown if value is None else self.words(value)
 
@@ -79,7 +79,7 @@ def _machine(title: str, of: Callable[[Record], Any], words: Callable[[Any], str
 
 
 FACTS: dict[str, Fact] = {
-    # Tables of differences keep this order: the most likely reasons for another speed come first.
+    # Tables of differences use this order: the most likely reasons for different speeds come first.
     "workload": Fact(lambda record: record.workload.name, "workload"),
     "step_fingerprint": Fact(lambda record: record.workload.step_fingerprint, "arithmetic of a step"),
     "schedule_fingerprint": Fact(lambda record: record.workload.schedule_fingerprint, "schedule"),
@@ -92,13 +92,13 @@ FACTS: dict[str, Fact] = {
     "command": Fact(_command, "command", lambda command: shlex.join(command[0])),
     "load_before": Fact(
         lambda record: record.machine.load_before,
-        "share of the cores that others used before",
+        "CPU load by others before the run",
         lambda share: units.percent(round(share, 1), 0),
     ),
     "caveats": Fact(lambda record: record.caveats, "caveats", lambda caveats: ", ".join(caveats) or "none"),
     "labels": _machine("labels", lambda record: record.machine.labelled),
-    "price_per_hour": _machine("price an hour", lambda record: record.price_per_hour, units.significant),
-    "computed_on": _machine("device", _computed_on, unknown="not told"),
+    "price_per_hour": _machine("price per hour", lambda record: record.price_per_hour, units.significant),
+    "computed_on": _machine("device", _computed_on, unknown=units.MISSING),
     "cpu": _machine("CPU", lambda record: record.machine.cpu),
     "usable_cores": _machine("cores", lambda record: record.machine.usable_cores),
     "cpu_quota": _machine("CPU quota", lambda record: record.machine.cpu_quota, "{:g} cores".format, unknown="none"),
@@ -113,11 +113,11 @@ FACTS: dict[str, Fact] = {
     "trainmark": _machine("trainmark", lambda record: record.trainmark),
     "precision": _machine("precision", lambda record: record.backend.precision),
     "threads_chosen": _machine("threads", lambda record: record.threads or (None if record.process else "default")),
-    # What no table of differences lists.
+    # Not in tables of differences.
     "backend": Fact(lambda record: record.backend.name),
     "version": Fact(lambda record: record.backend.version),
     "protocol": Fact(lambda record: record.protocol),
-    "device": Fact(lambda record: record.device.id, unknown="not told"),
+    "device": Fact(lambda record: record.device.id, unknown=units.MISSING),
     "device_name": Fact(lambda record: record.device.name),
     "accelerator": Fact(lambda record: record.device.name if record.device.kind == "accelerator" else None),
     "cores": Fact(lambda record: record.machine.usable_cores or record.machine.logical_cores),
@@ -144,26 +144,26 @@ FACTS: dict[str, Fact] = {
 
 
 def facts_of(record: Record, names: Iterable[str]) -> dict[str, Any]:
-    """The values of those facts, by name."""
+    """Return the values of these facts, by name."""
     return {name: FACTS[name].of(record) for name in names}
 
 
 @dataclass(frozen=True)
 class Key:
-    """What must be equal for two runs to be repeats of each other; the fields are facts, by name.
+    """What two repeats of each other have in common; the fields are names of facts.
 
-    A name is not enough if the thing behind it can change: the dataset has its checksum, the device and the machine
-    their hardware, the workload its fingerprints.
+    A name alone can stand for different things, so the dataset includes its checksum, the device and machine their
+    hardware, the workload its fingerprints.
 
     Args:
-        machine: its host's name, with a number if others share it.
-        instance: the machine's labels.
-        device_name: of an accelerator.
-        cpu_quota: cores at a time; None without a quota.
-        threads: None is the framework's own choice.
-        memory_fraction: 0 to 1, or None for no limit.
-        style, device, python, dataset, precision: None if a command does not tell.
-        weights_from: id of the record whose weights it started from.
+        machine: host name, with a number if several machines have the same name.
+        instance: labels of the machine.
+        device_name: name of an accelerator.
+        cpu_quota: cores that can be used at a time; None without a quota.
+        threads: number of CPU threads; None is the framework's default.
+        memory_fraction: memory limit, 0 to 1; None for no limit.
+        style, device, python, dataset, precision: None if unknown, for a command.
+        weights_from: id of the record that provided the initial weights.
         program: start of the checksum of a command's script.
         layout: copies and stages of a training on several devices.
     """
@@ -196,23 +196,23 @@ class Key:
 
     @classmethod
     def of(cls, record: Record, machine: str, instance: str | None) -> Key:
-        """What ``record`` measured, on a machine of that title and those labels."""
+        """Return the key of ``record``, with this title and these labels of its machine."""
         names = {field.name for field in dataclasses.fields(cls)} - {"machine", "instance", "device_name"}
         device_name = FACTS["accelerator"].of(record)
         return cls(**facts_of(record, names), machine=machine, instance=instance, device_name=device_name)
 
     def words(self, name: str) -> str:
-        """A field in words, also if it is not known."""
+        """Return a field as text, even if unknown."""
         value = getattr(self, name)
         return (value is None and FACTS[name].unknown) or str(value)
 
     @property
     def same_work(self) -> tuple[str, str, str]:
-        """Equal for groups that may be compared at all; workloads are never mixed in one ratio."""
+        """Equal for groups that may be compared; one ratio never mixes workloads."""
         return self.workload, self.step_fingerprint, self.schedule_fingerprint
 
     def without(self, dimension: Dimension) -> tuple[object, ...]:
-        """Everything but what varies along ``dimension``: equal for groups that differ along it alone."""
+        """Return everything except what varies along ``dimension``; equal for groups that only differ along it."""
         varies = _VARIES_WITH[dimension]
         rest = tuple(getattr(self, field.name) for field in dataclasses.fields(self) if field.name not in varies)
         return (*rest, "accelerator" if self.device_name else self.device) if dimension == "machine" else rest
@@ -222,7 +222,7 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
     "device": frozenset({"device", "device_name"}),
     "backend": frozenset({"backend", "version"}),
     "style": frozenset({"style", "program"}),
-    # Machines have the devices and the builds that they have; Key.without() keeps CPUs and accelerators apart.
+    # Different machines have different devices and builds; Key.without() separates CPUs and accelerators.
     "machine": frozenset(
         {"machine", "instance", "cpu", "cores", "cpu_quota", "threads", "device", "device_name", "version"}
     ),
@@ -232,14 +232,14 @@ _VARIES_WITH: dict[Dimension, frozenset[str]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunKey:
-    """Equal for two runs, planned or recorded, that measure the same thing; the fields are facts, by name.
+    """Equal for two runs, planned or recorded, that measure the same thing; the fields are names of facts.
 
     Args:
-        repeat: of a command its round.
-        logged: whether it printed steps (``--log-every``), which costs time.
-        slices_alone: whether it stopped after its slices, and trained nothing to the end.
+        repeat: number of the repeat; of a command, its round.
+        logged: whether it logged steps (``--log-every``), which costs time.
+        slices_alone: whether it stopped after its slices, without training to the end.
         spread: copies, stages, microbatches, averaging, weak, machines.
-        command: words, directory, and digest of the program. For a command, only this and the first three are set.
+        command: words, directory, and checksum of the program. For a command, only this and the first three are set.
     """
 
     step_fingerprint: str
@@ -266,13 +266,13 @@ class RunKey:
 
     @classmethod
     def of(cls, record: Record) -> RunKey:
-        """The key of the run that left ``record``."""
+        """Return the key of the run of ``record``."""
         if record.process is not None:
             return cls(**facts_of(record, ("step_fingerprint", "machine", "repeat", "command")))
         return cls(**facts_of(record, (field.name for field in dataclasses.fields(cls))))
 
 
 def group_to_complete(planned: Container[RunKey], records: Iterable[Record]) -> str | None:
-    """The group of the newest of ``records`` that is a run of the plan; None if none is."""
+    """Return the group of the newest of ``records`` that is a run of the plan; None if none is."""
     groups = [record.group.id for record in records if RunKey.of(record) in planned]
     return groups[-1] if groups else None

@@ -1,4 +1,4 @@
-"""What was seen of a training step that was opened up, tensor by tensor."""
+"""Results of inspecting a training step, tensor by tensor."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Tensor:
     """One tensor of the reference's step.
 
     Args:
-        name: of its layer, or of the weight.
-        finite: whether every value is.
-        largest: of the finite values, without its sign; 0 where there is none.
+        name: name of its layer, or of the weight.
+        finite: whether every value is finite.
+        largest: largest absolute finite value; 0 if there is none.
         zeros: share of values that are 0.
-        dead: of an activation behind a ReLU, share of units or filters that are 0 for every example; else None.
+        dead: after a ReLU, share of units or filters that are 0 for every example; else None.
     """
 
     kind: TensorKind
@@ -30,13 +30,13 @@ class Tensor:
 
     @property
     def title(self) -> str:
-        """``activation relu1``."""
+        """Text such as ``activation relu1``."""
         return f"{self.kind} {self.name}"
 
 
 @dataclass(frozen=True)
 class OddExample:
-    """A training example whose loss is not finite in the backend, while the reference's is."""
+    """A training example for which the backend's loss is not finite, but the reference's is."""
 
     example: int
     loss: float
@@ -48,12 +48,12 @@ class StepInspection:
     """One step of a backend, next to the reference's from the same weights on the same batch.
 
     Args:
-        loss: as the backend computed it.
-        tensors: of the reference, in the order of the step.
-        gap: the largest distance from the largest logit down to the true one.
-        unchanged: weights that the backend's step left exactly as they were.
-        moved: the largest change of each kernel, against its largest value; None where it is not finite.
-        alone: examples that spoil the loss by themselves.
+        loss: the backend's loss.
+        tensors: tensors of the reference, in the order of the step.
+        gap: the largest difference between the largest and the true logit.
+        unchanged: weights that the backend's step did not change at all.
+        moved: the largest change of each kernel, relative to its largest value; None if not finite.
+        alone: examples that make the loss non-finite by themselves.
     """
 
     step: int

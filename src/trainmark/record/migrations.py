@@ -1,4 +1,4 @@
-"""Records of older schema versions, as today's trainmark would have written them."""
+"""Migrate records of older schema versions to the current one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.workload.spec import Workload
 
 
 def migrated(record: Record) -> Record:
-    """``record`` in today's schema version; itself where that is its own."""
+    """Return ``record`` in the current schema version, unchanged if it already has it."""
     if record.schema_version == SCHEMA_VERSION:
         return record
     if record.process is None:
@@ -21,9 +21,9 @@ def migrated(record: Record) -> Record:
 
 
 def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
-    """Version 1 hashed fields at their default, too; the workload is in the record, so it can be hashed again.
+    """Recompute fingerprints from the workload in the record, since version 1 also hashed fields at their default.
 
-    A workload that this trainmark can't read keeps its fingerprints, and groups with its like only.
+    A workload that this trainmark can't read keeps its fingerprints, and only groups with other such records.
     """
     try:
         workload = Workload.from_data(ref.spec)
@@ -35,7 +35,7 @@ def _with_fingerprints(ref: WorkloadRef) -> WorkloadRef:
 
 
 def _without_placeholders(record: Record) -> Record:
-    """Version 1 had words where a command tells nothing."""
+    """Replace the placeholder words of version 1 for what a command does not report."""
     style, device = record.backend.style, record.device.id
     return structs.replace(
         record,

@@ -1,7 +1,7 @@
-"""Weights beside a record: ``OUT/<id>.safetensors``, float32 in canonical layout.
+"""Weights next to a record: ``OUT/<id>.safetensors``, float32 in canonical layout.
 
 The format is a length, a JSON header and raw bytes (https://github.com/huggingface/safetensors#format). The measured
-process may import nothing but NumPy and its framework, so the package ``safetensors`` can't write it there.
+process may only import NumPy and its framework, so it can't use the package ``safetensors``.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def save(weights: Weights, path: Path) -> None:
 
 
 def average_of(path: Path) -> Path:
-    """Where the average of the weights in ``path`` stands, of a workload that keeps one."""
+    """Return the path of the average of the weights in ``path``, for a workload that keeps one."""
     return path.with_name(f"{path.stem}.average{path.suffix}")
 
 
@@ -53,7 +53,7 @@ def load(path: Path) -> Weights:
         return _parse(regular.read(path, _MOST_BYTES))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise DamagedData(
-            f"{path} holds no weights",
+            f"{path} has no valid weights",
             expected="a safetensors file of float32 tensors",
             found=str(error) or type(error).__name__,
             fix="Train again with --save-weights.",
@@ -61,10 +61,10 @@ def load(path: Path) -> Weights:
 
 
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
-    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are those of ``model``, all and no others."""
+    """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of ``model``."""
     known = {name for plan in model.weighted_layers for name in (plan.kernel_name, plan.bias_name)}
     if extra := sorted(weights.keys() - known):
-        raise DataError(f"the weights in {path} don't fit the network", found=f"a tensor {extra[0]!r} that it lacks")
+        raise DataError(f"the weights in {path} don't fit the network", found=f"an unknown tensor {extra[0]!r}")
     for plan in model.weighted_layers:
         for name, shape in ((plan.kernel_name, plan.kernel_shape), (plan.bias_name, plan.output_shape[-1:])):
             found = weights[name].shape if name in weights else None
@@ -77,7 +77,7 @@ def require_fit(weights: Weights, model: Model, path: Path) -> None:
 
 
 def digest(weights: Weights) -> str:
-    """SHA-256 over names and bytes: two runs that started alike have the same."""
+    """Return the SHA-256 of names and bytes, equal for two runs with the same initial weights."""
     sha = hashlib.sha256()
     for name in sorted(weights):
         sha.update(name.encode() + np.ascontiguousarray(weights[name], dtype="<f4").tobytes())
@@ -96,11 +96,11 @@ def _parse(content: bytes) -> Weights:
     for name, entry in sorted(tensors.items(), key=lambda each: each[1]["data_offsets"]):
         (start, end), shape = entry["data_offsets"], tuple(entry["shape"])
         if not all(type(number) is int and 0 <= number <= len(content) for number in (start, end, *shape)):
-            raise ValueError(f"tensor {name[:100]!r}: its shape and place must be whole numbers within the file")
+            raise ValueError(f"tensor {name[:100]!r}: its shape and offsets must be integers within the file")
         if entry["dtype"] != "F32" or end - start != 4 * math.prod(shape) or not start <= end <= len(body):
             raise ValueError(f"tensor {name!r} of type {entry['dtype']}, shape {shape}, bytes {start} to {end}")
-        if start != at:  # as the format has it; else a few bytes could be as many tensors as one likes
-            raise ValueError(f"tensor {name!r} begins at byte {start}, the one before ends at {at}")
+        if start != at:  # required by the format; else a few bytes could serve any number of tensors
+            raise ValueError(f"tensor {name!r} starts at byte {start}, the previous one ends at {at}")
         at = end
         weights[name] = np.frombuffer(body[start:end], dtype="<f4").reshape(shape).astype(np.float32)
     return weights

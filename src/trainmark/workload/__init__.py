@@ -1,1 +1,1 @@
-"""WHAT is trained: a workload as data, with no framework in it."""
+"""What is trained: a workload as data, independent of frameworks."""

@@ -1,7 +1,7 @@
-"""Plain data (TOML, JSON) to frozen dataclasses, strictly.
+"""Strict decoding of plain data (TOML, JSON) into frozen dataclasses.
 
-The measured process may import only the standard library and NumPy, and msgspec knows no tagged unions of
-dataclasses; so the few types a workload needs are read here, the same way on both sides of the pipe
+The measured process may import only the standard library and NumPy, and msgspec doesn't support tagged unions of
+dataclasses; so the few types that a workload needs are decoded here, the same way on both sides of the pipe
 (``docs/decisions/0003-workloads-are-dataclasses.md``).
 """
 
@@ -19,7 +19,7 @@ from trainmark.errors import nearest
 
 T = TypeVar("T")
 _LONGEST = 100
-"""Letters of a name that are looked at, and told."""
+"""Longest name that is looked up or shown."""
 Path = tuple[str | int, ...]
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -28,7 +28,7 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 class Misfit(Exception):
     """Data that does not fit its type, at ``path``.
 
-    A constructor raises it with the path of the field alone; :func:`decode` puts the way to that field in front.
+    A constructor raises it with only the field in the path; :func:`decode` prepends the path to the dataclass.
     """
 
     def __init__(self, path: Path, expected: str, found: str) -> None:
@@ -45,7 +45,7 @@ def require(holds: bool, field: str, expected: str, found: object) -> None:
 
 
 class Bound(NamedTuple):
-    """A condition on a value, and its text in errors; used in the :data:`typing.Annotated` type of a field."""
+    """A condition on a value, with its text for errors; used in the :data:`typing.Annotated` type of a field."""
 
     holds: Callable[[Any], bool]
     expected: str
@@ -58,7 +58,7 @@ Count = Annotated[int, Bound(lambda value: value > 0, "a whole number above 0")]
 
 
 class Bounded:
-    """A dataclass that refuses values out of the bounds in the types of its fields."""
+    """A dataclass that rejects values outside the bounds in the types of its fields."""
 
     def __post_init__(self) -> None:
         for name, bound in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
@@ -68,7 +68,7 @@ class Bounded:
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """Return the annotations of the fields of ``kind``, by themselves or in a union with None."""
+    """Return the annotations of the fields of ``kind``, whether alone or in a union with None."""
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         for part in (hint, *get_args(hint)):
@@ -78,7 +78,7 @@ def annotations_of(kind: type) -> dict[str, Any]:
 
 
 def dotted(path: Path) -> str:
-    """``('model', 2, 'units')`` as people write it: ``model[2].units``."""
+    """Format ``('model', 2, 'units')`` as ``model[2].units``."""
     text = ""
     for part in path:
         name = str(part)[:_LONGEST]
@@ -87,17 +87,17 @@ def dotted(path: Path) -> str:
 
 
 def decode(into: type[T], data: object, path: Path = ()) -> T:
-    """``data`` as an instance of ``into``.
+    """Decode ``data`` into an instance of ``into``.
 
     Args:
-        into: a dataclass whose fields are bool, int, float, str, Literal, tuples (named ones, too), frozensets,
-            dictionaries, which stay as they are, unions with None, dataclasses, or unions of dataclasses told apart by
-            their field ``kind``.
+        into: a dataclass with fields of type bool, int, float, str, Literal, tuple (also named), frozenset,
+            dictionary (kept unchanged), union with None, dataclass, or union of dataclasses distinguished by their
+            field ``kind``.
         data: what a TOML or JSON reader returned.
-        path: where ``data`` stands, for the message.
+        path: where ``data`` is, for the message.
 
     Raises:
-        Misfit: a wrong type, a missing or unknown key, or a value the dataclass refuses.
+        Misfit: a wrong type, a missing or unknown key, or a value that the dataclass rejects.
     """
     return typing.cast(T, _decode(into, data, path))
 
@@ -130,7 +130,7 @@ def _decode(into: Any, data: object, path: Path) -> Any:
 def _finite(data: float, path: Path) -> float:
     try:
         number = float(data)
-    except OverflowError:  # a whole number of hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         number = math.inf
     if not math.isfinite(number):
         raise Misfit(path, "a finite number", _describe(data))
@@ -204,7 +204,7 @@ def _required(field: dataclasses.Field[Any]) -> bool:
 
 
 def _decode_field(hint: Any, field: dataclasses.Field[Any], data: object, path: Path) -> Any:
-    """As its type says; a list whose places have names is asked for by these."""
+    """Decode by type; errors about a list with named places show the names."""
     try:
         return _decode(hint, data, path)
     except Misfit as misfit:

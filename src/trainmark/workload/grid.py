@@ -25,22 +25,22 @@ Value = str | int | float | bool
 Grid = Mapping[str, tuple[Value, ...]]
 
 MOST_TRIALS = 10_000
-"""More are a slip of the keyboard."""
+"""More are probably a typing error."""
 
 SEED = "seed"
 _PARTS = ("input", "model", "loss", "optimizer", "batches", "schedule", "metrics", "weight_average")
-"""Of a workload, what a path may lead into; the rest says what it is called, and what was published about it."""
+"""Parts of a workload that a path may start with; the others are names and published figures."""
 _OPTIMIZER = ("learning_rate", "momentum", "weight_decay", "rho", "beta1", "beta2", "epsilon")
 
 
 @dataclass(frozen=True)
 class GridPoint:
-    """One trial to be.
+    """One planned trial.
 
     Args:
-        values: of the grid's keys.
-        workload: with those values.
-        seed: None is the sweep's own.
+        values: value of each key of the grid.
+        workload: the workload with those values.
+        seed: its seed; None uses the sweep's.
     """
 
     values: Mapping[str, Value]
@@ -49,20 +49,20 @@ class GridPoint:
 
     @property
     def title(self) -> str:
-        """Its values, for people."""
+        """Its values as text."""
         return title(self.values)
 
 
 def title(values: Mapping[str, Value]) -> str:
-    """``learning_rate=0.1 hidden=128``."""
+    """Format values as ``learning_rate=0.1 hidden=128``."""
     return " ".join(f"{key}={value}" for key, value in values.items())
 
 
 def read_grid(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
-    """The grid written as ``KEY=v1,v2``, in order.
+    """Read a grid from words of the form ``KEY=v1,v2``, in order.
 
     Raises:
-        UsageError: something that is not written so, a key or a value given twice.
+        UsageError: a word of another form, or a key or value given twice.
     """
     grid: dict[str, tuple[Value, ...]] = {}
     for word in words:
@@ -70,7 +70,7 @@ def read_grid(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
         values = tuple(_read(text.strip()) for text in listed.split(","))
         if not (key and sign) or "" in values:
             raise UsageError(
-                f"the grid {word!r} can't be read", expected="KEY=VALUE,VALUE such as learning_rate=0.1,0.01"
+                f"the grid {word!r} can't be read", expected="KEY=VALUE,VALUE, such as learning_rate=0.1,0.01"
             )
         if key in grid:
             raise UsageError(f"the grid has {key!r} twice", fix=f"Give all its values at once: {key}=A,B,C")
@@ -83,10 +83,10 @@ def read_grid(words: Iterable[str]) -> dict[str, tuple[Value, ...]]:
 
 @dataclass(frozen=True)
 class Range:
-    """Where the values of a key are drawn from; whole numbers if both bounds are.
+    """The range that values of a key are drawn from; integers if both bounds are.
 
     Args:
-        log: whether the logarithm is uniform, instead of the value.
+        log: whether the logarithm is uniformly distributed, instead of the value.
     """
 
     low: int | float
@@ -94,7 +94,7 @@ class Range:
     log: bool
 
     def draw(self, chance: random.Random) -> int | float:
-        """A value with 4 significant digits."""
+        """Draw a value with 4 significant digits."""
         if self.log:
             value = math.exp(chance.uniform(math.log(self.low), math.log(self.high)))
         else:
@@ -104,10 +104,10 @@ class Range:
 
 
 def read_ranges(words: Iterable[str]) -> dict[str, Range]:
-    """The ranges written as ``KEY=LOW..HIGH`` or ``KEY=LOW..HIGH:log``, in order.
+    """Read ranges from words of the form ``KEY=LOW..HIGH`` or ``KEY=LOW..HIGH:log``, in order.
 
     Raises:
-        UsageError: something that is not written so, or a key given twice.
+        UsageError: a word of another form, or a key given twice.
     """
     ranges: dict[str, Range] = {}
     for word in words:
@@ -125,18 +125,18 @@ def read_ranges(words: Iterable[str]) -> dict[str, Range]:
 
 
 def drawn(ranges: Mapping[str, Range], samples: int, seed: int) -> list[dict[str, Value]]:
-    """Random values of each range; more samples begin with the same ones. Without ranges, one empty sample."""
+    """Draw samples of all ranges; a larger number starts with the same samples. Without ranges, one empty sample."""
     chance = random.Random(seed)
     return [{key: each.draw(chance) for key, each in ranges.items()} for _ in range(samples if ranges else 1)]
 
 
 def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]] = ({},)) -> list[GridPoint]:
-    """Every combination of the grid's values with each of the samples, each once; the grid's last key changes fastest.
+    """Combine the grid's values with each of the samples, without duplicates; the grid's last key changes fastest.
 
     Raises:
-        UnknownName: a key that no workload has.
-        SpecError: a key that this workload has not, or a value that does not fit.
-        UsageError: two keys that say the same, or far too many trials.
+        UnknownName: no workload has the key.
+        SpecError: this workload doesn't have the key, or a value does not fit.
+        UsageError: two keys set the same value, or there are too many trials.
     """
     for key in samples[0]:
         if key in grid:
@@ -156,7 +156,7 @@ def points(workload: Workload, grid: Grid, samples: Sequence[Mapping[str, Value]
         for sample in samples
         for values in itertools.product(*grid.values())
     ]
-    once = {title(values): values for values in combinations}  # whole numbers may be drawn twice
+    once = {title(values): values for values in combinations}  # an integer may be drawn twice
     return [_point(workload, values, targets) for values in once.values()]
 
 
@@ -165,7 +165,7 @@ def _point(workload: Workload, values: dict[str, Value], targets: Mapping[str, S
     for key, value in values.items():
         for path in targets[key]:
             _put(data, path, value)
-        if key == "epochs":  # what else would decide how long it goes on
+        if key == "epochs":  # drop what else would limit the length of the run
             data["schedule"] |= {"steps": None, "steps_per_epoch": None}
     try:
         changed = Workload.from_data(data)
@@ -187,7 +187,7 @@ def _seed(values: Mapping[str, Value]) -> int | None:
 def _unfit(
     workload: Workload, values: Mapping[str, Value], targets: Mapping[str, Sequence[Path]], misfit: Misfit
 ) -> SpecError:
-    """The value that is to blame, where one is, and what would have been right."""
+    """Return an error that names the value at fault, if one is, and what would be right."""
     blamed = [key for key in values if misfit.path in targets[key]]
     what = f"{blamed[0]}={values[blamed[0]]}" if blamed else title(values)
     where = "" if blamed and blamed[0] == dotted(misfit.path) else f" at {dotted(misfit.path)}"
@@ -214,11 +214,11 @@ def _put(data: dict[str, Any], path: Path, value: Value) -> None:
 
 
 NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
-"""Short names of values. ``seed`` is one more, and belongs to the run."""
+"""Short names of values. ``seed`` is one more, but sets the run's seed."""
 
 
 def _named(workload: Workload, name: str) -> list[Path]:
-    """What a short name sets: ``hidden`` is the widths of all dense layers but the last, which has one unit a class."""
+    """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except the last."""
     layers = list(enumerate(workload.model))
     widths: list[Path] = [("model", index, "units") for index, layer in layers if isinstance(layer, Dense)]
     match name:
@@ -235,7 +235,7 @@ def _named(workload: Workload, name: str) -> list[Path]:
 
 
 def _targets(workload: Workload, key: str) -> list[Path]:
-    """What ``key`` sets; nothing for the seed, which is no part of a workload."""
+    """Return the paths that ``key`` sets; none for the seed, which is not part of a workload."""
     if key == SEED:
         return []
     if key in NAMES:
@@ -253,7 +253,7 @@ def _targets(workload: Workload, key: str) -> list[Path]:
 
 
 def _leaves(workload: Workload) -> Iterator[Path]:
-    """The path of every single value of the workload that may be varied."""
+    """Yield the path of every value of the workload that can be varied."""
 
     def below(place: Any, path: Path) -> Iterator[Path]:
         if isinstance(place, dict):
@@ -261,7 +261,7 @@ def _leaves(workload: Workload) -> Iterator[Path]:
                 yield from below(part, (*path, key))
         elif isinstance(place, (list, tuple)):
             for index, part in enumerate(place):
-                if isinstance(part, dict):  # a list of numbers is one thing, such as a shape
+                if isinstance(part, dict):  # a list of numbers is one value, such as a shape
                     yield from below(part, (*path, index))
         else:
             yield path

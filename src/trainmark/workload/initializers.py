@@ -1,7 +1,7 @@
-"""Initial weights, drawn by NumPy for every backend alike.
+"""Initial weights, drawn by NumPy and identical for every backend.
 
-Only ``Generator.random`` is used, whose stream has not changed since NumPy 1.17: the same seed gives the same
-weights in every interpreter that is measured.
+Only ``Generator.random`` is used: its stream has not changed since NumPy 1.17, so the same seed gives the same
+weights in every measured interpreter.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Uniform(Bounded):
 
 @dataclass(frozen=True)
 class FanInUniform:
-    """Uniform in ±1/sqrt(fan_in), for weights and biases alike, as early PyTorch drew both."""
+    """Uniform in ±1/sqrt(fan_in), for weights and biases, as in early PyTorch."""
 
     kind: Literal["fan-in-uniform"] = "fan-in-uniform"
 
@@ -51,7 +51,7 @@ class FanInUniform:
 
 @dataclass(frozen=True)
 class TruncatedNormal(Bounded):
-    """Normal with mean 0 and deviation ``sd`` before truncation; draws beyond 2 ``sd`` are redrawn."""
+    """Normal with mean 0 and standard deviation ``sd`` before truncation; draws beyond 2 ``sd`` are redrawn."""
 
     sd: Positive
     kind: Literal["truncated-normal"] = "truncated-normal"
@@ -84,7 +84,7 @@ def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float
 
 
 def _normal(rng: np.random.Generator, size: int) -> Float64:
-    """Box-Muller, since ``standard_normal`` may change its stream between NumPy versions."""
+    """Draw by Box-Muller, since the stream of ``standard_normal`` may change between NumPy versions."""
     radius = np.sqrt(-2 * np.log1p(-rng.random(size)))
     normal: Float64 = radius * np.cos(2 * np.pi * rng.random(size))
     return normal

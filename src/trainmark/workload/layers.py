@@ -1,7 +1,7 @@
-"""The layers a workload is built of.
+"""The layers of workloads.
 
 Images are NHWC, ``[batch, height, width, channels]``; kernels are ``[in, out]`` and ``[height, width, in, out]``.
-That is the canonical layout of weights in trainmark; a backend that computes in another converts at its door.
+That is trainmark's canonical layout of weights; a backend with another layout converts on input and output.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Conv2D(Bounded):
 
 @dataclass(frozen=True)
 class MaxPool(Bounded):
-    """Maximum over square windows; padding never wins."""
+    """Maximum over square windows; padding is ignored."""
 
     size: Count
     stride: Count
@@ -54,7 +54,7 @@ class MaxPool(Bounded):
 
 @dataclass(frozen=True)
 class LocalResponseNorm(Bounded):
-    """``y = x / (bias + alpha · Σ x²)^beta``, the sum over channels within ``radius``, cut at the ends.
+    """``y = x / (bias + alpha · Σ x²)^beta``; the sum is over channels within ``radius``, fewer at the ends.
 
     Krizhevsky et al. 2012, section 3.3; as in TensorFlow, ``alpha`` is not divided by the window size.
     """
@@ -79,7 +79,7 @@ class ReLU:
 
 @dataclass(frozen=True)
 class Dropout(Bounded):
-    """In training each value is zeroed with probability ``rate``, the rest are scaled by ``1/(1 - rate)``."""
+    """In training, zero each value with probability ``rate``, and scale the others by ``1/(1 - rate)``."""
 
     rate: Share
     kind: Literal["dropout"] = "dropout"
@@ -111,7 +111,7 @@ Layer = Dense | Conv2D | MaxPool | LocalResponseNorm | ReLU | Dropout | ChannelD
 
 
 def padding_of(size: int, stride: int, width: int, padding: Padding) -> tuple[int, int]:
-    """Rows to put before and after ``width`` rows; SAME as TensorFlow defines it, the odd row behind."""
+    """Return the rows to add before and after ``width`` rows; SAME as in TensorFlow, with an odd row after."""
     if padding == "valid":
         return 0, 0
     outputs = -(-width // stride)

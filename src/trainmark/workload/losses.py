@@ -1,4 +1,4 @@
-"""The forms in which the published scripts wrote 'cross-entropy'. All are means over the batch."""
+"""The forms of cross-entropy in the published scripts. All are means over the batch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SoftmaxCrossEntropy:
 
 @dataclass(frozen=True)
 class TwoStageCrossEntropy:
-    """Softmax (shifted by its maximum), then its logarithm, each with its own gradient; on logits.
+    """Softmax (shifted by its maximum), then its logarithm, with separate gradients; on logits.
 
     No epsilon and no clamp, so a probability that underflows makes the loss infinite or its gradient NaN.
     """
@@ -48,7 +48,7 @@ class ClippedCrossEntropy:
 
     @property
     def log_bounds(self) -> tuple[float, float]:
-        """Logarithms of both ends. Clipping log p is clipping p: the same value, and no gradient outside either."""
+        """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and gradient."""
         return math.log(self.epsilon), math.log1p(-self.epsilon)
 
 

@@ -1,15 +1,15 @@
-"""Shapes, parameters and FLOPs of a network, from the specification alone.
+"""Shapes, parameters and FLOPs of a network, computed from its specification.
 
-One multiply-add (MAC) is two floating-point operations. Only matrix products and convolutions are counted; a
-training step is the forward pass, the weight gradient (as much again) and the input gradient (as much again, but
-nothing for the first layer that has weights).
+One multiply-add (MAC) is two floating-point operations. Only matrix products and convolutions are counted. A training
+step is the forward pass, the weight gradient (the same cost) and the input gradient (the same cost, but nothing for
+the first layer with weights).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Decimal  # numbers of hundreds of digits are no floats
+from decimal import Decimal  # a float can't hold numbers with hundreds of digits
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ from trainmark.workload.decode import Misfit
 from trainmark.workload.spec import Workload
 
 MOST_PARAMETERS = 1 << 30
-"""Of a network; drawing them takes 12 bytes each, before anybody trains them."""
+"""Limit for a network; drawing them takes 12 bytes each, even before training."""
 MOST_VALUES = 1 << 28
-"""That one example may be in one layer, padding included."""
+"""Limit for one example in one layer, including padding."""
 MOST_LAYERS = 10_000
 _MOST_SIDE = 4_096
 
@@ -32,7 +32,7 @@ Weights = dict[str, NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One layer in its place. Shapes leave the batch out; images are ``(height, width, channels)``."""
+    """One layer of a network. Shapes exclude the batch; images are ``(height, width, channels)``."""
 
     name: str
     layer: layers.Layer
@@ -49,7 +49,7 @@ class LayerPlan:
 
     @property
     def l2(self) -> float:
-        """Factor of the L2 term of its kernel; 0 where there is none."""
+        """Factor of the L2 term of its kernel; 0 without one."""
         return self.layer.l2 if isinstance(self.layer, (layers.Dense, layers.Conv2D)) else 0.0
 
     @property
@@ -70,7 +70,7 @@ class LayerPlan:
 
 @dataclass(frozen=True)
 class Model:
-    """A network laid out: every layer with its shapes and cost."""
+    """A network: every layer with its shapes and cost."""
 
     input_shape: Shape
     layers: tuple[LayerPlan, ...]
@@ -92,7 +92,7 @@ class Model:
 
     @property
     def arrays(self) -> int:
-        """Number of arrays of trained values: a kernel and a bias for each layer that has any."""
+        """Number of arrays of trained values: a kernel and a bias for each layer with weights."""
         return 2 * len(self.weighted_layers)
 
     @property
@@ -112,10 +112,10 @@ class Model:
 
 
 def lay_out(workload: Workload) -> Model:
-    """The network of ``workload``, layer by layer.
+    """Return the network of ``workload``, layer by layer.
 
     Raises:
-        Misfit: a layer that can't take the shape it gets, with the path to that layer.
+        Misfit: the input shape of a layer does not fit it; includes the path to that layer.
     """
     shape: Shape = workload.input.network_shape
     plans: list[LayerPlan] = []
@@ -137,16 +137,16 @@ def lay_out(workload: Workload) -> Model:
         )
         shape = output
     if len(shape) != 1:
-        raise Misfit(("model", len(plans) - 1), "one value a class at the end of the network", f"the shape {shape}")
+        raise Misfit(("model", len(plans) - 1), "one value per class at the end of the network", f"the shape {shape}")
     return Model(workload.input.network_shape, tuple(plans))
 
 
 def initial_weights(model: Model, seed: int) -> Weights:
-    """Weights drawn by NumPy, float32, in canonical layout; the same for every backend.
+    """Draw weights with NumPy, as float32 in canonical layout; they are the same for every backend.
 
     Args:
         model: the network.
-        seed: of this run; each layer has its own stream, so a change of one layer leaves the others alone.
+        seed: seed of this run; each layer has a separate stream, so changing one layer does not affect the others.
     """
     weights: Weights = {}
     for index, plan in enumerate(model.layers):
@@ -164,7 +164,7 @@ def initial_weights(model: Model, seed: int) -> Weights:
 
 
 def _apply(layer: layers.Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
-    """Output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
+    """Return output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
     match layer:
         case layers.Dense():
             _vector(layer, shape)
@@ -192,13 +192,13 @@ def _apply(layer: layers.Layer, shape: Shape) -> tuple[Shape, Shape | None, int]
 
 
 def _require_room(parameters: int, output: Shape) -> None:
-    """Raise Misfit for a network that no machine would hold, before anybody asks for its memory."""
+    """Raise Misfit for a network that fits no machine, before its memory is allocated."""
     if parameters > MOST_PARAMETERS:
         raise Misfit(
             (), f"a network of at most {MOST_PARAMETERS:,} weights", f"{Decimal(parameters):.3g} up to this layer"
         )
     if math.prod(output) > MOST_VALUES:
-        raise Misfit((), f"at most {MOST_VALUES:,} values an example", f"the shape {written(output)}")
+        raise Misfit((), f"at most {MOST_VALUES:,} values per example", f"the shape {written(output)}")
 
 
 def _vector(layer: layers.Layer, shape: Shape) -> Shape:
@@ -209,19 +209,19 @@ def _vector(layer: layers.Layer, shape: Shape) -> Shape:
 
 def _image(layer: layers.Layer, shape: Shape) -> Shape:
     if len(shape) != 3:
-        raise Misfit((), f"images before {layer.kind!r}", f"{written(shape)} values an example")
+        raise Misfit((), f"images before {layer.kind!r}", f"{written(shape)} values per example")
     return shape
 
 
 def _windows(size: int, stride: int, width: int, padding: str) -> int:
     before, after = layers.padding_of(size, stride, width, "same" if padding == "same" else "valid")
     if size > _MOST_SIDE:
-        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # of any number of digits
+        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # with any number of digits
     if size > width + before + after:
         raise Misfit(("size",), f"a window of at most {width}", str(size))
     return (width + before + after - size) // stride + 1
 
 
 def written(shape: Shape) -> str:
-    """Such as ``28 × 28 × 1``."""
+    """Format a shape as ``28 × 28 × 1``."""
     return " × ".join(str(side) for side in shape)

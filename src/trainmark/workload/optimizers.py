@@ -1,6 +1,6 @@
-"""Optimisers, defined by their update. ``g`` is the gradient of the batch mean, ``t`` counts updates from 1.
+"""Optimisers, defined by their updates. ``g`` is the gradient of the batch mean, ``t`` counts updates from 1.
 
-Per-layer L2 is part of the loss (see the layers), weight decay part of the update: ``g + weight_decay · w``.
+Per-layer L2 is part of the loss (see the layers), weight decay is part of the update: ``g + weight_decay · w``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class SGD(Bounded):
 class Adam(Bounded):
     """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ = m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
 
-    Kingma and Ba 2015, algorithm 1: ε stands outside the root of the corrected moment.
+    Kingma and Ba 2015, algorithm 1: ε is outside the root of the corrected moment.
     """
 
     learning_rate: Positive
@@ -67,7 +67,7 @@ Optimizer = SGD | Adam | RMSprop
 
 
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:
-    """The learning rate of update ``step``, counted from 0."""
+    """Return the learning rate of update ``step``, counted from 0."""
     if optimizer.staircase is None:
         return optimizer.learning_rate
     return optimizer.learning_rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
@@ -86,5 +86,5 @@ class WeightAverage:
         require(0 < self.decay < 1, "decay", "a number between 0 and 1", self.decay)
 
     def decay_at(self, step: int) -> float:
-        """The decay after update ``step``, counted from 0."""
+        """Return the decay after update ``step``, counted from 0."""
         return min(self.decay, (1 + step) / (10 + step))

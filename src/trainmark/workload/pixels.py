@@ -1,7 +1,7 @@
 """From stored bytes to network input.
 
 The order is fixed: crop, distort, divide, standardise. :func:`prepare` is the deterministic path (evaluation, and
-training where nothing is distorted); :func:`distort` adds the random one of the CIFAR-10 tutorial.
+training without distortions); :func:`distort` is the random path of the CIFAR-10 tutorial.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST_SIDE = 4_096
 
 @dataclass(frozen=True)
 class Standardize(Bounded):
-    """``(x - mean) / sd`` with the same two numbers for all pixels."""
+    """``(x - mean) / sd`` with the same mean and sd for all pixels."""
 
     mean: float
     sd: Positive
@@ -27,10 +27,10 @@ class Standardize(Bounded):
 
 @dataclass(frozen=True)
 class Distortions:
-    """Random crop (to ``Input.crop``), mirror image, brightness and contrast, per training image.
+    """Random crop (to ``Input.crop``), mirroring, brightness and contrast of each training image.
 
-    Brightness adds one ``U[-brightness, brightness)`` to all values; contrast multiplies each channel's distance to
-    its own mean by one ``U[low, high)``. Both on the 0..255 scale.
+    Brightness adds a draw from ``U[-brightness, brightness)`` to all values; contrast multiplies each channel's
+    distance to its mean by a draw from ``U[low, high)``. Both use the 0..255 scale.
     """
 
     flip: bool
@@ -44,11 +44,11 @@ class Input(Bounded):
 
     Args:
         shape: ``[height, width, channels]`` of the stored images.
-        crop: side of the square that is cut out, centred in evaluation; None keeps the image.
-        divide_by: what the bytes are divided by.
-        standardize: applied after the division.
-        standardize_each: ``(x - mean)/max(sd, 1/√values)`` with each image's own mean and deviation.
-        distortions: applied in training only.
+        crop: side of the cropped square, centred in evaluation; None keeps the whole image.
+        divide_by: divisor of the bytes.
+        standardize: standardisation after the division.
+        standardize_each: ``(x - mean)/max(sd, 1/√values)`` with the mean and standard deviation of each image.
+        distortions: distortions in training.
     """
 
     shape: tuple[int, int, int] = field(metadata={"places": "[height, width, channels]"})
@@ -67,12 +67,12 @@ class Input(Bounded):
 
     @property
     def network_shape(self) -> tuple[int, int, int]:
-        """``(height, width, channels)`` that the network sees."""
+        """``(height, width, channels)`` of the network's input."""
         height, width, channels = self.shape
         return (self.crop, self.crop, channels) if self.crop else (height, width, channels)
 
     def rescaled(self, x: Any) -> Any:
-        """Values divided and standardised, as an array of any framework."""
+        """Return the values divided and standardised; an array of any framework."""
         if self.divide_by != 1:
             x = x / self.divide_by
         if self.standardize is not None:
@@ -81,14 +81,14 @@ class Input(Bounded):
 
 
 def prepare(spec: Input, images: NDArray[np.uint8], dtype: Any = np.float32) -> NDArray[Any]:
-    """Bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, without chance."""
+    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, deterministically."""
     height, width, _ = spec.network_shape
     top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
     return scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
 
 
 def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dtype: Any = np.float32) -> NDArray[Any]:
-    """Bytes ``[n, height, width, channels]`` to network input, each image distorted by its own draws."""
+    """Convert bytes ``[n, height, width, channels]`` to network input, with separate distortions of each image."""
     if spec.distortions is None:
         return prepare(spec, images, dtype)
     height, width, _ = spec.network_shape
@@ -109,7 +109,7 @@ def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dt
 
 
 def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
-    """Division and standardisation of images, an array of NumPy or of JAX."""
+    """Divide and standardise images, a NumPy or JAX array."""
     x = spec.rescaled(x)
     if spec.standardize_each:
         mean = x.mean(axis=(1, 2, 3), keepdims=True)

@@ -1,4 +1,4 @@
-"""The precisions of a training. This table and a backend's own ``precision.py`` are all that a new one needs."""
+"""Training precisions. To add one, extend this table and the ``precision.py`` of backends."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Precision = Literal["fp32", "tf32", "bf16", "fp16", "fp64"]
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a precision means, whatever computes in it.
+    """The meaning of a precision, for every backend.
 
     Args:
-        fraction_bits: of the factors of products; from these follows the tolerance of parity.
-        value_bytes: of a stored weight, optimiser state or input.
-        mixed: whether weights stay float32 and the factors of products are rounded to fewer bytes.
-        largest: finite value where its range is narrower than float32's, else None.
+        fraction_bits: of the factors of products; they determine the tolerance of parity.
+        value_bytes: size of a stored weight, optimiser state or input.
+        mixed: whether weights stay float32 while the factors of products are rounded to fewer bytes.
+        largest: the largest finite value if the range is narrower than float32's, else None.
     """
 
     fraction_bits: int
@@ -37,13 +37,13 @@ PRECISIONS: dict[str, Arithmetic] = {
 
 
 def precision_named(name: str) -> Precision:
-    """The precision of that name; raises :class:`~trainmark.errors.UnknownName`."""
+    """Return the precision of that name; raises :class:`~trainmark.errors.UnknownName`."""
     if name not in PRECISIONS:
         raise UnknownName("precision", name, PRECISIONS)
     return cast(Precision, name)
 
 
 def listed(*, mixed: bool = True) -> str:
-    """All names, as ``fp32, tf32 or fp64``; without ``mixed``, those whose weights are rounded nowhere."""
+    """List all names, as ``fp32, tf32 or fp64``; with ``mixed=False``, without mixed precisions."""
     *others, last = (name for name, arithmetic in PRECISIONS.items() if mixed or not arithmetic.mixed)
     return f"{', '.join(others)} or {last}"

@@ -1,4 +1,4 @@
-"""The matrix products and convolutions that a training step comes down to, layer by layer."""
+"""The matrix products and convolutions of a training step, layer by layer."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from trainmark.workload.model import LayerPlan, Model
 
 
 class Product(NamedTuple):
-    """A ``[rows, inner]`` by a ``[inner, columns]`` matrix.
+    """The product of a ``[rows, inner]`` and an ``[inner, columns]`` matrix.
 
     Args:
-        turned: the left one lies in memory as its transpose, ``[inner, rows]``, which can be much slower.
+        turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be much slower.
     """
 
     rows: int
@@ -23,19 +23,19 @@ class Product(NamedTuple):
 
     @property
     def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Shapes of the two, as they lie in memory."""
+        """Shapes of the two, as stored in memory."""
         left = (self.inner, self.rows) if self.turned else (self.rows, self.inner)
         return left, (self.inner, self.columns)
 
 
 class Convolution(NamedTuple):
-    """One layer's: forward, its kernel's gradient, and its input's where a layer before it learns.
+    """One layer's convolutions: forward, the kernel's gradient, and the input's if an earlier layer has weights.
 
-    To ``[batch, height, width, filters]``, by ``[size, size, channels, filters]``.
+    The output is ``[batch, height, width, filters]``, the kernel ``[size, size, channels, filters]``.
 
     Args:
-        padding: zeros on each of the four sides, that the framework adds; where a layer has more on one side than on
-            the other, the image is as large as if they were there already.
+        padding: zeros that the framework adds on each of the four sides; if a layer's padding is not symmetric, the
+            image is as large as if it were already padded.
     """
 
     batch: int
@@ -49,13 +49,13 @@ class Convolution(NamedTuple):
 
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
-        """Channels last."""
+        """Shape of the input, channels last."""
         more = self.size - 1 - 2 * self.padding
         return self.batch, self.height + more, self.width + more, self.channels
 
     @property
     def output_shape(self) -> tuple[int, int, int, int]:
-        """Channels last."""
+        """Shape of the output, channels last."""
         return self.batch, self.height, self.width, self.filters
 
     @property
@@ -69,14 +69,14 @@ class Convolution(NamedTuple):
         return self.input_shape, self.kernel_shape, self.output_shape
 
     def products(self) -> Iterator[Product]:
-        """What they come down to: windows, ``[batch · positions, window]``, by the kernel, ``[window, filters]``."""
+        """Yield the equivalent products: windows, ``[batch · positions, window]``, by kernel, ``[window, filters]``."""
         return _products(
             self.batch * self.height * self.width, self.size**2 * self.channels, self.filters, self.by_input
         )
 
 
 def products(model: Model, batch: int) -> Iterator[Product]:
-    """Those of one step's dense layers: forward, by the kernel, and by the input where a layer before it learns."""
+    """Yield the products of a step's dense layers: forward, and the gradients of :class:`Convolution`."""
     for plan in model.weighted_layers:
         if not isinstance(plan.layer, Conv2D):
             assert plan.kernel_shape is not None
@@ -85,7 +85,7 @@ def products(model: Model, batch: int) -> Iterator[Product]:
 
 
 def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
-    """Those of one step."""
+    """Yield the convolutions of one step."""
     return (_convolution(plan, plan.layer, batch) for plan in model.layers if isinstance(plan.layer, Conv2D))
 
 

@@ -1,4 +1,4 @@
-"""What was published about a workload: the exact protocol, the figures, and how near a faithful re-run must come."""
+"""What was published about a workload: the exact protocol, the figures, and the tolerance for a faithful re-run."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
 
 @dataclass(frozen=True)
 class PublishedValue:
-    """One figure that a re-run is judged by: it agrees when it lies in ``[low, high]``.
+    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``.
 
-    Without ``epochs`` and ``steps`` the value at the end of a run is meant; without ``repeat`` the median over repeats.
+    Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the median over repeats.
 
     Args:
-        value: as printed; the string ``nan`` where the published run failed; None where only bounds are known.
-        device: the kind of device it was printed for, or None where it is not tied to one.
-        epochs: first and last epoch, from 1, whose mean is meant.
-        steps: first, last and distance of the steps, from 0, whose mean is meant.
+        value: as printed; the string ``nan`` if the published run failed; None if only bounds are known.
+        device: the kind of device it was published for; None is any.
+        epochs: first and last epoch of the mean, from 1.
+        steps: first step, last step and stride of the mean, from 0.
         repeat: which repeat, from 1.
-        needs_whole_dataset: the tolerance does not hold for a part of the dataset.
+        needs_whole_dataset: whether the tolerance only holds for the whole dataset.
     """
 
     quantity: Quantity
@@ -62,7 +62,7 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed; seconds as the log counted them."""
+    """One line of a published log, as printed, with the log's seconds."""
 
     epoch: int
     seconds: float
@@ -74,7 +74,7 @@ class PublishedEpoch:
 
 @dataclass(frozen=True)
 class PublishedRun(Bounded):
-    """One published experiment: the schedule where it differs from the workload's own, and its figures."""
+    """One published experiment: how its schedule differs from the workload's, and its figures."""
 
     name: str
     epochs: int | None = None
@@ -95,7 +95,7 @@ class PublishedRun(Bounded):
 
 @dataclass(frozen=True)
 class Published:
-    """All that was published about a workload, and where."""
+    """Everything that was published about a workload, and where."""
 
     source: str
     runs: tuple[PublishedRun, ...]

@@ -1,4 +1,4 @@
-"""The same workload with something taken out of it, for asking what that something costs."""
+"""Reduced variants of a workload, for measuring what the removed part costs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
 _ELEMENTWISE = (ReLU, Dropout, ChannelDropout, LocalResponseNorm)
-"""Layers that read and write every value and compute little with it; without them the shapes stay as they are."""
+"""Layers that read and write every value but compute little; removing them does not change the shapes."""
 
 
 def shrunk(workload: Workload) -> Workload:
-    """As many operations, each with next to nothing to do: one example a step, one unit or filter a layer."""
+    """Keep the number of operations but make each tiny: one example per step, one unit or filter per layer."""
     weighted = [index for index, layer in enumerate(workload.model) if isinstance(layer, (Dense, Conv2D))]
     last = max(weighted, default=None)  # its width is the number of classes
     model = tuple(layer if index == last else _narrow(layer) for index, layer in enumerate(workload.model))
@@ -21,7 +21,7 @@ def shrunk(workload: Workload) -> Workload:
 
 
 def without_elementwise(workload: Workload) -> Workload:
-    """Products and convolutions alone; of pooling, where that leaves the shapes as they are, every so many values."""
+    """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
     kept = tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
     with_pooling = dataclasses.replace(workload, model=kept)
     unpooled = (dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer for layer in kept)
@@ -30,7 +30,7 @@ def without_elementwise(workload: Workload) -> Workload:
 
 
 def without_distortions(workload: Workload) -> Workload:
-    """The same images in every epoch."""
+    """Return the workload with the same images in every epoch."""
     return dataclasses.replace(workload, input=dataclasses.replace(workload.input, distortions=None))
 
 

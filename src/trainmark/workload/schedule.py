@@ -1,4 +1,4 @@
-"""How many steps, in which order, and what is looked at in between."""
+"""The number of steps, their order, and the evaluations between them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
 
 @dataclass(frozen=True)
 class Target:
-    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, at the end of an epoch."""
+    """Where a run may stop: an accuracy of at least ``bound``, or a loss of at most that, after an epoch."""
 
     quantity: Quantity
     bound: float
@@ -29,11 +29,11 @@ class Target:
 
     @property
     def is_accuracy(self) -> bool:
-        """Whether more is better."""
+        """Whether higher is better."""
         return self.quantity.endswith("accuracy")
 
     def met_by(self, value: float | None) -> bool:
-        """Whether ``value`` reaches it; an unknown one does not, nor NaN."""
+        """Whether ``value`` reaches it; an unknown value or NaN does not."""
         if value is None:
             return False
         return value >= self.bound if self.is_accuracy else value <= self.bound
@@ -44,23 +44,23 @@ class Target:
 
 MOST_STEPS = 10**7
 _MOST = {"epochs": 10**6, "steps": MOST_STEPS, "steps_per_epoch": MOST_STEPS, "dataset_repeats": MOST_STEPS}
-"""More is a slip of the keyboard, and would fill the memory with plans."""
+"""More is probably a typing error, and the plan would fill the memory."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """One run's course.
+    """The course of one run.
 
     Args:
-        epochs: passes over the dataset; an epoch's edge is where time is read.
-        steps: stop after this many steps in all, in the middle of an epoch if need be; None runs all epochs.
-        steps_per_epoch: end each epoch after this many steps; None takes the whole dataset.
+        epochs: passes over the dataset; time is read at the start and end of each.
+        steps: stop after this many steps in total, if necessary in the middle of an epoch; None runs all epochs.
+        steps_per_epoch: end each epoch after this many steps; None uses the whole dataset.
         shuffle: order of the training examples; ``once`` draws one order and keeps it.
         dataset_repeats: how often an epoch passes over the dataset.
-        evaluate: after every epoch, or once at the end of a run.
-        protocol: ``fresh`` starts every repeat from new weights; ``continued`` carries them over and rebuilds the
+        evaluate: evaluate after every epoch, or once at the end of a run.
+        protocol: ``fresh`` starts every repeat from new weights; ``continued`` keeps the weights and rebuilds the
             optimiser.
-        until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then the most.
+        until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then upper limits.
     """
 
     epochs: int
@@ -78,7 +78,7 @@ class Schedule:
             require(value is None or value > 0, field, "a whole number above 0", value)
             require(value is None or value <= most, field, f"at most {most:,}", value)
         looks = self.until is None or self.evaluate == "every-epoch"
-        require(looks, "evaluate", "'every-epoch', where a run goes on 'until' a target", self.evaluate)
+        require(looks, "evaluate", "'every-epoch', since the schedule has a target ('until')", self.evaluate)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Batches:
     """How a dataset is cut into batches.
 
     Args:
-        size: examples a step; ``full`` is the whole dataset.
+        size: examples per step; ``full`` is the whole dataset.
         last: whether a smaller batch at the end of a pass is kept or dropped.
     """
 
@@ -97,7 +97,7 @@ class Batches:
         require(self.size == "full" or self.size > 0, "size", "a whole number above 0, or 'full'", self.size)
 
     def sizes(self, examples: int) -> tuple[int, ...]:
-        """The size of each batch of one pass over ``examples``."""
+        """Return the size of each batch of one pass over ``examples``."""
         if self.size == "full":
             return (examples,)
         whole, rest = divmod(examples, self.size)
@@ -106,12 +106,12 @@ class Batches:
 
 @dataclass(frozen=True)
 class Metrics:
-    """What the workload reports of its training.
+    """Which metrics of its training the workload reports.
 
     Args:
-        train: ``running`` averages the batches of an epoch, each before its update and with dropout on; ``exact``
+        train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
             evaluates the whole training set.
-        loss_includes_l2: whether the reported training loss holds the layers' L2 terms.
+        loss_includes_l2: whether the reported training loss includes the layers' L2 terms.
     """
 
     train: Literal["running", "exact"] = "running"
@@ -119,7 +119,7 @@ class Metrics:
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:
-    """Batch sizes of every step of every epoch of one run, ``[epoch][step]``; raises SpecError for far too many."""
+    """Return the batch sizes of one run, as ``[epoch][step]``; raises SpecError for too many steps."""
     one_pass = batches.sizes(examples)
     if len(one_pass) * schedule.dataset_repeats > MOST_STEPS:
         raise SpecError(

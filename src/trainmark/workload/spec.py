@@ -18,12 +18,12 @@ from trainmark.workload.published import Published, PublishedRun
 from trainmark.workload.schedule import Batches, Metrics, Schedule
 
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
-"""Fields of a workload that change nothing in one step; of the metrics, one flag does."""
+"""Fields of a workload that don't affect a step, except for one flag of the metrics."""
 
 
 @dataclass(frozen=True)
 class Workload:
-    """WHAT is trained. ``decode(Workload, data)`` reads it, :meth:`to_data` writes it."""
+    """What is trained. ``decode(Workload, data)`` reads it, :meth:`to_data` writes it."""
 
     name: str
     title: str
@@ -49,32 +49,32 @@ class Workload:
             require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
 
     def to_data(self) -> dict[str, Any]:
-        """Plain data that :func:`decode` reads back and JSON can hold."""
+        """Return plain data that :func:`decode` reads back and that JSON can represent."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_data(cls, data: object) -> Workload:
-        """The opposite of :meth:`to_data`; raises :class:`~trainmark.workload.decode.Misfit`."""
+        """Do the opposite of :meth:`to_data`; raises :class:`~trainmark.workload.decode.Misfit`."""
         return decode(cls, data)
 
     @property
     def step_fingerprint(self) -> str:
-        """Names what one step computes: equal for two workloads whose steps are the same arithmetic."""
+        """Fingerprint of what one step computes; equal for two workloads with the same arithmetic per step."""
         computed = {name: value for name, value in _non_defaults(self).items() if name not in _NOT_OF_A_STEP}
         return _digest(computed, self.metrics.loss_includes_l2)
 
     @property
     def schedule_fingerprint(self) -> str:
-        """Names how many steps are made, in which order, and when the workload is evaluated."""
+        """Fingerprint of the number and order of steps and of when the workload is evaluated."""
         return _digest(_non_defaults(self.schedule), self.metrics.train)
 
     @property
     def takes_everything(self) -> bool:
-        """Whether every step takes the whole training set as it is stored."""
+        """Whether every step takes the whole training set in the stored order."""
         return self.batches.size == "full" and self.schedule.shuffle == "never"
 
     def deterministic(self) -> Workload:
-        """The same workload with nothing left to chance but the weights: no dropout, no distortions."""
+        """Return the workload with only its weights random: no dropout, no distortions."""
         return dataclasses.replace(
             self,
             model=tuple(layer for layer in self.model if not isinstance(layer, (Dropout, ChannelDropout))),
@@ -82,7 +82,7 @@ class Workload:
         )
 
     def scheduled_as(self, run: PublishedRun) -> Workload:
-        """This workload with the schedule of a published run."""
+        """Return this workload with the schedule of a published run."""
         return self.with_schedule(
             epochs=run.epochs if run.epochs is not None else self.schedule.epochs,
             steps=run.steps,
@@ -92,7 +92,7 @@ class Workload:
         )
 
     def with_schedule(self, **changes: Any) -> Workload:
-        """This workload with some fields of its schedule changed; raises :class:`~trainmark.errors.SpecError`."""
+        """Return this workload with changes to its schedule; raises :class:`~trainmark.errors.SpecError`."""
         try:
             return dataclasses.replace(self, schedule=dataclasses.replace(self.schedule, **changes))
         except Misfit as misfit:
@@ -105,9 +105,9 @@ def _digest(*parts: Any) -> str:
 
 
 def _non_defaults(part: Any) -> Any:
-    """Plain data of ``part`` without fields at their default, so that a new field leaves old fingerprints as they are.
+    """Return plain data of ``part`` without fields at their default, so that a new field keeps old fingerprints.
 
-    ``kind`` always stays: it names the class.
+    ``kind`` is always kept: it names the class.
     """
     if isinstance(part, tuple):
         return [_non_defaults(item) for item in part]

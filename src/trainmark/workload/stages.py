@@ -1,4 +1,4 @@
-"""A network cut into stages that take about as long as each other."""
+"""Cut a network into stages of about equal duration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Stage = tuple[LayerPlan, ...]
 
 
 def cut(model: Model, count: int) -> tuple[Stage, ...]:
-    """``count`` neighbouring stages, each with weights, of which the longest is as short as can be.
+    """Cut the network into ``count`` consecutive stages, each with weights, with the shortest possible longest stage.
 
-    A layer without weights stays with the one before it. The length of a stage is the floating-point operations of a
-    training step in it.
+    A layer without weights stays with the one before it. The length of a stage is its number of floating-point
+    operations in a training step.
 
     Raises:
-        Unsupported: fewer layers with weights than stages.
+        Unsupported: there are fewer layers with weights than stages.
     """
     blocks = _blocks(model)
     if count > len(blocks):
@@ -37,7 +37,7 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
 
 
 def _blocks(model: Model) -> list[Stage]:
-    """Each layer with weights and what follows it; what comes before the first belongs to it."""
+    """Group each layer with weights with the layers that follow it; the first group includes those before."""
     blocks: list[list[LayerPlan]] = [[]]
     for plan in model.layers:
         if plan.kernel_shape and any(before.kernel_shape for before in blocks[-1]):

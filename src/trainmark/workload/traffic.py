@@ -1,4 +1,4 @@
-"""The least that one training step must move through memory, in bytes, from the specification alone."""
+"""The minimum memory traffic of one training step, in bytes, computed from the specification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FLOAT32_BYTES = 4
 
 
 def states(optimizer: Optimizer) -> int:
-    """State arrays per parameter."""
+    """Return the number of state arrays per parameter."""
     match optimizer:
         case SGD():
             return int(optimizer.momentum > 0)
@@ -25,6 +25,6 @@ def states(optimizer: Optimizer) -> int:
 
 
 def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: int = FLOAT32_BYTES) -> float:
-    """Bytes if the batch is read once, and parameters and their states are read once and written once."""
+    """Return the bytes if the batch is read once, and parameters and their states are read and written once."""
     updated = 2 + 2 * states(optimizer)
     return value_bytes * (batch * math.prod(model.input_shape) + model.parameters * updated)

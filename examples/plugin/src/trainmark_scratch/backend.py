@@ -1,4 +1,4 @@
-"""What the backend can do, and its trainer."""
+"""The backend and its trainer."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class ScratchBackend:
     """Multilayer perceptrons, on the CPU, in float32."""
 
     def capabilities(self) -> Capabilities:
-        """A kind named here is supported whole: ``sgd`` with both forms of momentum, ``dense`` with its L2 term."""
+        """Return what is supported, each kind in full: ``sgd`` with both momentum forms, ``dense`` with its L2 term."""
         cpu = Device("cpu", platform.processor() or platform.machine(), "cpu")
         kinds = frozenset({"flatten", "dense", "relu", "softmax-cross-entropy", "sgd"})
         return Capabilities("scratch", "0.1.0", ("idiomatic",), (cpu,), kinds, {"numpy": np.__version__})
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> ScratchTrainer:
-        """A trainer; what the backend does not have is refused here, before anything is trained."""
+        """Create a trainer; rejects what the backend does not support, before anything is trained."""
         require_support(self.capabilities(), workload, options)
         return ScratchTrainer(workload, model, data, options)
 
 
 class ScratchTrainer:
-    """Trains at once, so that nothing is ever pending and there is nothing to compile."""
+    """Trains synchronously, so nothing is ever pending, and there is nothing to compile."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         assert isinstance(workload.optimizer, SGD)
@@ -56,18 +56,18 @@ class ScratchTrainer:
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
 
     def load(self, weights: Weights) -> None:
-        """Copies, and an optimiser at step 0."""
+        """Copy the weights, and reset the optimiser to step 0."""
         self._weights = {name: value.copy() for name, value in weights.items()}
         self._average = {name: value.copy() for name, value in weights.items()}
         self._momentum = {name: np.zeros_like(value) for name, value in weights.items()}
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
-        """Nothing to compile."""
+        """Return False: nothing to compile."""
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """The examples of every step; shuffled here where no order is given."""
+        """Choose the examples of every step; shuffled here if no order is given."""
         examples = len(self._data.train)
         if plan.whole:
             order = np.tile(np.arange(examples), len(plan.sizes))
@@ -77,10 +77,10 @@ class ScratchTrainer:
             one_pass = sum(self._workload.batches.sizes(examples))
             passes = -(-sum(plan.sizes) // one_pass)
             order = np.concatenate([self._rng.permutation(examples)[:one_pass] for _ in range(passes)])
-        self._batches = iter(np.split(order, np.cumsum(plan.sizes)))  # and a rest, where an epoch ends early
+        self._batches = iter(np.split(order, np.cumsum(plan.sizes)))  # and a remainder if an epoch ends early
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
-        """Loss, L2 loss and hits of each step."""
+        """Return loss, L2 loss and hits of each step."""
         results = []
         for _ in range(steps):
             results.append(self._train_on(next(self._batches)))
@@ -88,15 +88,15 @@ class ScratchTrainer:
         return results
 
     def synchronize(self) -> None:
-        """Nothing is ever pending."""
+        """Do nothing: nothing is ever pending."""
 
     def read(self, results: Any) -> Steps:
-        """The results of :meth:`train` as arrays."""
+        """Return the results of :meth:`train` as arrays."""
         losses, l2_losses, hits = (np.array(column) for column in zip(*results, strict=True))
         return Steps(losses, l2_losses if self._l2 else None, hits)
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """With the averaged weights where the workload keeps an average."""
+        """Evaluate a split, with the averaged weights if the workload keeps an average."""
         weights = self._average if self._workload.weight_average else self._weights
         part = self._data.train if split == "train" else self._data.test
         loss, hits = 0.0, 0
@@ -108,24 +108,24 @@ class ScratchTrainer:
         return Evaluation(loss / len(part), hits / len(part))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """The logits."""
+        """Return the logits."""
         return forward(self._model, self._weights, prepare(self._workload.input, images))[-1].astype(np.float64)
 
     def weights(self) -> Weights:
-        """A copy."""
+        """Return a copy of the weights."""
         return {name: value.copy() for name, value in self._weights.items()}
 
     def averaged(self) -> Weights:
-        """A copy of their average, or of the weights where there is none."""
+        """Return a copy of their average, or of the weights if there is none."""
         kept = self._average if self._workload.weight_average else self._weights
         return {name: value.copy() for name, value in kept.items()}
 
     def settings(self) -> dict[str, Any]:
-        """What NumPy's matrix library was told of its threads."""
+        """Return the thread setting of NumPy's matrix library."""
         return {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}
 
     def device_peak_bytes(self) -> int | None:
-        """The device is the host."""
+        """Return None: the device is the host."""
         return None
 
     def _train_on(self, examples: NDArray[np.int64]) -> tuple[float, float, int]:

@@ -14,7 +14,7 @@ Array = NDArray[np.float32]
 
 
 def forward(model: Model, weights: Weights, x: Array) -> list[Array]:
-    """The input of every layer and, last, the logits ``[batch, classes]``."""
+    """Return the input of every layer and, last, the logits ``[batch, classes]``."""
     values = [x]
     for plan in model.layers:
         if isinstance(plan.layer, Dense):
@@ -28,7 +28,7 @@ def forward(model: Model, weights: Weights, x: Array) -> list[Array]:
 
 
 def backward(model: Model, weights: Weights, values: list[Array], gradient: Array) -> Weights:
-    """Gradient by every weight, from the gradient by the logits and what :func:`forward` returned."""
+    """Return the gradients of all weights, from that of the logits and the result of :func:`forward`."""
     gradients: Weights = {}
     for plan, x in zip(reversed(model.layers), reversed(values[:-1]), strict=True):
         if isinstance(plan.layer, Dense):
@@ -44,7 +44,7 @@ def backward(model: Model, weights: Weights, values: list[Array], gradient: Arra
 
 
 def cross_entropy(logits: Array, labels: NDArray[Any]) -> tuple[Array, Array]:
-    """Loss of each example ``[batch]``, and gradient of their mean by the logits ``[batch, classes]``."""
+    """Return the loss of each example ``[batch]``, and the gradient of their mean ``[batch, classes]``."""
     rows = np.arange(len(labels))
     shifted = logits - logits.max(axis=1, keepdims=True)
     log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))

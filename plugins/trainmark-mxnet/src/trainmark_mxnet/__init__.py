@@ -1,1 +1,1 @@
-"""Apache MXNet: ``idiomatic`` with its Module and ``fit``, ``fast`` with one bound graph and everything resident."""
+"""Apache MXNet: ``idiomatic`` uses its Module and ``fit``, ``fast`` one bound graph with all data on the device."""

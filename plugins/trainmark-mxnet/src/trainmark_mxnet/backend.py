@@ -50,7 +50,7 @@ class MxnetBackend:
     """MXNet 1.9 on CPU and CUDA."""
 
     def capabilities(self) -> Capabilities:
-        """What this MXNet supports, and its devices."""
+        """Return what this MXNet supports, and its devices."""
         version = mx.__version__
         untested = is_untested("MXNet", version, oldest=OLDEST, newest=NEWEST)
         if not hasattr(mx, "mod"):
@@ -60,7 +60,7 @@ class MxnetBackend:
         return Capabilities("mxnet", version, ("idiomatic", "fast"), _devices(), KINDS, {"mxnet": version}, untested)
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: Options) -> Trainer:
-        """A trainer for the style that ``options`` names."""
+        """Create a trainer of the requested style."""
         require_support(self.capabilities(), workload, options)
         if options.memory_fraction is not None:
             raise Unsupported("MXNet can't limit its share of the device's memory", fix="Omit --memory-fraction.")
@@ -68,28 +68,28 @@ class MxnetBackend:
             from trainmark_mxnet.fast import FastTrainer
 
             return FastTrainer(workload, model, data, options)
-        from trainmark_mxnet.idiomatic import IdiomaticTrainer  # not at the top: it needs Module, which MXNet 2 dropped
+        from trainmark_mxnet.idiomatic import IdiomaticTrainer  # not at the top: needs Module, which MXNet 2 lacks
 
         return IdiomaticTrainer(workload, model, data, options)
 
     def parts(self, options: Options) -> frozenset[Part]:  # noqa: ARG002
-        """All but ``copy``: a Module always copies the batch into its graph."""
+        """Return all parts except ``copy``: a Module always copies the batch into its graph."""
         return frozenset(("input", "optimizer", "loss"))
 
     def limits(self, options: Options) -> DeviceLimits:
-        """Matrix products, convolutions and copies on one device."""
+        """Return matrix products, convolutions and copies on one device."""
         from trainmark_mxnet.limits import MxnetLimits
 
         return MxnetLimits(options)
 
     def examine(self) -> Examination:
-        """Whether it was built for CUDA."""
+        """Return whether it was built for CUDA."""
         from trainmark_mxnet import health
 
         return health.examine()
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """A small product on one device."""
+        """Compute a small product on one device."""
         from trainmark_mxnet import health
 
         return health.multiply(device)

@@ -1,4 +1,4 @@
-"""Batches for ``Module.fit`` out of ``NDArrayIter``: with its own shuffle, or in an order that was given."""
+"""Batches for ``Module.fit`` from ``NDArrayIter``: with its own shuffle, or in a given order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Stretch(mx.io.DataIter):
 
     Args:
         described: names, shapes and types of the inputs and the labels.
-        before: told the size of each batch when it is taken, which ``fit`` does after the update by the one before.
+        before: called with the size of each batch when ``fit`` takes it, after the update with the previous batch.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Stretch(mx.io.DataIter):
         self._batches, self._left, self._before = batches, steps, before
 
     def next(self) -> mx.io.DataBatch:
-        """One batch."""
+        """Return one batch."""
         if not self._left:
             raise StopIteration
         self._left -= 1
@@ -45,17 +45,17 @@ class Stretch(mx.io.DataIter):
         return batch
 
     def reset(self) -> None:
-        """``fit`` does this at its end; the next stretch goes on from here."""
+        """Do nothing: ``fit`` calls this at its end, and the next stretch continues from here."""
 
 
 class Epochs:
-    """The training set, an epoch at a time.
+    """The training set, as batches of one epoch at a time.
 
     Args:
-        images: network input, or bytes where they are distorted, ``[examples, ...]``.
-        labels: ``[examples]``.
-        device: where the network is; a batch that is the whole set is sent there once.
-        seed: of the shuffles.
+        images: network input, or bytes if they are distorted later, ``[examples, ...]``.
+        labels: true classes, ``[examples]``.
+        device: device of the network; a batch of the whole set is copied there once.
+        seed: seed of the shuffles.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Epochs:
     ) -> None:
         self._workload, self._images, self._labels, self._device = workload, images, labels, device
         np.random.seed(seed % 2**32)  # what NDArrayIter shuffles with
-        # Its shuffle makes float32 of all it holds: wrong for float64, four times the memory for bytes.
+        # Its shuffle converts everything to float32: wrong for float64, and four times the memory for bytes.
         self._shuffles_itself = images.dtype == np.float32
         self._shuffled: mx.io.NDArrayIter | None = None
         self._order: NDArray[np.int64] | None = None
         self._ordered: list[mx.io.NDArrayIter] = []
 
     def prepare(self, plan: EpochPlan) -> None:
-        """Put the set where ``plan`` wants it, and into its order; an epoch with the same order then finds it done."""
+        """Move the set to the device of ``plan``, or put it in order; epochs with the same order reuse the result."""
         if plan.whole:
             self._images = self._images.as_in_context(self._device)
             self._labels = self._labels.as_in_context(self._device)
@@ -78,7 +78,7 @@ class Epochs:
             self._put_in_order(plan.order, plan.sizes)
 
     def batches(self, plan: EpochPlan) -> Iterator[mx.io.DataBatch]:
-        """The batches of one epoch."""
+        """Return the batches of one epoch."""
         if plan.whole:
             return itertools.repeat(self._batch(self._images, self._labels), len(plan.sizes))
         if plan.order is None and self._shuffles_itself:
@@ -98,7 +98,7 @@ class Epochs:
             except StopIteration:
                 self._shuffled.reset()
                 taken = self._shuffled.next()
-            yield self._batch(taken.data[0][:size], taken.label[0][:size])  # without what it was padded with
+            yield self._batch(taken.data[0][:size], taken.label[0][:size])  # without padding
 
     def _one_after_another(self, sizes: Sequence[int]) -> Iterator[mx.io.DataBatch]:
         for each in self._ordered:
@@ -117,7 +117,7 @@ class Epochs:
             start += examples
 
     def _draw(self, sizes: Sequence[int]) -> NDArray[np.int64]:
-        """A fresh order for each pass over the set."""
+        """Draw a new order for each pass over the set."""
         count = len(self._labels)
         one_pass = sum(self._workload.batches.sizes(count))
         passes = [np.random.permutation(count)[:one_pass] for _ in range(0, sum(sizes), one_pass)]
@@ -130,7 +130,7 @@ class Epochs:
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Batch size and examples of each run of equal batches that one ``NDArrayIter`` can give, the last one smaller."""
+    """Yield batch size and examples of each run of batches that one ``NDArrayIter`` covers; its last may be smaller."""
     start = 0
     for index, size in enumerate(sizes):
         if index + 1 == len(sizes) or size < sizes[start] or sizes[index + 1] > size:

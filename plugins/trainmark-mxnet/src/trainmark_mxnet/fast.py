@@ -1,7 +1,7 @@
-"""``fast``: the data set stays on the device; a step is one bound graph and one call of MXNet's updater.
+"""``fast``: the dataset stays on the device; a step is one bound graph and one call of MXNet's updater.
 
-An executor bound to fixed arrays, not a hybridised Gluon block: it was the faster of the two on the CPU, because it
-records no operations for the gradients. ``recipes/mxnet_fast.py`` shows the loop without trainmark.
+It uses an executor bound to fixed arrays rather than a hybridised Gluon block, since it was faster on the CPU: it does
+not record operations for the gradients. ``recipes/mxnet_fast.py`` shows the loop without trainmark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trainmark_mxnet.trainer import Arrays, MxnetTrainer
 
 
 class FastTrainer(MxnetTrainer):
-    """Everything resident."""
+    """Trainer with all data on the device."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         super().__init__(workload, model, data, options)
@@ -36,7 +36,7 @@ class FastTrainer(MxnetTrainer):
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def load(self, weights: Weights) -> None:
-        """Weights and a new optimiser."""
+        """Set weights and a new optimiser."""
         super().load(weights)
         self._updates = self._optimizer(batch=1)
         self._update = mx.optimizer.get_updater(self._updates)
@@ -67,7 +67,7 @@ class FastTrainer(MxnetTrainer):
                     self._filled.add(size)
             executor.forward(is_train=True)
             executor.backward()
-            rows.append(executor.outputs[losses.ROW].copy())  # the next step writes over it
+            rows.append(executor.outputs[losses.ROW].copy())  # the next step overwrites it
             if "optimizer" not in self._without:
                 self._updates.rescale_grad = 1 / size
                 self._update([*range(len(self._names))], [*self._gradients.values()], [*self._weights.values()])
@@ -85,7 +85,7 @@ class FastTrainer(MxnetTrainer):
             self._weights[name][:] = value
 
     def _executor(self, size: int, whole: bool) -> mx.executor.Executor:
-        """The graph for batches of ``size``; all share weights and gradients."""
+        """Return the graph for batches of ``size``; all graphs share weights and gradients."""
         if (size, whole) not in self._executors:
             arrays = {network.DATA: self._images, network.LABEL: self._labels}
             if not whole:
@@ -109,7 +109,7 @@ class FastTrainer(MxnetTrainer):
             x[:] = pixels.distort(self._workload.input, mx.nd.take(self._images, indices), self._dtype)
 
     def _shuffled(self, plan: EpochPlan) -> mx.nd.NDArray:
-        """A fresh order for each pass over the dataset."""
+        """Draw a new order for each pass over the dataset."""
         count = len(self._labels)
         one_pass = sum(self._workload.batches.sizes(count))
         everything = mx.nd.arange(count, ctx=self._context, dtype="int32")

@@ -1,4 +1,4 @@
-"""Whether MXNet can use this machine's devices."""
+"""Check whether MXNet can use this machine's devices."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trainmark.backends.examination import LEFT, RIGHT, Examination
 
 
 def examine() -> Examination:
-    """Whether MXNet was built for CUDA."""
+    """Return whether MXNet was built for CUDA."""
     built = "CUDA" if mx.runtime.Features().is_enabled("CUDA") else None
     return Examination(built, None, None)
 
 
 def multiply(device: str) -> tuple[NDArray[Any], str]:
-    """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+    """Compute ``LEFT @ RIGHT`` on ``device``."""
     kind, _, index = device.partition(":")
     context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
     product = mx.nd.dot(mx.nd.array(LEFT, ctx=context), mx.nd.array(RIGHT, ctx=context))

@@ -1,6 +1,6 @@
 """``idiomatic``: the Module of MXNet's tutorials, with its ``NDArrayIter`` and its ``fit``.
 
-``fit`` runs once for each stretch of steps that is asked for, which is an epoch unless steps are logged.
+``fit`` runs once per requested stretch of steps, which is an epoch unless steps are logged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from trainmark_mxnet.trainer import Arrays, MxnetTrainer
 
 
 class IdiomaticTrainer(MxnetTrainer):
-    """One batch at a time out of an iterator."""
+    """One batch at a time from an iterator."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         super().__init__(workload, model, data, options)
         self._epochs = Epochs(workload, *self._training_set(mx.cpu()), self._context, options.seed)
         self._batches: Iterator[mx.io.DataBatch] = iter(())
         quiet = logging.getLogger(__name__)
-        quiet.setLevel(logging.ERROR)  # else fit says each time that the module is bound already
+        quiet.setLevel(logging.ERROR)  # else each fit warns that the module is already bound
         self._module = mx.mod.Module(self._symbol, context=self._context, logger=quiet)
         batch = (*workload.batches.sizes(len(data.train)), 1)[0]
         self._module.bind(*self._described(batch))
@@ -39,23 +39,23 @@ class IdiomaticTrainer(MxnetTrainer):
             self._module.update = lambda: None
 
     def load(self, weights: Weights) -> None:
-        """Weights and a new optimiser."""
+        """Set weights and a new optimiser."""
         super().load(weights)
         batch = self._module.data_shapes[0].shape[0]
         self._module.init_optimizer(kvstore=None, optimizer=self._optimizer(batch), force_init=True)
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Nothing is compiled; a set that is put into one order for good is put so here, as a loader would."""
+        """Return False: nothing is compiled. Puts a set with a fixed order in that order, as a loader would."""
         self._epochs.prepare(plan)
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Make ready the batches."""
+        """Prepare the batches."""
         batches = self._epochs.batches(plan)
         self._batches = itertools.repeat(next(batches)) if "input" in self._without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> mx.nd.NDArray:
-        """``fit`` on the next steps; results stay on the device."""
+        """Run ``fit`` on the next steps; results stay on the device."""
         rows = Rows()
 
         def after_batch(_: object) -> None:
@@ -70,11 +70,11 @@ class IdiomaticTrainer(MxnetTrainer):
         return mx.nd.stack(*rows.kept)
 
     def _divide_by(self, size: int) -> None:
-        """The next update takes the mean of so many examples; the last batch of a pass may be smaller."""
+        """Set the batch size of the next update's mean, since the last batch of a pass may be smaller."""
         self._module._optimizer.rescale_grad = 1 / size
 
     def _parameters(self) -> Arrays:
-        # Where training changes them; the module's own get_params waits for every step so far, and copies.
+        # The arrays that training changes; the module's get_params waits for all queued steps, and copies.
         arrays = self._module._exec_group.param_arrays
         return {name: first for name, (first,) in zip(self._names, arrays, strict=True)}
 
@@ -91,12 +91,12 @@ class IdiomaticTrainer(MxnetTrainer):
 
 
 class Rows(mx.metric.EvalMetric):
-    """Keeps what each step tells of itself, where MXNet's own metrics fetch every batch's outputs to the host."""
+    """Keeps the results of each step on the device; MXNet's metrics fetch the outputs of every batch."""
 
     def __init__(self) -> None:
         self.kept: list[mx.nd.NDArray] = []
         super().__init__("rows")
 
     def update(self, labels: list[mx.nd.NDArray], preds: list[mx.nd.NDArray]) -> None:  # noqa: ARG002
-        """Called by ``fit`` after each step."""
-        self.kept.append(preds[losses.ROW].copy())  # the next step writes over it
+        """Keep the results of a step; ``fit`` calls this after each."""
+        self.kept.append(preds[losses.ROW].copy())  # the next step overwrites it

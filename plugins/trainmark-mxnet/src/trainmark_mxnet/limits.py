@@ -22,7 +22,7 @@ class MxnetLimits:
         self._dtype = DTYPES[options.precision]
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Products into matrices that are there."""
+        """Return products into preallocated matrices."""
         operands = [
             tuple(
                 mx.nd.random.uniform(shape=size, ctx=self._context, dtype=self._dtype)
@@ -32,13 +32,13 @@ class MxnetLimits:
         ]
 
         def queue() -> None:
-            for product, (left, right, out) in zip(asked, operands):  # noqa: B905  (as many by their making)
+            for product, (left, right, out) in zip(asked, operands):  # noqa: B905  (equal lengths by construction)
                 mx.nd.dot(left, right, transpose_a=product.turned, out=out)
 
         return QueuedWork(queue, mx.nd.waitall)
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
-        """Forward and backward, channels first."""
+        """Return forward and backward convolutions, channels first."""
         operands = []
         for each in asked:
             kernel = each.filters, each.size, each.size, each.channels
@@ -63,11 +63,11 @@ class MxnetLimits:
         return QueuedWork(queue, mx.nd.waitall)
 
     def _random(self, shape: tuple[int, int, int, int]) -> mx.nd.NDArray:
-        """Of such a shape, which has its channels last, with channels first."""
+        """Draw an array of this channels-last shape, but with channels first."""
         batch, height, width, channels = shape
         return mx.nd.random.uniform(shape=(batch, channels, height, width), ctx=self._context, dtype=self._dtype)
 
     def copy(self, size: int) -> QueuedWork:
-        """A copy into memory that is there."""
+        """Return a copy into preallocated memory."""
         source, target = (mx.nd.ones(size // 4, ctx=self._context) for _ in range(2))
         return QueuedWork(partial(source.copyto, target), mx.nd.waitall)

@@ -1,6 +1,6 @@
-"""What is learned from and what is told of a step, as symbols.
+"""The loss and the reported results of a step, as symbols.
 
-A head sends back the gradient of the *sum* over the batch, as MXNet's ``SoftmaxOutput`` does; the optimiser divides.
+A head propagates the gradient of the *sum* over the batch, like MXNet's ``SoftmaxOutput``; the optimiser divides.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ LOSS, L2_LOSS, HITS = range(3)  # values of a row
 
 
 def training(loss: Loss | None, model: Model, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
-    """The head to learn from, and a row: mean loss with its L2 part, the L2 part, correct predictions.
+    """Return the head to train on, and a row: mean loss with its L2 part, the L2 part, correct predictions.
 
-    The L2 terms send no gradient back: in MXNet they are the optimiser's weight decay.
+    The L2 terms propagate no gradient: in MXNet they are the optimiser's weight decay.
     """
     label = mx.sym.Variable(LABEL)
     each = _each(loss, outputs, label)
@@ -44,13 +44,13 @@ def training(loss: Loss | None, model: Model, outputs: mx.sym.Symbol) -> mx.sym.
 
 
 def evaluation(loss: Loss, outputs: mx.sym.Symbol) -> mx.sym.Symbol:
-    """The loss's sum over a batch, and the number of correct predictions."""
+    """Return the sum of the loss over a batch, and the number of correct predictions."""
     label = mx.sym.Variable(LABEL)
     return mx.sym.Group([mx.sym.sum(_each(loss, outputs, label)), _hits(outputs, label)])
 
 
 def _each(loss: Loss | None, outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx.sym.Symbol:
-    """The loss of each example, ``[batch]``."""
+    """Return the loss of each example, ``[batch]``."""
     match loss:
         case None:
             return mx.sym.mean(outputs, axis=1)
@@ -59,7 +59,7 @@ def _each(loss: Loss | None, outputs: mx.sym.Symbol, label: mx.sym.Symbol) -> mx
         case SoftmaxCrossEntropy():
             return -mx.sym.pick(log_softmax(outputs), label)
         case ClippedCrossEntropy(epsilon):
-            # Clipping log p is clipping p: the same value, and no gradient outside the range either.
+            # Clipping log p equals clipping p, in value and gradient.
             true = mx.sym.pick(log_softmax(outputs), label)
             return -mx.sym.minimum(mx.sym.maximum(true, math.log(epsilon)), math.log1p(-epsilon))
         case TwoStageCrossEntropy():

@@ -1,7 +1,7 @@
-"""The network as a symbol, and weights between the canonical layout and MXNet's.
+"""The network as a symbol, and conversion of weights between the canonical layout and MXNet's.
 
-MXNet computes images as NCHW. So convolution kernels are transposed, and the kernel of a dense layer behind a flatten
-has its rows put into channel-first order, once, when weights are loaded.
+MXNet uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel rows of a dense layer
+after a flatten to channel-first order.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from trainmark.workload.layers import (
 )
 from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
-DATA, LABEL = "data", "softmax_label"  # what Module expects them to be called
+DATA, LABEL = "data", "softmax_label"  # the names that Module expects
 
 
 def build(model: Model) -> mx.sym.Symbol:
-    """Outputs ``[batch, classes]`` of images ``[batch, channels, height, width]`` called ``data``."""
+    """Build outputs ``[batch, classes]`` from images ``[batch, channels, height, width]`` named ``data``."""
     x = mx.sym.Variable(DATA)
     for plan in model.layers:
         x = _apply(plan, x)
@@ -38,7 +38,7 @@ def build(model: Model) -> mx.sym.Symbol:
 
 
 def log_softmax(x: mx.sym.Symbol) -> mx.sym.Symbol:
-    """``x - log Σ exp x``, written out: MXNet's own is off by up to 4e-6 on the CPU, always to the same side, and so
+    """Compute ``x - log Σ exp x``; MXNet's operator is off by up to 4e-6 on the CPU, always in the same direction, and
     fails the conformance test of the losses in float32."""
     shifted = mx.sym.broadcast_sub(x, mx.sym.BlockGrad(mx.sym.max(x, axis=1, keepdims=True)))
     total = mx.sym.sum(mx.sym.exp(shifted), axis=1, keepdims=True)
@@ -46,17 +46,17 @@ def log_softmax(x: mx.sym.Symbol) -> mx.sym.Symbol:
 
 
 def kernel(plan: LayerPlan) -> str:
-    """MXNet's name of a layer's kernel."""
+    """Return MXNet's name of a layer's kernel."""
     return f"{plan.name}_weight"
 
 
 def bias(plan: LayerPlan) -> str:
-    """MXNet's name of a layer's bias."""
+    """Return MXNet's name of a layer's bias."""
     return f"{plan.name}_bias"
 
 
 def to_mxnet(model: Model, weights: Weights) -> dict[str, np.ndarray]:
-    """Canonical weights in MXNet's layout, under its names."""
+    """Convert canonical weights to MXNet's layout and names."""
     arrays = {}
     for plan, flattened in _weighted(model):
         arrays[kernel(plan)] = np.ascontiguousarray(_channels_first(weights[plan.kernel_name], flattened))
@@ -65,7 +65,7 @@ def to_mxnet(model: Model, weights: Weights) -> dict[str, np.ndarray]:
 
 
 def from_mxnet(model: Model, arrays: Mapping[str, mx.nd.NDArray]) -> Weights:
-    """The network's weights, float32, in canonical layout."""
+    """Convert MXNet's arrays to weights, float32 in canonical layout."""
     weights: Weights = {}
     for plan, flattened in _weighted(model):
         found = arrays[kernel(plan)].asnumpy().astype(np.float32)
@@ -75,7 +75,7 @@ def from_mxnet(model: Model, arrays: Mapping[str, mx.nd.NDArray]) -> Weights:
 
 
 def _weighted(model: Model) -> Iterator[tuple[LayerPlan, Shape | None]]:
-    """Each layer with weights, and the image shape that was flattened right before it."""
+    """Yield each layer with weights, and the image shape that was flattened right before it."""
     flattened: Shape | None = None
     for plan in model.layers:
         if isinstance(plan.layer, Flatten):
@@ -141,7 +141,7 @@ def _max_pool(plan: LayerPlan, layer: MaxPool, x: mx.sym.Symbol) -> mx.sym.Symbo
     pad, convention = tuple(before for before, _ in padding), "valid"
     if any(before != after for before, after in padding):
         if layer.size >= layer.stride > 1:
-            convention = "full"  # a window may stand over the end: just what the odd row behind is for
+            convention = "full"  # a window may extend past the end, as with one more row of padding
         else:
             x, pad = _padded(x, padding, float("-inf")), (0, 0)
     return mx.sym.Pooling(
@@ -150,7 +150,7 @@ def _max_pool(plan: LayerPlan, layer: MaxPool, x: mx.sym.Symbol) -> mx.sym.Symbo
 
 
 def _local_response_norm(plan: LayerPlan, layer: LocalResponseNorm, x: mx.sym.Symbol) -> mx.sym.Symbol:
-    """The sum over neighbouring channels as a pooling, because MXNet's own ``LRN`` has no float64."""
+    """Compute the sum over neighbouring channels as a pooling, because MXNet's ``LRN`` does not support float64."""
     rows = mx.sym.reshape(mx.sym.square(x), shape=(0, 1, plan.input_shape[2], -1))  # channels as the height
     window = {"kernel": (2 * layer.radius + 1, 1), "pad": (layer.radius, 0), "stride": (1, 1)}
     total = mx.sym.reshape_like(mx.sym.Pooling(rows, pool_type="sum", **window), x)

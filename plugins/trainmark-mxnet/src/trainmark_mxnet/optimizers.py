@@ -1,7 +1,7 @@
-"""The specified optimisers: MXNet's own where they agree with the definition, otherwise written out.
+"""The optimisers: MXNet's if they match the definition, otherwise written out.
 
-MXNet's update operators hold their numbers (rate, decay, momentum) in float32, whatever the type of the weights. So
-float64 is computed from the definition, with whole-array operators, which do take float64 numbers.
+MXNet's update operators use float32 for rate, decay and momentum, whatever the type of the weights. So for float64 the
+definition is written out with array operators, which accept float64 numbers.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from trainmark_mxnet.network import bias, kernel
 
 
 def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float64: bool) -> mx.optimizer.Optimizer:
-    """The optimiser of ``spec``.
+    """Build the optimiser of ``spec``.
 
     Args:
-        names: of the parameters, in the order in which they are updated.
-        batch: examples whose gradients are summed.
+        names: names of the parameters, in update order.
+        batch: number of examples in the sum of gradients.
     """
     settings = {
         "learning_rate": spec.learning_rate,
@@ -35,7 +35,7 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
     match spec:
         case _ if float64:
             optimizer = Defined(spec, **settings)
-        case SGD(momentum_form="buffer", staircase=Staircase()):  # MXNet's momentum holds past rates
+        case SGD(momentum_form="buffer", staircase=Staircase()):  # MXNet's momentum includes past rates
             optimizer = Defined(spec, **settings)
         case SGD():
             optimizer = mx.optimizer.SGD(momentum=spec.momentum, **settings)
@@ -50,7 +50,7 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
 
 
 def _decays(spec: Optimizer, model: Model) -> dict[str, float]:
-    """The multiple of each weight that is added to its gradient: weight decay, and the gradient of L2 terms."""
+    """Return the factor of each weight that is added to its gradient: weight decay, and the gradient of L2 terms."""
     everywhere, biases = 0.0, 0.0
     if isinstance(spec, SGD):
         everywhere = spec.weight_decay
@@ -67,15 +67,15 @@ class Rate(mx.lr_scheduler.LRScheduler):
         self._spec = spec
 
     def __call__(self, num_update: int) -> float:
-        """The rate of an update, counted from 1."""
+        """Return the rate of an update, counted from 1."""
         return learning_rate_at(self._spec, num_update - 1)
 
 
 class Moments(mx.optimizer.Adam):
-    """Adam and RMSprop through MXNet's fused ``adam_update``, with ε where the definitions have it.
+    """Adam and RMSprop with MXNet's fused ``adam_update``, with ε as in the definitions.
 
-    MXNet's Adam adds ε to the root of the uncorrected moment; its RMSProp puts ε under the root. By definition,
-    RMSprop is Adam without a first moment and without bias corrections.
+    MXNet's Adam adds ε to the root of the uncorrected moment; its RMSProp adds ε inside the root. By definition,
+    RMSprop is Adam without first moment and bias corrections.
     """
 
     def __init__(self, beta1: float, beta2: float, epsilon: float, *, corrected: bool, **settings: Any) -> None:
@@ -83,7 +83,7 @@ class Moments(mx.optimizer.Adam):
         self._corrected = corrected
 
     def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: Any) -> None:
-        """One update of one array."""
+        """Update one array."""
         self._update_count(index)
         rate, epsilon = self._get_lr(index), self.epsilon
         if self._corrected:
@@ -106,18 +106,18 @@ class Moments(mx.optimizer.Adam):
 
 
 class Defined(mx.optimizer.Optimizer):
-    """Each optimiser written out from its definition."""
+    """All optimisers, written out from their definitions."""
 
     def __init__(self, spec: Optimizer, **settings: Any) -> None:
         super().__init__(**settings)
         self._spec = spec
 
     def create_state(self, index: int, weight: mx.nd.NDArray) -> Any:  # noqa: ARG002
-        """A first and a second moment."""
+        """Create a first and a second moment."""
         return mx.nd.zeros_like(weight), mx.nd.zeros_like(weight)
 
     def update(self, index: int, weight: mx.nd.NDArray, grad: mx.nd.NDArray, state: Any) -> None:
-        """One update of one array."""
+        """Update one array."""
         self._update_count(index)
         spec, rate, updates = self._spec, self._get_lr(index), self._index_update_count[index]
         first, second = state

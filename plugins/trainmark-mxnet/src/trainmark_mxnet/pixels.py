@@ -1,4 +1,4 @@
-"""From stored bytes to network input with MXNet's operators, where each image is distorted by its own draws."""
+"""From stored bytes to network input with MXNet's operators, with separate distortions of each image."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from trainmark.workload.pixels import Input, prepare
 
 
 def stored(spec: Input, images: NDArray[np.uint8], dtype: DTypeLike, context: mx.Context) -> mx.nd.NDArray:
-    """A training set as it is kept: network input, or bytes where every use distorts them anew."""
+    """Return a training set for storage: network input, or bytes if every use distorts them."""
     if spec.distortions is not None:
         return mx.nd.array(images, ctx=context, dtype=np.uint8)
     return prepared(spec, images, dtype, context)
 
 
 def prepared(spec: Input, images: NDArray[np.uint8], dtype: DTypeLike, context: mx.Context) -> mx.nd.NDArray:
-    """Bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``, without chance."""
+    """Convert bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``, deterministically."""
     values = np.ascontiguousarray(prepare(spec, images, dtype).transpose(0, 3, 1, 2))
     return mx.nd.array(values, ctx=context, dtype=dtype)
 
 
 def distort(spec: Input, images: mx.nd.NDArray, dtype: DTypeLike) -> mx.nd.NDArray:
-    """Bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
+    """Convert and distort bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
 
-    The same steps as :func:`trainmark.workload.pixels.distort`, with MXNet's draws on the images' device.
+    The steps are those of :func:`trainmark.workload.pixels.distort`, with MXNet's random numbers on the device.
     """
     assert spec.distortions is not None
     count, stored_height, stored_width, channels = images.shape
@@ -55,7 +55,7 @@ def distort(spec: Input, images: mx.nd.NDArray, dtype: DTypeLike) -> mx.nd.NDArr
 
 
 def _scaled(spec: Input, x: mx.nd.NDArray) -> mx.nd.NDArray:
-    """Division and standardisation."""
+    """Divide and standardise."""
     if spec.divide_by != 1:
         x = x / spec.divide_by
     if spec.standardize is not None:

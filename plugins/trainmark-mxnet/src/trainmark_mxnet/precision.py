@@ -1,4 +1,4 @@
-"""How MXNet computes in each precision: everything is of one type."""
+"""How MXNet computes in each precision: all arrays have one type."""
 
 from __future__ import annotations
 

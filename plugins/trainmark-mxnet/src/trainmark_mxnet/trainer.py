@@ -1,4 +1,4 @@
-"""What both styles share: the network, its weights, evaluation, and reading results."""
+"""Code shared by both styles: the network, its weights, evaluation, and reading results."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ Arrays = Mapping[str, mx.nd.NDArray]
 
 
 class MxnetTrainer:
-    """The part of a trainer that does not depend on its style."""
+    """The style-independent part of a trainer."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: Options) -> None:
         kind, _, index = options.device.partition(":")
         if kind == "cuda":
-            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # MXNet has no switch of its own; read when CUDA is first used
+            os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # MXNet has no setting for it; read on first use of CUDA
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.dtype(DTYPES[options.precision]).type
@@ -43,32 +43,32 @@ class MxnetTrainer:
         self._step = 0
 
     def load(self, weights: Weights) -> None:
-        """Take weights; the styles add their optimiser."""
+        """Set the weights; the styles also set their optimiser."""
         self._set_parameters(network.to_mxnet(self._model, weights))
         self._step = 0
         if self._workload.weight_average:
             self._average = {name: array.copy() for name, array in self._parameters().items()}
 
     def weights(self) -> Weights:
-        """A copy of the weights on the host."""
+        """Return a copy of the weights on the host."""
         return network.from_mxnet(self._model, self._parameters())
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights where there is none."""
+        """Return a copy of their average on the host, or of the weights if there is none."""
         return network.from_mxnet(self._model, self._average or self._parameters())
 
     def synchronize(self) -> None:
-        """Wait for MXNet's engine, which queues on the CPU too."""
+        """Wait for MXNet's engine, which also queues on the CPU."""
         mx.nd.waitall()
 
     def read(self, results: Any) -> Steps:
-        """Results ``[steps, 3]`` to the host."""
+        """Read results ``[steps, 3]`` to the host."""
         host = results.asnumpy().astype(np.float64)
         l2_losses = host[:, losses.L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
         return Steps(host[:, losses.LOSS], l2_losses, host[:, losses.HITS].astype(np.int64))
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """Whole split in large batches; with the averaged weights where there is an average."""
+        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
         part = getattr(self._data, split)
         symbol = losses.evaluation(self._workload.loss, self._outputs)
         parameters = self._average if self._workload.weight_average else self._parameters()
@@ -82,14 +82,14 @@ class MxnetTrainer:
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives, dropout off."""
+        """Return the outputs of the last layer, without dropout."""
         found: NDArray[np.float64] = self._run(self._outputs, {**self._parameters(), **self._prepared(images)})[
             0
         ].asnumpy()
         return found.astype(np.float64)
 
     def settings(self) -> dict[str, Any]:
-        """What decides speed or arithmetic: MXNet has no functions to ask for most of it, it reads the environment."""
+        """Return the settings that affect speed or arithmetic; most are environment variables that MXNet reads."""
         return {
             "mkldnn": mx.runtime.Features().is_enabled("MKLDNN"),
             "engine": os.environ.get("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),
@@ -98,11 +98,11 @@ class MxnetTrainer:
         }
 
     def device_peak_bytes(self) -> int | None:
-        """MXNet does not say."""
+        """Return None: MXNet does not report it."""
         return None
 
     def _parameters(self) -> Arrays:
-        """The arrays that training changes, on the device."""
+        """Return the arrays that training changes, on the device."""
         raise NotImplementedError
 
     def _set_parameters(self, values: Mapping[str, NDArray[np.float32]]) -> None:
@@ -114,7 +114,7 @@ class MxnetTrainer:
         )
 
     def _follow(self) -> None:
-        """Count an update, and let the average follow it."""
+        """Count an update, and update the average."""
         if self._workload.weight_average:
             decay = self._workload.weight_average.decay_at(self._step)
             for name, array in self._parameters().items():
@@ -125,17 +125,17 @@ class MxnetTrainer:
         return {network.DATA: pixels.prepared(self._workload.input, images, self._dtype, self._context)}
 
     def _training_set(self, context: mx.Context) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:
-        """Images as they are kept, and labels."""
+        """Return images for storage, and labels."""
         split = self._data.train
         images = pixels.stored(self._workload.input, split.images, self._dtype, context)
         return images, self._numbers(split.labels, context)
 
     def _numbers(self, labels: NDArray[np.uint8], context: mx.Context) -> mx.nd.NDArray:
-        """Labels in the type of the network, as MXNet's losses want them."""
+        """Return labels in the type of the network, as MXNet's losses require."""
         return mx.nd.array(labels, ctx=context, dtype=self._dtype)
 
     def _run(self, symbol: mx.sym.Symbol, arrays: Arrays) -> list[mx.nd.NDArray]:
-        """One pass forward, as in prediction."""
+        """Run one forward pass, as in prediction."""
         arguments = {name: arrays[name] for name in symbol.list_arguments()}
         found: list[mx.nd.NDArray] = symbol.bind(self._context, arguments, grad_req="null").forward(is_train=False)
         return found

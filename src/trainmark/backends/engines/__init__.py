@@ -1,1 +1,1 @@
-"""What a framework and Keras on it have in common. Backends don't know each other, so it stands here."""
+"""Code shared by a framework and Keras on it, since backends don't import each other."""

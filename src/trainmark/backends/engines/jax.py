@@ -1,4 +1,4 @@
-"""JAX's devices and switches, for JAX itself and for Keras on it."""
+"""JAX's devices and settings, for JAX and for Keras on JAX."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OLDEST, NEWEST = "0.5", "0.10"
 
 
 def packages() -> dict[str, str]:
-    """JAX and its compiler."""
+    """Return the versions of JAX and its compiler."""
     return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
 
 def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dict[Device, Any]:
-    """CPU, and GPUs where JAX has found some, each with JAX's own object for it.
+    """Return the CPU and any GPUs, each with JAX's object for it.
 
     Args:
         on_cpu: precisions of the CPU.
@@ -40,8 +40,8 @@ def devices(on_cpu: tuple[Precision, ...], on_gpu: tuple[Precision, ...]) -> dic
 def take_share(options: Options) -> None:
     """Limit the share of the device's memory.
 
-    JAX takes it when it first sees the device, so it has to forget that it has seen it. Once: what other trainers of
-    this process hold would be forgotten, too.
+    JAX takes it when it first sees the device, so its backends are cleared. Only once, since that also clears what
+    other trainers of this process hold.
     """
     share = None if options.memory_fraction is None else str(options.memory_fraction)
     if share is not None and os.environ.get("XLA_PYTHON_CLIENT_MEM_FRACTION") != share:
@@ -50,13 +50,13 @@ def take_share(options: Options) -> None:
 
 
 def unsettled(kernel: Array, step: Any) -> Array:
-    """The same, but XLA may not know it: of weights that never change it would compute much before a loop."""
+    """Return the same kernel, but opaque to XLA, which would hoist computations on constant weights out of a loop."""
     corner = (0,) * kernel.ndim
     return kernel.at[corner].set(jnp.where(step < 0, 0, kernel[corner]))
 
 
 def settings() -> dict[str, Any]:
-    """The switches as JAX reports them now."""
+    """Return the settings as JAX reports them now."""
     return {
         "matmul_precision": jax.config.jax_default_matmul_precision,
         "enable_x64": jax.config.jax_enable_x64,
@@ -66,5 +66,5 @@ def settings() -> dict[str, Any]:
 
 
 def peak_bytes(device: Any) -> int | None:
-    """Most memory that XLA held on the device; it does not say on a CPU."""
+    """Return XLA's peak memory on the device; None on a CPU."""
     return (device.memory_stats() or {}).get("peak_bytes_in_use")

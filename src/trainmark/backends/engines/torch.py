@@ -1,4 +1,4 @@
-"""PyTorch's devices and switches, for PyTorch itself and for Keras on it."""
+"""PyTorch's devices and settings, for PyTorch and for Keras on PyTorch."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ OLDEST, NEWEST = "2.5", "2.13"  # oldest: fused optimisers on the CPU, torch.amp
 
 
 def packages() -> dict[str, str]:
-    """PyTorch, and what it was built with."""
+    """Return the versions of PyTorch and of what it was built with."""
     cuda = {"cuda": torch.version.cuda, "cudnn": str(torch.backends.cudnn.version())} if torch.version.cuda else {}
     return {"torch": torch.__version__, **cuda}
 
 
 def gpus(precisions: Callable[[tuple[int, int]], tuple[Precision, ...]]) -> list[Device]:
-    """Every CUDA device.
+    """Return every CUDA device.
 
     Args:
-        precisions: of a device of that compute capability.
+        precisions: returns the precisions of a device with that compute capability.
     """
     devices = []
     for index in range(torch.cuda.device_count()):
@@ -34,9 +34,9 @@ def gpus(precisions: Callable[[tuple[int, int]], tuple[Precision, ...]]) -> list
 
 
 def prepare(options: Options, *, tf32: bool) -> torch.device:
-    """Set threads, arithmetic and share of memory, and return the device, which is the current one from now on.
+    """Set threads, arithmetic and share of memory, and return the device, which becomes the current one.
 
-    ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless asked for by name.
+    ``fp32`` is IEEE single precision: TF32 and reduced-precision sums are off unless requested by name.
     """
     if options.threads is not None:
         torch.set_num_threads(options.threads)
@@ -46,14 +46,14 @@ def prepare(options: Options, *, tf32: bool) -> torch.device:
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
     device = torch.device(options.device)
     if device.type == "cuda":
-        torch.cuda.set_device(device)  # streams and graphs are made on the current device
+        torch.cuda.set_device(device)  # streams and graphs are created on the current device
         if options.memory_fraction is not None:
             torch.cuda.set_per_process_memory_fraction(options.memory_fraction, device)
     return device
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait for the device; the CPU computes at once."""
+    """Wait for the device; the CPU computes synchronously."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     elif device.type == "mps":
@@ -61,7 +61,7 @@ def synchronize(device: torch.device) -> None:
 
 
 def settings() -> dict[str, Any]:
-    """The switches as PyTorch reports them now."""
+    """Return the settings as PyTorch reports them now."""
     return {
         "float32_matmul_precision": torch.get_float32_matmul_precision(),
         "cudnn_allow_tf32": torch.backends.cudnn.allow_tf32,
@@ -70,5 +70,5 @@ def settings() -> dict[str, Any]:
 
 
 def peak_bytes(device: torch.device) -> int | None:
-    """Most memory that PyTorch held on a CUDA device."""
+    """Return PyTorch's peak memory on a CUDA device."""
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else None

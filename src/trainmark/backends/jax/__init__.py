@@ -1,1 +1,1 @@
-"""JAX: ``idiomatic`` as a jitted step fed from the host, ``fast`` as one scan over a whole epoch on the device."""
+"""JAX: ``idiomatic`` is a jitted step fed from the host, ``fast`` is a loop over the steps on the device."""

@@ -1,4 +1,4 @@
-"""The JAX backend: what it sees and what it can do."""
+"""The JAX backend: its devices and capabilities."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class JaxBackend:
     """JAX on CPU and CUDA."""
 
     def capabilities(self) -> base.Capabilities:
-        """Everything, on the devices that JAX sees."""
+        """Return full support, on the devices that JAX sees."""
         version: str = jax.__version__
         untested = base.is_untested("JAX", version, oldest=engines.OLDEST, newest=engines.NEWEST)
         return base.Capabilities(
@@ -45,37 +45,37 @@ class JaxBackend:
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
-        """A trainer of the requested style."""
+        """Create a trainer of the requested style."""
         self._set_up(options)
         base.require_support(self.capabilities(), workload, options)
         engines.take_share(options)
         job, layout = base.Job(workload, model, data, options), options.layout
         if layout is not None and layout.ranks > 1:
             if layout.pipeline > 1 or options.style != "fast":
-                raise Unsupported("jax spreads copies in the style fast only", expected="one stage, --style fast")
+                raise Unsupported("jax scales with copies only, in the style fast", expected="one stage, --style fast")
             return JaxDataParallelTrainer(job, _mesh(options))
         kind = JaxFastTrainer if options.style == "fast" else JaxIdiomaticTrainer
         return kind(job, _object(options.device))
 
     def _set_up(self, options: base.Options) -> None:
-        """So many devices on the CPU, each with one thread. XLA reads this once, before it first looks at devices."""
+        """Create one CPU device per rank, each with one thread. XLA reads this once, when it first lists devices."""
         if options.layout is not None and options.device == "cpu":
             wanted = (f"--xla_force_host_platform_device_count={options.layout.ranks}", *_ONE_THREAD)
             os.environ["XLA_FLAGS"] = " ".join([os.environ.get("XLA_FLAGS", ""), *wanted])
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """``fast`` gathers its batches where they are; ``idiomatic`` hands NumPy arrays over, which are copied."""
+        """Return the parts: ``fast`` gathers batches on the device; ``idiomatic`` copies NumPy arrays to it."""
         return frozenset(
             ("input", "optimizer", "loss") if options.style == "fast" else ("input", "copy", "optimizer", "loss")
         )
 
     def limits(self, options: base.Options) -> DeviceLimits:
-        """Products and copies on one device."""
+        """Return products and copies on one device."""
         return JaxLimits(options, _object(options.device))
 
     def examine(self) -> Examination:
-        """Which plug-in JAX has for GPUs, and why it sees none."""
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read when the first device is looked at
+        """Return JAX's GPU plug-in, and why it sees no GPU."""
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # read on first use of a device
         platforms = os.environ.get("JAX_PLATFORMS", "")
         hidden = not any(each.strip() in ("", "gpu", "cuda", "rocm") for each in platforms.split(","))
         built_for, blind = _built_for(), None
@@ -87,7 +87,7 @@ class JaxBackend:
         return Examination(built_for, None, blind, f"JAX_PLATFORMS={platforms}" if hidden else None)
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        """Compute ``LEFT @ RIGHT`` on ``device``."""
         kind, _, index = device.partition(":")
         place = jax.devices("gpu" if kind == "cuda" else kind)[int(index or 0)]
         left, right = (jax.device_put(np.array(factor, np.float32), place) for factor in (LEFT, RIGHT))
@@ -96,29 +96,29 @@ class JaxBackend:
 
 
 def _built_for() -> str | None:
-    """The accelerator of the installed plug-in; None if there is none."""
+    """Return the accelerator of the installed plug-in; None without one."""
     names = (distribution.metadata["Name"] or "" for distribution in distributions())
     plugin = next(filter(None, map(_PLUGIN.fullmatch, names)), None)
     return f"{'CUDA' if plugin[1].lower() == 'cuda' else 'ROCm'} {plugin[2]}" if plugin else None
 
 
 def _devices() -> dict[base.Device, Any]:
-    """Each device, and JAX's own object for it."""
+    """Return each device, with JAX's object for it."""
     return engines.devices(supported("cpu"), supported("gpu"))
 
 
 def _mesh(options: base.Options) -> Mesh:
-    """As many devices as the layout has ranks, the first ones."""
+    """Return a mesh of the first devices, one per rank of the layout."""
     assert options.layout is not None
     kind = "cpu" if options.device == "cpu" else "gpu"
     found = jax.devices(kind)
     if len(found) < options.layout.ranks:
         raise AbsentDevice(
-            f"jax sees too few devices of {kind}", expected=str(options.layout.ranks), found=str(len(found))
+            f"jax sees too few {kind} devices", expected=str(options.layout.ranks), found=str(len(found))
         )
     return Mesh(np.array(found[: options.layout.ranks]), (AXIS,))
 
 
 def _object(device_id: str) -> Any:
-    """JAX's own object for a device."""
+    """Return JAX's object for a device."""
     return next(object_ for device, object_ in _devices().items() if device.id == device_id)

@@ -1,6 +1,6 @@
-"""Data parallelism over the devices of one process: one program for all of them, with their gradients averaged in it.
+"""Data parallelism over the devices of one process: one program for all of them, which averages their gradients.
 
-``jax.sharding``'s way: a mesh of devices, batches cut along it, weights the same on each.
+It uses ``jax.sharding``: a mesh of devices, with batches split along it and weights replicated.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class JaxDataParallelTrainer(JaxFastTrainer):
         super().__init__(job, mesh.devices[0], *(NamedSharding(mesh, cut) for cut in (_SAME, self._cut, _ORDER)))
 
     def _on_host(self, rows: Array) -> NDArray[np.float64]:
-        """The results of whole batches."""
+        """Return the results of whole batches."""
         of_devices = np.asarray(rows, np.float64).reshape(self._mesh.size, -1, 3)
         return np.concatenate([of_devices.mean(axis=0)[:, :HITS], of_devices.sum(axis=0)[:, HITS:]], axis=1)
 
     def settings(self) -> dict[str, Any]:
-        """JAX's switches, and over how many devices it is."""
+        """Return JAX's settings and the number of devices."""
         return {**super().settings(), "mesh": self._mesh.size, "averages_gradients": self._reduces}
 
     def device_peak_bytes(self) -> int | None:
-        """Of all devices together."""
+        """Return the peak memory of all devices together."""
         peaks = [engines.peak_bytes(device) for device in self._mesh.devices]
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
@@ -55,7 +55,7 @@ class JaxDataParallelTrainer(JaxFastTrainer):
 
 
 def over(mesh: Mesh, function: Callable[..., Any], taken: Any, given: Any) -> Callable[..., Any]:
-    """``function`` on every device of ``mesh`` with its own part of what is cut along it."""
+    """Run ``function`` on every device of ``mesh`` with its shard."""
     if hasattr(jax, "shard_map"):
         return jax.shard_map(function, mesh=mesh, in_specs=taken, out_specs=given, check_vma=False)
     from jax.experimental.shard_map import shard_map

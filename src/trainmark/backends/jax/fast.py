@@ -1,8 +1,8 @@
-"""``fast``: the dataset lives on the device, state is donated, and a compiled loop takes any number of steps.
+"""``fast``: the dataset is on the device, state is donated, and a compiled loop runs any number of steps.
 
-The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size
-has a loop of its own. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions
-runs one compiled step at a time, called from Python.
+The host sends the order of the examples and reads the results of all steps at the end. A last batch of another size has
+a separate loop. On a CPU, XLA runs convolutions inside a loop on one thread, so there a network with convolutions runs
+one compiled step at a time, called from Python.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from trainmark.backends.jax.trainer import JaxTrainer, Training
 
 
 class JaxFastTrainer(JaxTrainer):
-    """Everything resident.
+    """Trainer with all data on the device.
 
     Args:
-        data: where images and labels are put, by default in the same place as all else.
+        data: sharding of images and labels; by default the same as of everything else.
         order: sharding of the order of the examples.
     """
 
@@ -51,13 +51,13 @@ class JaxFastTrainer(JaxTrainer):
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Draw an order where none is given."""
+        """Draw an order if none is given."""
         order = self._order_of(plan)
         self._plan, self._order = plan, None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[Array, int]]:
-        """Queue steps, a loop for each batch size in a row; results stay on the device."""
+        """Queue steps, one loop per run of equal batch sizes; results stay on the device."""
         first = self._steps_of_epoch
         results = []
         for size, same in itertools.groupby(self._plan.sizes[first : first + steps]):
@@ -80,17 +80,17 @@ class JaxFastTrainer(JaxTrainer):
         return results
 
     def read(self, results: Any) -> Steps:
-        """The rows of the steps that were taken."""
+        """Read the rows of the trained steps."""
         return super().read([self._on_host(rows)[:count] for rows, count in results])
 
     def _on_host(self, rows: Array) -> NDArray[np.float64]:
-        """The results of a loop, ``[steps, 3]``."""
+        """Return the results of a loop, ``[steps, 3]``."""
         return np.asarray(rows, np.float64)
 
     def _program(self, size: int, steps: int) -> tuple[int, Any]:
-        """The compiled loop over batches of ``size``, and its most steps; a size of 0 takes the whole set.
+        """Return the compiled loop over batches of ``size`` and its maximum number of steps; size 0 is the whole set.
 
-        Made for ``steps`` the first time; then it takes any number up to that.
+        It is compiled for ``steps`` at first use, and then runs any number up to that.
         """
         if size not in self._compiled:
             longest = self._longest or steps
@@ -121,14 +121,14 @@ class JaxFastTrainer(JaxTrainer):
             training, row = step(training, order[index])
             return training, rows.at[index].set(row)
 
-        if len(order) == 1:  # no loop, not even one of a single step
+        if len(order) == 1:  # no loop, not even of a single step
             training, row = step(training, order[0])
             return training, row[None]
         row = jax.eval_shape(step, training, order[0])[1]
         return lax.fori_loop(0, count, one, (training, jnp.zeros((len(order), *row.shape), row.dtype)))
 
     def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
-        """``looped`` on all devices there are: on the one."""
+        """Return ``looped`` for all devices; here there is only one."""
         return looped
 
     def _unsettled(self, training: Training) -> Training:
@@ -138,5 +138,5 @@ class JaxFastTrainer(JaxTrainer):
 
 
 def _rows(array: Array, indices: Array) -> Array:
-    """The rows without a check of their bounds."""
+    """Gather rows without bounds checks."""
     return array.at[indices].get(mode="promise_in_bounds")

@@ -1,4 +1,4 @@
-"""``idiomatic``: the loop of JAX's own MNIST example. Python calls a jitted step with each batch as NumPy arrays."""
+"""``idiomatic``: the loop of JAX's MNIST example. Python calls a jitted step with each batch as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class JaxIdiomaticTrainer(JaxTrainer):
         self._batches: Iterator[Batch]
 
     def compile(self, plan: EpochPlan) -> bool:
-        """A step for each batch size; a step is pure, so what it returns here is simply let go."""
+        """Run one step of each batch size; steps are pure, so the results are discarded."""
         for size in dict.fromkeys(plan.sizes):
             batch = self._whole if plan.whole else self._taken(np.zeros(size, np.int64))
             jax.block_until_ready(self._step(self._training, *batch, self._key))
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Draw an order where none is given."""
+        """Draw an order if none is given."""
         batches = self._drawn(plan)
         self._batches = self._held(batches) if {"input", "copy"} & self._job.options.without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[Array]:
-        """The loop; losses stay on the device."""
+        """Run the loop; losses stay on the device."""
         results = []
         for _ in range(steps):
             x, y = next(self._batches)
@@ -51,7 +51,7 @@ class JaxIdiomaticTrainer(JaxTrainer):
 
     @functools.cached_property
     def _whole(self) -> Batch:
-        """The dataset as one batch, which goes to the device once, as in the published script."""
+        """Return the dataset as one batch, which is copied to the device once, as in the published script."""
         x, y = self._taken(slice(None))
         return self._put(x), self._put(y)
 
@@ -62,7 +62,7 @@ class JaxIdiomaticTrainer(JaxTrainer):
             start += size
 
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
-        """The first batch, over and over; already on the device where nothing is to be copied."""
+        """Repeat the first batch; already on the device if copies are omitted."""
         x, y = next(batches)
         yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._job.options.without else (x, y))
 

@@ -26,15 +26,15 @@ class JaxLimits:
         self._device, self._dtype = device, ARITHMETIC[options.precision].factors
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """One compiled program."""
+        """Return the products as one compiled program."""
         return _work(jax.jit(partial(_in_a_row, asked)), self._random(asked))
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
-        """One compiled program."""
+        """Return the convolutions as one compiled program."""
         return _work(jax.jit(partial(_layers_in_a_row, asked)), self._random(asked))
 
     def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Array, ...]]:
-        """Operands of each."""
+        """Draw the operands of each."""
 
         def draw(shape: tuple[int, ...]) -> Array:
             values = np.random.default_rng(0).random(shape, np.float32)
@@ -50,7 +50,7 @@ class JaxLimits:
 def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> list[Array]:
     found: list[Array] = []
     for product, (left, right) in zip(asked, operands, strict=True):
-        # Each waits for the one before, as in a step: else XLA may compute several at once.
+        # Each waits for the previous one, as in a step, or XLA may compute several at once.
         left, _ = lax.optimization_barrier((left, found[-1:]))
         found.append(jnp.matmul(left.T if product.turned else left, right))
     return found

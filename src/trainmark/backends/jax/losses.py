@@ -13,7 +13,7 @@ from trainmark.workload import losses as spec
 
 
 def build(loss: spec.Loss | None) -> Callable[[Array, Array], Array]:
-    """A function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
+    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
     if loss is None:
         return lambda outputs, _: outputs.mean()
     match loss:

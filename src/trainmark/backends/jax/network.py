@@ -18,12 +18,12 @@ Network = Callable[[Parameters, Array, Array | None], Array]
 
 
 def build(model: Model, product_dtype: Any) -> Network:
-    """A function of weights, inputs ``[batch, ...]`` and a dropout key to outputs ``[batch, classes]``.
+    """Return a function from weights, inputs ``[batch, ...]`` and a dropout key to outputs ``[batch, classes]``.
 
-    The key is None where dropout is off.
+    Without a key, dropout is off.
 
     Args:
-        product_dtype: what the factors of products are rounded to.
+        product_dtype: type that the factors of products are rounded to.
     """
 
     def network(weights: Parameters, x: Array, key: Array | None) -> Array:
@@ -35,10 +35,10 @@ def build(model: Model, product_dtype: Any) -> Network:
 
 
 def convolve(padding: list[tuple[int, int]], x: Array, kernel: Array) -> Array:
-    """Convolution with stride 1: ``[batch, height, width, in]`` by ``[size, size, in, out]``.
+    """Convolve ``[batch, height, width, in]`` with ``[size, size, in, out]``, stride 1.
 
     Args:
-        padding: zeros before and after, for rows and for columns.
+        padding: zeros to add before and after, for rows and for columns.
     """
     return lax.conv_general_dilated(x, kernel, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 

@@ -1,4 +1,4 @@
-"""The optimisers as pure functions, after their definitions in :mod:`trainmark.workload.optimizers`."""
+"""The optimisers of :mod:`trainmark.workload.optimizers` as pure functions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, Stat
 
 
 def build(spec: Optimizer | None) -> tuple[tuple[str, ...], Update]:
-    """The names of what an optimiser remembers, and its update; for None, one that only keeps the gradients.
+    """Return the names of an optimiser's states, and its update; for None, an update that only keeps the gradients.
 
-    It has to keep them, because XLA doesn't compute what is never read.
+    They must be kept, because XLA doesn't compute unused values.
     """
     match spec:
         case None:
@@ -90,5 +90,5 @@ def _rate(spec: Optimizer, step: Array, weights: Parameters) -> Array:
 
 
 def _one_minus_power(beta: float, t: Array) -> Array:
-    """``1 - betaᵗ`` without the cancellation that it has in float32 while ``betaᵗ`` is near 1."""
+    """Return ``1 - betaᵗ``, without float32 cancellation while ``betaᵗ`` is near 1."""
     return -jnp.expm1(t * math.log(beta)) if beta else jnp.ones_like(t)

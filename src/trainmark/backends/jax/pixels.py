@@ -12,7 +12,7 @@ from trainmark.workload.pixels import Input, scale
 
 
 def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
-    """Bytes ``[batch, height, width, channels]`` to network input, each image distorted by its own draws."""
+    """Convert bytes ``[batch, height, width, channels]`` to network input, with separate distortions of each image."""
     assert spec.distortions is not None
     height, width, _ = spec.network_shape
     count = len(images)

@@ -1,4 +1,4 @@
-"""What arithmetic JAX is allowed to use."""
+"""The arithmetic that JAX may use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class JaxArithmetic(NamedTuple):
     """How JAX computes in one precision.
 
     Args:
-        devices: that can: ``cpu``, ``gpu``.
+        devices: kinds of device that support it: ``cpu``, ``gpu``.
         parameters: type of weights and inputs.
         factors: type that the factors of products are rounded to; sums stay in ``parameters``.
         matmul: JAX's default precision of products.
@@ -35,12 +35,12 @@ ARITHMETIC: dict[Precision, JaxArithmetic] = {
 
 
 def supported(device: str) -> tuple[Precision, ...]:
-    """The precisions of a kind of device."""
+    """Return the precisions of a kind of device."""
     return tuple(name for name, arithmetic in ARITHMETIC.items() if device in arithmetic.devices)
 
 
 def set_arithmetic(precision: Precision) -> None:
-    """``fp32`` is IEEE single precision: products are never rounded to fewer bits unless asked for by name."""
+    """Set the precision. ``fp32`` is IEEE single precision: no product is rounded unless requested by name."""
     jax.config.update("jax_default_matmul_precision", ARITHMETIC[precision].matmul)
     if ARITHMETIC[precision].parameters == jnp.float64:
-        jax.config.update("jax_enable_x64", True)  # without it JAX makes float32 of every float64
+        jax.config.update("jax_enable_x64", True)  # else JAX converts every float64 to float32

@@ -1,4 +1,4 @@
-"""What both styles share: one training step as a pure function, evaluation, and reading results."""
+"""Code shared by both styles: one training step as a pure function, evaluation, and reading results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from trainmark.workload.pixels import prepare
 
 
 class Training(NamedTuple):
-    """Everything that a step changes. ``average`` is empty where the workload keeps none; ``step`` counts from 0."""
+    """Everything that a step changes. ``average`` is empty if the workload has none; ``step`` counts from 0."""
 
     weights: Parameters
     optimizer: optimizers.State
@@ -29,11 +29,11 @@ class Training(NamedTuple):
 
 
 class JaxTrainer:
-    """The part of a trainer that does not depend on its style.
+    """The style-independent part of a trainer.
 
     Args:
-        device: JAX's own object for the first one.
-        place: where arrays are put, by default on that.
+        device: JAX's object for the first device.
+        place: where arrays are put; by default that device.
     """
 
     def __init__(self, job: Job, device: Any, place: Any = None) -> None:
@@ -55,26 +55,26 @@ class JaxTrainer:
         self._key = self._put(jax.random.key(options.seed))
 
     def load(self, weights: Weights) -> None:
-        """Weights and a new optimiser, on the device."""
+        """Put weights and a new optimiser on the device."""
         taken = {name: self._put(np.asarray(value, self._dtype)) for name, value in weights.items()}
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
         state = {name: jax.tree.map(jnp.zeros_like, taken) for name in self._remembered}
         self._training = Training(taken, jax.device_put(state, self._place), average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
-        """A copy of the weights on the host."""
+        """Return a copy of the weights on the host."""
         return _on_host(self._training.weights)
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights if there is none."""
+        """Return a copy of their average on the host, or of the weights if there is none."""
         return _on_host(self._training.average or self._training.weights)
 
     def synchronize(self) -> None:
-        """Wait for the step that was queued last, which needs all before it."""
+        """Wait for the last queued step, which depends on all before it."""
         jax.block_until_ready(self._training)
 
     def read(self, results: Any) -> Steps:
-        """Parts of ``[steps, 3]`` to the host."""
+        """Read parts of ``[steps, 3]`` to the host."""
         host = np.concatenate([np.asarray(part, np.float64).reshape(-1, 3) for part in results])
         return Steps.from_rows(host, has_l2=bool(self._l2))
 
@@ -92,20 +92,20 @@ class JaxTrainer:
         return Evaluation(float(loss), float(hits))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives, dropout off."""
+        """Return the outputs of the last layer, without dropout."""
         x = self._put(prepare(self._workload.input, images, self._dtype))
         return np.asarray(self._forward(self._training.weights, x), np.float64)
 
     def settings(self) -> dict[str, Any]:
-        """JAX's switches as they are now."""
+        """Return JAX's current settings."""
         return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory that XLA held on the device."""
+        """Return XLA's peak memory on the device."""
         return engines.peak_bytes(self._device)
 
     def _training_set(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Images, prepared unless they are distorted later, and labels; on the host."""
+        """Return images, prepared unless distorted later, and labels; on the host."""
         images, labels = self._data.train.images, self._data.train.labels.astype(np.int32)
         return (images if self._job.distorts else prepare(self._workload.input, images, self._dtype)), labels
 
@@ -116,7 +116,7 @@ class JaxTrainer:
         """Forward, backward and update on one batch; returns loss, L2 loss and hits as ``[3]``.
 
         Args:
-            key: for dropout; the step's number is folded in here.
+            key: random key for dropout; the number of the step is folded in here.
         """
         key = jax.random.fold_in(key, training.step)
 
@@ -132,7 +132,7 @@ class JaxTrainer:
         return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
 
     def _shared(self, gradients: Parameters) -> Parameters:
-        """The gradients that the update takes; the mean over all devices if there are several."""
+        """Return the gradients for the update; the mean over all devices if there are several."""
         return gradients
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
@@ -143,7 +143,7 @@ class JaxTrainer:
         return {name: value + (1 - decay) * (weights[name] - value) for name, value in training.average.items()}
 
     def _judged(self, weights: Parameters, x: Array, y: Array) -> Array:
-        """Summed loss and hits of one batch."""
+        """Return summed loss and hits of one batch."""
         outputs = self._network(weights, x, None)
         return jnp.stack([self._loss(outputs, y) * len(y), _hits(outputs, y).astype(outputs.dtype)])
 

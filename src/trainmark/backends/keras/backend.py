@@ -1,6 +1,6 @@
-"""The Keras backends, one for each engine that Keras computes with, and what they can do.
+"""The Keras backends, one per engine, and their capabilities.
 
-Keras chooses its engine once, when it is first imported; so this file imports neither Keras nor an engine.
+Keras chooses its engine when it is first imported, so this module imports neither Keras nor an engine.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class KerasBackend:
     """Keras on one engine.
 
     Attributes:
-        name: in the registry.
-        engine: as Keras calls it.
+        name: its name in the registry.
+        engine: Keras's name of the engine.
 
     Raises:
         Unsupported: Keras was already imported with another engine.
@@ -47,7 +47,7 @@ class KerasBackend:
         self._engine = cast("Engine", importlib.import_module(f"trainmark.backends.keras.on_{self.engine}").ENGINE)
 
     def capabilities(self) -> base.Capabilities:
-        """Everything, on the devices that the engine sees."""
+        """Return full support, on the devices that the engine sees."""
         keras, engine = importlib.import_module("keras"), self._engine
         version: str = keras.__version__
         untested = [
@@ -55,7 +55,7 @@ class KerasBackend:
             base.is_untested(engine.title, engine.version, oldest=engine.oldest, newest=engine.newest),
         ]
         packages = {"keras": version, **engine.packages()}
-        # What compile(jit_compile="auto") resolves to: always on JAX, with TensorFlow if there is a GPU.
+        # What compile(jit_compile="auto") resolves to: always True on JAX, with TensorFlow if there is a GPU.
         compiles = bool(keras.Sequential().jit_compile)
         styles = tuple(style for style in base.STYLES if not (compiles and style == "compiled"))
         devices = engine.devices()
@@ -64,7 +64,7 @@ class KerasBackend:
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
-        """A trainer of the requested style."""
+        """Create a trainer of the requested style."""
         base.require_support(self.capabilities(), workload, options)
         from trainmark.backends.keras.idiomatic import KerasIdiomaticTrainer
 
@@ -73,7 +73,7 @@ class KerasBackend:
         return kind(base.Job(workload, model, data, options), self._engine)
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
-        """What ``fit`` copies to the device is within Keras."""
+        """Return the parts; copies to the device are inside ``fit``."""
         return frozenset(("input", "optimizer", "loss"))
 
 
@@ -83,30 +83,30 @@ class KerasOnTensorFlow(KerasBackend):
     name, engine = "keras", "tensorflow"
 
     def __init__(self) -> None:
-        # Notes on how TensorFlow was built; its warnings and errors are left alone.
+        # Hides notes on how TensorFlow was built, but not warnings and errors.
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
         super().__init__()
 
     def limits(self, options: base.Options) -> DeviceLimits:
-        """Products and copies on one device."""
+        """Return products and copies on one device."""
         from trainmark.backends.keras.limits import TensorFlowLimits
 
         self._engine.prepare(options)
         return TensorFlowLimits(options)
 
     def examine(self) -> Examination:
-        """What TensorFlow was built for."""
+        """Return what TensorFlow was built for."""
         import tensorflow as tf
 
         for gpu in tf.config.list_physical_devices("GPU"):
-            tf.config.experimental.set_memory_growth(gpu, True)  # others are being asked at the same time
+            tf.config.experimental.set_memory_growth(gpu, True)  # other frameworks are examined in parallel
         build = tf.sysconfig.get_build_info()
         if not build.get("is_cuda_build"):
             return Examination()
         return Examination(f"CUDA {build['cuda_version']}", tuple(build.get("cuda_compute_capabilities", ())))
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        """Compute ``LEFT @ RIGHT`` on ``device``."""
         import tensorflow as tf
 
         kind, _, index = device.partition(":")
@@ -134,8 +134,8 @@ def _choose(engine: str) -> None:
     found: str = importlib.import_module("keras").backend.backend()
     if found != engine:
         raise Unsupported(
-            "Keras can't change its engine once it is imported",
+            "Keras can't change its engine after it was imported",
             expected=f"Keras on {engine}",
             found=f"Keras on {found}",
-            fix="Train with each engine in a process of its own, as `trainmark run` does.",
+            fix="Train with each engine in a separate process, as `trainmark run` does.",
         )

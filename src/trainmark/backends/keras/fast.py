@@ -1,4 +1,4 @@
-"""``fast``: the dataset lives on the device, and the engine runs many steps for each call from Python."""
+"""``fast``: the dataset is on the device, and the engine runs many steps per call from Python."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort
 from trainmark.backends.keras.trainer import KerasTrainer
 
-MOST_STEPS = 200  # in one call, so that the steps of a long epoch can be counted as they go
+MOST_STEPS = 200  # per call, so that a long epoch shows progress
 
 
 class KerasFastTrainer(KerasTrainer):
-    """Images and labels on the device. An engine adds how it runs steps: :meth:`_run`."""
+    """Keeps images and labels on the device. Subclasses define how an engine runs steps: :meth:`_run`."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
@@ -33,11 +33,11 @@ class KerasFastTrainer(KerasTrainer):
         self._train_labels = ops.convert_to_tensor(self._labels["train"])
         self._rng = np.random.default_rng([job.options.seed, 1])
         self._held, self._updates = "input" in job.options.without, "optimizer" not in job.options.without
-        # XLA has a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
+        # XLA uses a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
         self._slow_in_loops = job.options.device == "cpu" and job.model.convolves
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Take one step of each batch size, and put everything back."""
+        """Run one step of each batch size, and restore the state."""
         with self._put_back():
             for size in dict.fromkeys(plan.sizes):
                 order = None if plan.whole else np.arange(size)
@@ -46,19 +46,19 @@ class KerasFastTrainer(KerasTrainer):
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Start from its first batch."""
+        """Start from the first batch of ``plan``."""
         self._plan, self._step = plan, 0
         self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
 
     def train(self, steps: int, tick: Callable[[], None]) -> Any:
-        """Queue steps, as many of the same size at once as there are; results stay on the device."""
+        """Queue steps, with consecutive steps of equal size in one call; results stay on the device."""
         results = []
         for size, count in self._calls(steps):
             x, y, batches = self._images, self._train_labels, None
             if self._held:
                 x, y = x[:size], y[:size]
             elif self._order is not None:
-                batches = np.zeros((MOST_STEPS, size), np.int32)  # always as many, so that nothing is compiled anew
+                batches = np.zeros((MOST_STEPS, size), np.int32)  # a constant shape, so that nothing is recompiled
                 start = sum(self._plan.sizes[: self._step])
                 batches[:count] = self._order[start : start + count * size].reshape(count, size)
                 batches = ops.convert_to_tensor(batches)
@@ -67,7 +67,7 @@ class KerasFastTrainer(KerasTrainer):
         return results
 
     def read(self, results: Any) -> Steps:
-        """Results ``[steps, 3]`` to the host."""
+        """Read results ``[steps, 3]`` to the host."""
         host = np.concatenate([ops.convert_to_numpy(rows)[:count] for rows, count in results]).astype(np.float64)
         return Steps.from_rows(host, has_l2=self._network.has_l2)
 
@@ -77,12 +77,12 @@ class KerasFastTrainer(KerasTrainer):
         Args:
             x: images on the device.
             y: their labels.
-            batches: indices of the examples of each step, ``[at least count, size]``; without them, every step takes
-                all of ``x`` and ``y``.
+            batches: indices of the examples of each step, ``[at least count, size]``; if None, every step uses all of
+                ``x`` and ``y``.
             count: number of steps.
 
         Returns:
-            Their results, ``[at least count, 3]``.
+            The results of the steps, ``[at least count, 3]``.
         """
         raise NotImplementedError
 
@@ -90,14 +90,14 @@ class KerasFastTrainer(KerasTrainer):
         return [*self._learner.variables, *self._optimizer.variables]
 
     def _judge(self, outputs: Any, y: Any, l2_losses: list[Any]) -> tuple[Any, Any]:
-        """Total loss of one batch, and its row of results: loss, L2 loss, hits."""
+        """Return the total loss of one batch, and its row of results: loss, L2 loss, hits."""
         loss = self._network.loss(y, outputs)
         l2_loss = sum(l2_losses, ops.zeros_like(loss))
         hits = ops.sum(ops.cast(ops.equal(ops.argmax(outputs, axis=1), ops.cast(y, "int32")), loss.dtype))
         return loss + l2_loss, ops.stack([loss + l2_loss, l2_loss, hits])
 
     def _calls(self, steps: int) -> Iterator[tuple[int, int]]:
-        """The batch size of each call, and its number of steps."""
+        """Yield the batch size of each call, and its number of steps."""
         for size, same in itertools.groupby(self._plan.sizes[self._step : self._step + steps]):
             left = len(list(same))
             while left:

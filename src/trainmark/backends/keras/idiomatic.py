@@ -1,9 +1,9 @@
-"""``idiomatic``: ``model.fit`` as Keras's tutorials call it, on NumPy arrays that were prepared up front.
+"""``idiomatic``: ``model.fit`` as in Keras's tutorials, on NumPy arrays that were prepared up front.
 
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
-A whole epoch in Keras's own shuffle is one ``fit`` on the arrays. What that can't do (a given order, a part of an
-epoch, distorted images) is one ``fit`` on a ``PyDataset``.
+A whole epoch with Keras's shuffle is one ``fit`` on the arrays. Everything else (a given order, a part of an epoch,
+distorted images) is one ``fit`` on a ``PyDataset``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from trainmark.workload.pixels import distort
 
 Indices = NDArray[np.int64]
 
-_ORDER, _DISTORTION = 1, 2  # streams of random numbers, apart from each other
+_ORDER, _DISTORTION = 1, 2  # separate streams of random numbers
 
 
 class KerasIdiomaticTrainer(KerasTrainer):
@@ -38,9 +38,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
         self._epoch, self._passes = -1, 0
 
     def compile(self, plan: EpochPlan) -> bool:
-        """Train on batches of each size, and put everything back; False where Keras compiles nothing.
+        """Train on batches of each size, and restore the state; False if Keras compiles nothing.
 
-        Twice, since ``torch.compile`` compiles a first step without gradients apart from the others.
+        Each size trains twice, since ``torch.compile`` compiles a first step without gradients separately.
         """
         if self._network.run_eagerly or (keras.config.backend() == "torch" and not self._network.jit_compile):
             return False
@@ -53,12 +53,12 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Start from its first batch."""
+        """Start from the first batch of ``plan``."""
         self._plan, self._step, self._order = plan, 0, plan.order
         self._epoch += 1
 
     def train(self, steps: int, tick: Callable[[], None]) -> Steps:
-        """One ``fit``."""
+        """Run one ``fit``."""
         sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
         if "input" in self._job.options.without:
             x, y = self._inputs("train")[: sizes[0]], self._labels["train"][: sizes[0]]
@@ -80,11 +80,11 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return report.steps(sizes, has_l2=self._network.has_l2)
 
     def read(self, results: Any) -> Steps:
-        """``fit`` has fetched them already."""
+        """Return the results, which ``fit`` has already fetched."""
         return results
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
-        """Whether ``fit`` on the arrays takes the batches of these steps: whole epochs, or the whole set each time."""
+        """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the whole set each time."""
         whole_epoch = plan.order is None and steps == len(plan.sizes)
         return plan.whole or (not self._job.distorts and whole_epoch)
 
@@ -117,7 +117,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
         return distort(self._workload.input, self._data.train.images[taken], rng, self._dtype)
 
     def _taken(self) -> Indices:
-        """Every example of the epoch in the order of use; drawn where none is given."""
+        """Return the examples of the epoch in order of use; drawn if no order is given."""
         if self._order is None:
             rng = np.random.default_rng([self._job.options.seed, _ORDER, self._epoch])
             self._order = self._plan.drawn(self._workload.batches, len(self._labels["train"]), rng.permutation)
@@ -126,12 +126,12 @@ class KerasIdiomaticTrainer(KerasTrainer):
 
 
 class OrderedBatches(keras.utils.PyDataset):
-    """The examples ``parts[i]`` as batch ``i``.
+    """A data set with the examples ``parts[i]`` as batch ``i``.
 
     Args:
-        images: network input of the given examples; also told the number of the batch, so that distortions are
-            those of the batch, however often and in whichever order it is asked for.
-        labels: of all examples, ``[examples]``.
+        images: returns the network input of examples; it also gets the number of the batch, so that distortions depend
+            only on the batch, in whatever order and however often it is requested.
+        labels: labels of all examples, ``[examples]``.
         first: number of the first batch in its epoch.
     """
 

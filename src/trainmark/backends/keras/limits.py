@@ -15,27 +15,27 @@ from trainmark.workload.products import Convolution, Product
 
 
 class TensorFlowLimits:
-    """One device in one precision; the engine has been prepared for both."""
+    """One device in one precision; the engine must be prepared for both."""
 
     def __init__(self, options: Options) -> None:
         self._device = "CPU:0" if options.device == "cpu" else "GPU:0"
         self._dtype = tf.as_dtype(ARITHMETIC[options.precision].floatx)
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """One compiled function."""
+        """Return the products as one compiled function."""
         return self._work(tf.function(partial(_in_a_row, asked)), self._random(asked))
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
-        """One compiled function."""
+        """Return the convolutions as one compiled function."""
         return self._work(tf.function(partial(_layers_in_a_row, asked)), self._random(asked))
 
     def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Any, ...]]:
-        """Operands of each."""
+        """Draw the operands of each."""
         with tf.device(self._device):
             return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
-        """Every value by -1: read once and written once; ``tf.identity`` copies nothing."""
+        """Multiply every value by -1: one read and one write; ``tf.identity`` copies nothing."""
         with tf.device(self._device):
             source = tf.ones(size // 4)
         return self._work(tf.function(tf.negative), source)
@@ -51,7 +51,7 @@ class TensorFlowLimits:
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:
-    """Append what ``compute`` gives, once the one before is there, as in a step: else several may run at once."""
+    """Append the result of ``compute``, after the previous one as in a step; else several may run at once."""
     with tf.control_dependencies(found[-1:]):
         found.append(compute(*operands, **options))
 

@@ -1,4 +1,4 @@
-"""The losses as Keras losses: outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch."""
+"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmark.workload import losses as spec
 
 
 class PerExample(keras.losses.Loss):
-    """A loss of each example, given as a function of outputs and labels."""
+    """A loss per example, given as a function of outputs and labels."""
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class PerExample(keras.losses.Loss):
 
 
 def build(loss: spec.Loss | None) -> keras.losses.Loss:
-    """The loss of a specification; without one, the mean of the outputs."""
+    """Return the loss of a specification; for None, the mean of the outputs."""
     match loss:
         case None:
             return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
@@ -32,12 +32,12 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         case spec.NegativeLogLikelihood():
             return PerExample(lambda outputs, labels: -_true(outputs, labels))
-        # Keras's own cross-entropy on probabilities goes back to the logits if it can find them, and clips nothing.
+        # Keras's cross-entropy on probabilities uses the logits if it can find them, and doesn't clip.
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
             return PerExample(lambda logits, labels: -ops.clip(_true(ops.log_softmax(logits), labels), *bounds))
         case spec.TwoStageCrossEntropy():
-            # The true class is picked before the logarithm, so that a wrong one that underflows does no harm.
+            # The true class is picked before the logarithm, so that underflow of another class does no harm.
             return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))
         case _:
             assert_never(loss)

@@ -1,4 +1,4 @@
-"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights stay as they are."""
+"""The network as a ``keras.Sequential``. Keras computes in the canonical layout, so weights are not converted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainmark.workload.model import LayerPlan, Model, Weights
 
 
 def build(model: Model) -> Learner:
-    """The network of ``model``, its layers under their own names."""
+    """Build the network of ``model``, with its layer names."""
     return Learner([keras.Input(model.input_shape), *(_layer(plan) for plan in model.layers)])
 
 
@@ -29,7 +29,7 @@ def load_weights(network: Learner, model: Model, weights: Weights) -> None:
 
 
 def read_weights(network: Learner, model: Model) -> Weights:
-    """The network's weights, float32."""
+    """Return the network's weights as float32."""
     weights: Weights = {}
     for plan in model.weighted_layers:
         layer = network.get_layer(plan.name)
@@ -39,8 +39,8 @@ def read_weights(network: Learner, model: Model) -> Weights:
 
 
 class Learner(keras.Sequential):
-    """A network that also says what each batch by itself cost: what ``fit`` calls the loss is a mean since the
-    epoch's start."""
+    """A network that also reports the loss of each single batch; the loss of ``fit`` is a mean since the epoch's
+    start."""
 
     def __init__(self, layers: list[Any]) -> None:
         super().__init__(layers)
@@ -56,7 +56,7 @@ class Learner(keras.Sequential):
         sample_weight: Any = None,
         training: bool = True,
     ) -> Any:
-        """Mean loss of the batch; in training with the L2 terms, and kept for the step's results."""
+        """Return the mean loss of the batch; in training with the L2 terms, and kept for the results of the step."""
         loss = self.loss(y, y_pred, sample_weight)
         if not training:
             return loss
@@ -76,16 +76,16 @@ class Latest(keras.metrics.Metric):
         self._value = self.add_variable((), "zeros", name="value")
 
     def update_state(self, value: Any) -> None:
-        """Take the value of a batch."""
+        """Set the value of a batch."""
         self._value.assign(value)
 
     def result(self) -> Any:
-        """That value, safe from the next batch."""
+        """Return a copy of that value, which the next batch does not change."""
         return ops.copy(self._value)
 
 
 class L2(keras.regularizers.Regularizer):
-    """``factor/2 · ‖kernel‖²``; Keras's own rounds its factor to float32 on TensorFlow."""
+    """``factor/2 · ‖kernel‖²``; Keras's version rounds the factor to float32 on TensorFlow."""
 
     def __init__(self, factor: float) -> None:
         self._factor = factor
@@ -102,7 +102,7 @@ class LocalResponseNormalization(keras.layers.Layer):
         self._layer = layer
 
     def call(self, x: Any) -> Any:
-        """Images ``[batch, height, width, channels]``; the sums over neighbours are a product with a band of ones."""
+        """Normalise images ``[batch, height, width, channels]``; the sums are a product with a band matrix of ones."""
         channels = np.arange(x.shape[-1])
         band = np.abs(np.subtract.outer(channels, channels)) <= self._layer.radius
         sums = ops.matmul(ops.square(x), ops.cast(band, x.dtype))

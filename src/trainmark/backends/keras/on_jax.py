@@ -1,4 +1,4 @@
-"""JAX as the engine of Keras; ``fast`` is a loop within a compiled function of the state that Keras hands out."""
+"""JAX as the engine of Keras; ``fast`` is a loop within a compiled function of Keras's state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from trainmark.backends.keras.fast import MOST_STEPS, KerasFastTrainer
 from trainmark.backends.keras.precision import ARITHMETIC, supported
 
 State = tuple[list[Any], list[Any], list[Any]]
-"""Values of the trainable variables, of the others that a step changes, and of the optimiser's."""
+"""Values of the trainable variables, of other variables that a step changes, and of the optimiser's."""
 
 
 class FastOnJax(KerasFastTrainer):
-    """Steps in a ``jax.lax`` loop, or one by one where that is faster."""
+    """Runs steps in a ``jax.lax`` loop, or one by one if that is faster."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
@@ -73,15 +73,15 @@ class JaxEngine(Engine):
     fast_trainer = FastOnJax
 
     def packages(self) -> dict[str, str]:
-        """JAX and its compiler."""
+        """Return the versions of JAX and its compiler."""
         return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
-        """CPU, and GPUs where JAX has found some."""
+        """Return the CPU and any GPUs."""
         return tuple(_devices())
 
     def prepare(self, options: Options) -> None:
-        """Threads can only be chosen by the environment, before JAX is imported."""
+        """Set memory and arithmetic; threads can only be set by the environment, before JAX is imported."""
         engines.take_share(options)
         arithmetic = ARITHMETIC[options.precision]
         jax.config.update("jax_default_matmul_precision", "tensorfloat32" if arithmetic.tf32 else "highest")
@@ -90,23 +90,23 @@ class JaxEngine(Engine):
         jax.config.update("jax_default_device", self._device)
 
     def reseed(self, seed: int) -> None:
-        """JAX has none of its own: Keras shuffles with NumPy's."""
+        """Do nothing: Keras shuffles with NumPy."""
 
     def synchronize(self, values: Sequence[Any]) -> None:
         """Wait for the state."""
         jax.block_until_ready(values)
 
     def settings(self) -> dict[str, Any]:
-        """JAX's switches as it reports them now."""
+        """Return the settings as JAX reports them now."""
         return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory JAX held on the device, where it says so."""
+        """Return JAX's peak memory on the device, if it reports it."""
         return engines.peak_bytes(self._device)
 
 
 def _devices() -> dict[Device, Any]:
-    """Each device, and JAX's own object for it."""
+    """Return each device, with JAX's object for it."""
     return engines.devices(supported("JAX", gpu=False), supported("JAX", gpu=True))
 
 

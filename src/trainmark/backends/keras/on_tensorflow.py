@@ -16,7 +16,7 @@ from trainmark.backends.keras.precision import ARITHMETIC, supported
 
 
 class FastOnTensorFlow(KerasFastTrainer):
-    """Steps in a ``tf.while_loop``."""
+    """Runs steps in a ``tf.while_loop``."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
@@ -24,7 +24,7 @@ class FastOnTensorFlow(KerasFastTrainer):
         self._loop = tf.function(self._steps_on, autograph=False, jit_compile=self._xla)
 
     def settings(self) -> dict[str, Any]:
-        """TensorFlow's switches, and whether the loop is compiled by XLA or run by TensorFlow itself."""
+        """Return TensorFlow's settings, and whether XLA compiles the loop or TensorFlow runs it."""
         return {**super().settings(), "jit_compile": self._xla}
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
@@ -53,7 +53,7 @@ class FastOnTensorFlow(KerasFastTrainer):
         return row
 
     def _unsettle(self, kernel: Any, step: Any) -> None:
-        """Write what is there: of weights that never change XLA would compute much before the loop."""
+        """Write the current value: XLA would hoist computations on constant weights out of the loop."""
         now = tf.convert_to_tensor(kernel)
         corner = [[0] * len(now.shape)]
         same = tf.where(step < 0, tf.zeros([], now.dtype), tf.gather_nd(now, corner)[0])
@@ -70,13 +70,13 @@ class TensorFlowEngine(Engine):
         self._on_gpu = False
 
     def packages(self) -> dict[str, str]:
-        """TensorFlow, and what it was built with."""
+        """Return the versions of TensorFlow and of what it was built with."""
         build = tf.sysconfig.get_build_info()
         built_with = {"cuda": build.get("cuda_version"), "cudnn": build.get("cudnn_version")}
         return {"tensorflow": self.version} | {name: str(version) for name, version in built_with.items() if version}
 
     def devices(self) -> tuple[Device, ...]:
-        """Asks without starting the runtime, which would fix its threads."""
+        """List devices without starting the runtime, which would fix its threads."""
         devices = [cpu(*supported(self.title, gpu=False))]
         for index, gpu in enumerate(tf.config.list_physical_devices("GPU")):
             name = tf.config.experimental.get_device_details(gpu).get("device_name")
@@ -86,7 +86,7 @@ class TensorFlowEngine(Engine):
         return tuple(devices)
 
     def prepare(self, options: Options) -> None:
-        """Threads of single operations and between them; one device made visible."""
+        """Set threads within and between operations, and make one device visible."""
         if options.threads is not None:
             tf.config.threading.set_intra_op_parallelism_threads(options.threads)
             tf.config.threading.set_inter_op_parallelism_threads(options.threads)
@@ -107,11 +107,11 @@ class TensorFlowEngine(Engine):
             tf.config.experimental.set_memory_growth(gpus[index], True)
 
     def reseed(self, seed: int) -> None:
-        """Once seeded, TensorFlow shuffles every ``fit`` on the same arrays alike."""
+        """Set the seed, or TensorFlow shuffles every ``fit`` on the same arrays in the same way."""
         tf.random.set_seed(seed)
 
     def repeated(self, x: Any, y: Any, steps: int) -> Any:
-        """Arrays as a data set that has nothing to make."""
+        """Return a data set that repeats the arrays without preparing anything."""
         return tf.data.Dataset.from_tensors((x, y)).repeat(steps)
 
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
@@ -119,7 +119,7 @@ class TensorFlowEngine(Engine):
         tf.test.experimental.sync_devices()
 
     def settings(self) -> dict[str, Any]:
-        """TensorFlow's switches as it reports them now; 0 threads are its own choice."""
+        """Return the settings as TensorFlow reports them now; 0 threads means its default."""
         return {
             "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
             "intra_op_threads": tf.config.threading.get_intra_op_parallelism_threads(),
@@ -130,12 +130,12 @@ class TensorFlowEngine(Engine):
         }
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory TensorFlow held on the visible GPU."""
+        """Return TensorFlow's peak memory on the visible GPU."""
         return int(tf.config.experimental.get_memory_info("GPU:0")["peak"]) if self._on_gpu else None
 
 
 def _memory_bytes(index: int) -> int | None:
-    """Memory of a GPU as the CUDA driver tells it, since TensorFlow does not; None when it can't be asked."""
+    """Return a GPU's memory from the CUDA driver, since TensorFlow does not report it; None without the driver."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,6 +1,6 @@
-"""PyTorch as the engine of Keras. There Keras makes float32 of float64 in every matrix product, so it has no fp64.
+"""PyTorch as the engine of Keras. Keras on it converts float64 to float32 in every matrix product, so there is no fp64.
 
-``fast`` is a plain loop, since Keras's layers run there one operation at a time.
+``fast`` is a plain loop, since Keras's layers run one operation at a time on PyTorch.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from trainmark.backends.keras.precision import ARITHMETIC, supported
 
 
 class FastOnTorch(KerasFastTrainer):
-    """Steps in a Python loop; nothing is fetched in it."""
+    """Runs steps in a Python loop; nothing is fetched inside."""
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
-        """Nothing is compiled."""
+        """Return False: nothing is compiled."""
         return False
 
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
@@ -54,36 +54,36 @@ class TorchEngine(Engine):
         self._device = torch.device("cpu")
 
     def packages(self) -> dict[str, str]:
-        """PyTorch, and what it was built with."""
+        """Return the versions of PyTorch and of what it was built with."""
         return engines.packages()
 
     def devices(self) -> tuple[Device, ...]:
-        """CPU and every CUDA device."""
+        """Return the CPU and every CUDA device."""
         on_gpu = supported(self.title, gpu=True)
         return cpu(*supported(self.title, gpu=False)), *engines.gpus(lambda _: on_gpu)
 
     def prepare(self, options: Options) -> None:
-        """The device becomes Keras's for as long as the process lives."""
+        """Set the device, for Keras too, for the lifetime of the process."""
         if options.style == "compiled":
             require_compiler(options.device)
         self._device = engines.prepare(options, tf32=ARITHMETIC[options.precision].tf32)
         torch.manual_seed(options.seed)
-        self._scope = keras.device(options.device)  # ends when nobody holds it
+        self._scope = keras.device(options.device)  # the reference keeps it active
         self._scope.__enter__()
 
     def reseed(self, seed: int) -> None:
-        """PyTorch's run on."""
+        """Do nothing: PyTorch's random numbers don't repeat."""
 
     def synchronize(self, values: Sequence[Any]) -> None:  # noqa: ARG002
         """Wait for the device."""
         engines.synchronize(self._device)
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches as they are now."""
+        """Return PyTorch's current settings."""
         return engines.settings()
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory PyTorch held on a CUDA device."""
+        """Return PyTorch's peak memory on a CUDA device."""
         return engines.peak_bytes(self._device)
 
 

@@ -1,6 +1,6 @@
-"""The optimisers on Keras: its own where it computes what the definition says, else a subclass that does.
+"""The optimisers on Keras: built-in ones if they match the definition, else subclasses.
 
-Numbers are handed to Keras as NumPy's: on TensorFlow it makes float32 of a plain float before it makes float64 of it.
+Numbers are passed to Keras as NumPy's: on TensorFlow it converts a plain float to float32 before float64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightA
 
 
 def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
-    """The optimiser of ``spec``, which also keeps the average of the weights if there is one."""
+    """Build the optimiser of ``spec``, which also keeps the average of the weights if there is one."""
     match spec:
         case SGD():
             # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
@@ -34,33 +34,33 @@ def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Op
 
 
 class KeptGradients(keras.optimizers.Optimizer):
-    """Updates nothing, but keeps the gradients: a compiler would not compute unused ones."""
+    """Updates nothing, but keeps the gradients, since a compiler would remove unused ones."""
 
     def __init__(self) -> None:
         super().__init__(1.0)
 
     def build(self, variables: list[Any]) -> None:
-        """Make room for them."""
+        """Allocate them."""
         if not self.built:
             super().build(variables)
             self._kept = self.add_optimizer_variables(variables, "gradient")
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:  # noqa: ARG002
-        """One gradient."""
+        """Keep one gradient."""
         self.assign(self._kept[self._get_variable_index(variable)], gradient)
 
 
 def reset(optimizer: keras.optimizers.Optimizer, weights: list[Any]) -> None:
-    """State to zero, in place, and the average to ``weights``: the same as a new optimiser."""
+    """Reset the state to zero, in place, and the average to ``weights``, as in a new optimiser."""
     for variable in optimizer.variables:
         if variable is not optimizer.learning_rate:
             variable.assign(ops.zeros(variable.shape, variable.dtype))
     for average, weight in zip(averages(optimizer), weights, strict=False):
-        average.assign(ops.copy(weight))  # JAX may not be handed the same array twice
+        average.assign(ops.copy(weight))  # JAX must not get the same array twice
 
 
 def averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
-    """The averaged weights, in the order of the weights; empty where no average is kept."""
+    """Return the averaged weights, in the order of the weights; empty without an average."""
     return optimizer.averages if isinstance(optimizer, Defined) else []
 
 
@@ -74,12 +74,12 @@ def _learning_rate(spec: Optimizer) -> Any:
 
 
 class Defined(keras.optimizers.Optimizer):
-    """What the optimisers written here share: their rate, their state, and the average of the weights.
+    """Base of the optimisers below: learning rate, state, and the average of the weights.
 
-    Keras has its own average, but its decay does not grow with the steps.
+    Keras has an average too, but its decay does not grow with the steps.
 
     Args:
-        slots: names of the arrays that are kept for each weight.
+        slots: names of the arrays kept per weight.
     """
 
     def __init__(self, spec: Any, average: WeightAverage | None, *slots: str) -> None:
@@ -88,7 +88,7 @@ class Defined(keras.optimizers.Optimizer):
         self.averages: list[Any] = []
 
     def build(self, variables: list[Any]) -> None:
-        """Make the state."""
+        """Allocate the state."""
         if self.built:
             return
         super().build(variables)
@@ -97,17 +97,17 @@ class Defined(keras.optimizers.Optimizer):
             self.averages = self.add_optimizer_variables(variables, "average")
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-        """One update, and that of the average."""
+        """Apply one update, and update the average."""
         super().apply(grads, trainable_variables)
         if self._average is None:
             return
         for weight, average in zip(self._trainable_variables, self.averages, strict=True):
-            done = ops.cast(self.iterations, weight.dtype)  # counts this update already
+            done = ops.cast(self.iterations, weight.dtype)  # already includes this update
             share = 1 - ops.minimum(done / (9 + done), self._average.decay)
             self.assign(average, average + share * (weight - average))
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-        """One update of one variable."""
+        """Update one variable."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype)
         self._move(variable, gradient, rate, *(slot[index] for slot in self._slots))
@@ -117,11 +117,11 @@ class Defined(keras.optimizers.Optimizer):
 
 
 class DefinedSGD(Defined):
-    """Both forms of momentum, and a weight decay that passes through it; Keras's own decay is decoupled."""
+    """Both forms of momentum, with weight decay added to the gradient; Keras's decay is decoupled."""
 
     def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
         spec: SGD = self._spec
-        own = self._trainable_variables[self._get_variable_index(variable)]  # TensorFlow hands over one of its own
+        own = self._trainable_variables[self._get_variable_index(variable)]  # TensorFlow passes its own object
         if spec.weight_decay and (spec.decay_biases or own.name != "bias"):
             gradient = gradient + spec.weight_decay * variable
         if not state:
@@ -148,7 +148,7 @@ class DefinedAdam(Defined):
 
 
 class DefinedRMSprop(Defined):
-    """RMSprop with ε outside the root; Keras adds it within."""
+    """RMSprop with ε outside the root; Keras adds it inside."""
 
     def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
         spec: RMSprop = self._spec
@@ -158,5 +158,5 @@ class DefinedRMSprop(Defined):
 
 
 def _one_minus_power(base: float, t: Any) -> Any:
-    """``1 - baseᵗ``; as a difference it would lose four of the seven digits of float32 where ``base`` is 0.999."""
+    """Return ``1 - baseᵗ``; a plain difference loses four of float32's seven digits if ``base`` is 0.999."""
     return -ops.expm1(t * (math.log(base) if base else -math.inf))

@@ -1,4 +1,4 @@
-"""From stored bytes to network input on the engine, for training images that are distorted."""
+"""From stored bytes to network input on the engine, for distorted training images."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trainmark.workload.pixels import Input
 
 
 class Distort(keras.layers.Layer):
-    """The same steps as :func:`trainmark.workload.pixels.distort`, with draws of Keras.
+    """The same steps as :func:`trainmark.workload.pixels.distort`, with Keras's random numbers.
 
-    Keras's own random layers clip what they brighten, and draw contrast and crop otherwise.
+    Keras's random layers clip after brightening, and draw contrast and crop differently.
     """
 
     def __init__(self, spec: Input, seed: int) -> None:
@@ -23,7 +23,7 @@ class Distort(keras.layers.Layer):
         self._seeds = keras.random.SeedGenerator(seed)
 
     def call(self, images: Any) -> Any:
-        """Bytes ``[batch, height, width, channels]`` to network input ``[batch, *network_shape]``."""
+        """Convert bytes ``[batch, height, width, channels]`` to network input ``[batch, *network_shape]``."""
         spec, chosen = self._spec, self._spec.distortions
         assert chosen is not None
         low, high = chosen.contrast
@@ -38,7 +38,7 @@ class Distort(keras.layers.Layer):
         return x
 
     def _cut_out(self, images: Any, *, flip: bool) -> Any:
-        """A random window of each image, perhaps mirrored: one gather of its pixels."""
+        """Crop a random window of each image, perhaps mirrored, with one gather of pixels."""
         (tall, broad, channels), (height, width, _) = self._spec.shape, self._spec.network_shape
         count = ops.shape(images)[0]
         top = keras.random.randint((count, 1), 0, tall - height + 1, seed=self._seeds)
@@ -53,10 +53,10 @@ class Distort(keras.layers.Layer):
         return ops.cast(ops.reshape(x, (count, height, width, channels)), self.compute_dtype)
 
     def _draw(self, x: Any, low: float, high: float) -> Any:
-        """One number in ``[low, high)`` for each image."""
+        """Draw one number in ``[low, high)`` per image."""
         return keras.random.uniform((ops.shape(x)[0], 1, 1, 1), low, high, dtype=x.dtype, seed=self._seeds)
 
 
 def _mean(x: Any, axes: tuple[int, ...]) -> Any:
-    """Keras's own computes float64 in float32 on JAX."""
+    """Compute the mean; Keras's version computes float64 in float32 on JAX."""
     return ops.sum(x, axis=axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)

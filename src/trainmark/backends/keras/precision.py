@@ -11,7 +11,7 @@ class KerasArithmetic(NamedTuple):
     """How Keras computes in one precision.
 
     Args:
-        engines: that can.
+        engines: engines that support it.
         floatx: type of weights, inputs and sums.
         tf32: whether float32 products may use TF32, which only GPUs have.
     """
@@ -24,11 +24,11 @@ class KerasArithmetic(NamedTuple):
 ARITHMETIC: dict[Precision, KerasArithmetic] = {
     "fp32": KerasArithmetic(),
     "tf32": KerasArithmetic(tf32=True),
-    # On PyTorch, Keras makes float32 of float64 in every matrix product.
+    # On PyTorch, Keras converts float64 to float32 in every matrix product.
     "fp64": KerasArithmetic(("TensorFlow", "JAX"), floatx="float64"),
 }
 
 
 def supported(engine: str, *, gpu: bool) -> tuple[Precision, ...]:
-    """The precisions of an engine on a CPU or a GPU."""
+    """Return the precisions of an engine on a CPU or a GPU."""
     return tuple(name for name, each in ARITHMETIC.items() if engine in each.engines and (gpu or not each.tf32))

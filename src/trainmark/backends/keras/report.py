@@ -1,4 +1,4 @@
-"""Keeps what ``fit`` reports for each batch."""
+"""Collect what ``fit`` reports for each batch."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trainmark.backends.base import Steps
 
 
 class Report(keras.callbacks.Callback):
-    """Collects the results of every batch of one ``fit``, or of several.
+    """Collects the results of every batch of one or several calls of ``fit``.
 
-    Keras fetches what a batch returned in a thread beside the training, and may go on doing so: batches come in any
-    order, but all before their epoch ends.
+    Keras fetches the results of batches in another thread, in parallel with training: batches arrive in any order, but
+    all before their epoch ends.
     """
 
     async_safe = True
@@ -26,32 +26,32 @@ class Report(keras.callbacks.Callback):
         self._epochs: list[dict[int, dict[str, float]]] = []
 
     def on_train_begin(self, logs: Any = None) -> None:  # noqa: ARG002
-        """No batch is queued."""
+        """Reset: no batch is queued."""
         self._begun = False
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Batches are counted anew."""
+        """Restart the count of batches."""
         self._epochs.append({})
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """The batch before is queued. Called by the training itself, so ticks don't race."""
+        """Tick for the previous batch, which is queued. Called in the training thread, so ticks don't race."""
         if self._begun:
             self._tick()
         self._begun = True
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        """Keep what it returned."""
+        """Keep the results of the batch."""
         self._epochs[-1][batch] = logs
 
     def on_train_end(self, logs: Any = None) -> None:  # noqa: ARG002
-        """The last batch is queued too."""
+        """Tick for the last batch."""
         self._tick()
 
     def steps(self, sizes: Sequence[int], *, has_l2: bool) -> Steps:
-        """The results of the steps, of ``sizes`` examples each."""
+        """Return the results of the steps, of ``sizes`` examples each."""
         rows = [[epoch[batch] for batch in sorted(epoch)] for epoch in self._epochs]
         examples = np.split(np.array(sizes), np.cumsum([len(epoch) for epoch in rows])[:-1])
-        # Keras's accuracy runs on from an epoch's start; times the examples so far it counts the hits so far.
+        # Keras's accuracy is a mean since the epoch's start; times the examples so far it gives the hits so far.
         hits_so_far = [
             np.rint(np.array([row["accuracy"] for row in epoch]) * np.cumsum(count))
             for epoch, count in zip(rows, examples, strict=True)

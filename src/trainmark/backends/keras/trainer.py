@@ -1,4 +1,4 @@
-"""What the styles share: the network, its weights, evaluation, and reading results."""
+"""Code shared by the styles: the network, its weights, evaluation, and reading results."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from trainmark.workload.pixels import prepare
 
 
 class KerasTrainer:
-    """The part of a trainer that does not depend on its style."""
+    """The style-independent part of a trainer."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
         workload, data, options = job.workload, job.data, job.options
-        # As keras.utils.set_random_seed, but that imports TensorFlow even where another engine computes.
+        # Like keras.utils.set_random_seed, which however imports TensorFlow even with another engine.
         self._seed = seed_of(options.seed)
         random.seed(self._seed)
         np.random.seed(self._seed)
@@ -57,16 +57,16 @@ class KerasTrainer:
         self._optimizer.build(self._network.trainable_variables)
 
     def load(self, weights: Weights) -> None:
-        """Weights and a zeroed optimiser, in place, so that compiled steps stay valid."""
+        """Set weights and reset the optimiser, in place, so that compiled steps stay valid."""
         network.load_weights(self._network, self._model, weights)
         optimizers.reset(self._optimizer, self._network.trainable_variables)
 
     def weights(self) -> Weights:
-        """A copy of the weights on the host."""
+        """Return a copy of the weights on the host."""
         return network.read_weights(self._network, self._model)
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights if there is none."""
+        """Return a copy of their average on the host, or of the weights if there is none."""
         with self._average_in_place():
             return self.weights()
 
@@ -75,21 +75,21 @@ class KerasTrainer:
         self._engine.synchronize([variable.value for variable in self._variables()])
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """``model.evaluate`` on a whole split, with the averaged weights if there is an average."""
+        """Run ``model.evaluate`` on a whole split, with the averaged weights if there is an average."""
         with self._average_in_place():
             found = self._network.evaluate(
                 self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
             )
-        hits = round(float(found["accuracy"]) * len(self._labels[split]))  # Keras tells the share in float32
+        hits = round(float(found["accuracy"]) * len(self._labels[split]))  # Keras reports the share in float32
         return Evaluation(float(found["loss"]), hits / len(self._labels[split]))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives, dropout off."""
+        """Return the outputs of the last layer, without dropout."""
         outputs = self._network.predict_on_batch(prepare(self._workload.input, images, self._dtype))
         return np.asarray(outputs, dtype=np.float64)
 
     def settings(self) -> dict[str, Any]:
-        """The engine's switches and Keras's own."""
+        """Return the settings of the engine and of Keras."""
         return {
             "keras_backend": keras.config.backend(),
             "floatx": keras.config.floatx(),
@@ -99,11 +99,11 @@ class KerasTrainer:
         }
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory the engine held on the device."""
+        """Return the engine's peak memory on the device."""
         return self._engine.device_peak_bytes()
 
     def _inputs(self, split: SplitName) -> NDArray[Any]:
-        """The prepared images of a split, without chance; made once."""
+        """Return the images of a split, prepared deterministically and only once."""
         if split not in self._kept:
             self._kept[split] = self._prepared(split)
         return self._kept[split]
@@ -136,10 +136,10 @@ class KerasTrainer:
                 variable.assign(value)
 
     def _variables(self) -> list[Any]:
-        """Everything that a step changes."""
+        """Return everything that a step changes."""
         return [*self._network.variables, *self._optimizer.variables]
 
 
 def seed_of(*parts: int) -> int:
-    """One seed below 2^31, as all of Keras takes it."""
+    """Combine parts into one seed below 2^31, the limit of Keras."""
     return int(np.random.SeedSequence(parts).generate_state(1)[0] >> 1)

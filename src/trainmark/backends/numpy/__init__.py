@@ -1,1 +1,1 @@
-"""The reference: plain NumPy, float32 for use and float64 as the oracle that every other backend is held against."""
+"""The reference: plain NumPy, with float32 for use and float64 as the oracle for every other backend."""

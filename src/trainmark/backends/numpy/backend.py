@@ -28,34 +28,34 @@ class NumpyBackend:
     """The reference backend."""
 
     def capabilities(self) -> base.Capabilities:
-        """Every layer, loss and optimiser, on the CPU."""
+        """Return full support, on the CPU."""
         devices = (base.cpu(*DTYPES),)
         return base.Capabilities("numpy", np.__version__, ("idiomatic",), devices, KINDS, {"numpy": np.__version__})
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> NumpyTrainer:
-        """A trainer with the whole training set prepared in memory."""
+        """Create a trainer with the whole training set prepared in memory."""
         base.require_support(self.capabilities(), workload, options)
         return NumpyTrainer(workload, model, data, options)
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:  # noqa: ARG002
-        """It gathers batches, and updates."""
+        """Return the parts: it gathers batches, and updates."""
         return frozenset(("input", "optimizer", "loss"))
 
     def limits(self, options: base.Options) -> DeviceLimits:
-        """Products and copies of the CPU."""
+        """Return products and copies on the CPU."""
         return NumpyLimits(options)
 
     def examine(self) -> Examination:
-        """It was built for the CPU alone."""
+        """Return that it was built for the CPU only."""
         return Examination()
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """A small product."""
+        """Compute a small product."""
         return np.matmul(np.array(LEFT, np.float32), np.array(RIGHT, np.float32)), device
 
 
 class NumpyTrainer:
-    """Trains at once: nothing is queued, so ``synchronize`` has nothing to wait for."""
+    """Trains synchronously: nothing is queued, so ``synchronize`` has nothing to wait for."""
 
     def __init__(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> None:
         self._workload, self._model, self._data = workload, model, data
@@ -72,28 +72,28 @@ class NumpyTrainer:
         self._gradients: layers.Parameters = {}
         self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
         first = model.layers.index(model.weighted_layers[0]) if model.weighted_layers else len(model.layers)
-        self._learning = self._modules[first:]  # nothing before the first weights has a use for a gradient
+        self._learning = self._modules[first:]  # nothing before the first weights needs a gradient
         self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
 
     def load(self, weights: Weights) -> None:
-        """Take weights, rebuild the optimiser."""
+        """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
         self._average = {name: value.copy() for name, value in self._weights.items()}
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights)
         self._step = 0
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
-        """Nothing to compile."""
+        """Return False: nothing to compile."""
         return False
 
     def begin_epoch(self, plan: base.EpochPlan) -> None:
-        """Draw an order where none is given."""
+        """Draw an order if none is given."""
         self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 
     def train(self, steps: int, tick: Callable[[], None]) -> list[tuple[float, float, int]]:
-        """Train ``steps`` batches."""
+        """Train on ``steps`` batches."""
         results = []
         for _ in range(steps):
             end = int(next(self._edges))
@@ -103,14 +103,14 @@ class NumpyTrainer:
         return results
 
     def synchronize(self) -> None:
-        """Nothing is ever pending."""
+        """Do nothing: nothing is ever pending."""
 
     def read(self, results: Any) -> base.Steps:
-        """The results of :meth:`train` as arrays."""
+        """Return the results of :meth:`train` as arrays."""
         return base.Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
 
     def evaluate(self, split: base.SplitName) -> base.Evaluation:
-        """Loss and accuracy over a split, with the averaged weights where there is an average."""
+        """Return loss and accuracy over a split, with the averaged weights if there is an average."""
         trained = dict(self._weights)
         if self._workload.weight_average:
             self._weights.update(self._average)
@@ -128,25 +128,25 @@ class NumpyTrainer:
         return base.Evaluation(loss / len(labels), hits / len(labels))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives, dropout off."""
+        """Return the outputs of the last layer, without dropout."""
         return self._forward(prepare(self._workload.input, images, self._dtype), training=False).astype(np.float64)
 
     def weights(self) -> Weights:
-        """A copy of the weights."""
+        """Return a copy of the weights."""
         return {name: value.astype(np.float32) for name, value in self._weights.items()}
 
     def averaged(self) -> Weights:
-        """A copy of their average, or of the weights where there is none."""
+        """Return a copy of their average, or of the weights if there is none."""
         kept = self._average if self._workload.weight_average else self._weights
         return {name: value.astype(np.float32) for name, value in kept.items()}
 
     def settings(self) -> dict[str, Any]:
-        """The matrix library and what was said of its threads."""
+        """Return the matrix library and its thread settings."""
         build = getattr(np.__config__, "CONFIG", {}).get("Build Dependencies", {}).get("blas", {})
         return {"blas": build.get("name"), "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS")}
 
     def device_peak_bytes(self) -> int | None:
-        """The device is the host."""
+        """Return None: the device is the host."""
         return None
 
     def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""One training step on NumPy with every tensor looked at: which one was the first that is not a number?"""
+"""Inspect every tensor of one training step on NumPy, to find the first that is not finite."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _ENOUGH = 32
 
 @dataclass(frozen=True)
 class StepTensors:
-    """One step.
+    """The tensors of one step.
 
     Args:
-        tensors: in the order in which they come to be.
-        losses: of each example.
-        gap: the largest distance from the largest logit down to the true one; None where a logit is not finite.
+        tensors: in the order of computation.
+        losses: loss of each example.
+        gap: the largest difference between the largest and the true logit; None if a logit is not finite.
     """
 
     tensors: tuple[Tensor, ...]
@@ -35,11 +35,11 @@ class StepTensors:
 def inspect_step(
     workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.uint8]
 ) -> StepTensors:
-    """The step of ``workload``, which has no dropout, from ``weights`` on a batch, in float32.
+    """Run a step of ``workload``, which has no dropout, from ``weights`` on a batch, in float32.
 
     Args:
-        images: as stored, ``[batch, height, width, channels]``.
-        labels: each below the number of classes, ``[batch]``.
+        images: stored images, ``[batch, height, width, channels]``.
+        labels: true classes, ``[batch]``.
     """
     with np.errstate(all="ignore"):
         tensors, each, logits = _step(workload, model, weights, images, labels.astype(np.int64))
@@ -78,7 +78,7 @@ def _step(
 
 
 def _dead(x: NDArray[Any]) -> float | None:
-    """Share of the units or filters that are 0 everywhere; None where too few values of each are seen to say so."""
+    """Return the share of units or filters that are 0 everywhere; None with too few values per unit to say so."""
     each = x.reshape(-1, x.shape[-1])
     return float((each <= 0).all(axis=0).mean()) if len(each) >= _ENOUGH else None
 

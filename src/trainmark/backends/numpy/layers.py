@@ -1,7 +1,7 @@
-"""Forward and backward pass of every layer, written to be read.
+"""Forward and backward pass of every layer, written for readability.
 
-A module keeps of the forward pass what its backward pass needs. Activations are ``[batch, ...]`` in canonical layout
-(NHWC); ``backward`` takes the gradient of the loss by the output and returns that by the input.
+A module keeps what its backward pass needs from the forward pass. Activations are ``[batch, ...]`` in canonical layout
+(NHWC); ``backward`` takes the gradient of the loss with respect to the output and returns that for the input.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Array = NDArray[Any]
 Parameters = dict[str, Array]
 
 NOT_COMPUTED: Array = np.empty(0)
-"""Gradient by the input of the first layer with weights: what stands before it has nothing to learn."""
+"""Input gradient of the first layer with weights: nothing before it is trained."""
 
 
 class Module(Protocol):
-    """One layer with its memory of the last forward pass."""
+    """One layer, with what it keeps from the last forward pass."""
 
     def forward(self, x: Array, training: bool) -> Array:
-        """The layer's output."""
+        """Return the layer's output."""
 
     def backward(self, gradient: Array) -> Array:
-        """Gradient by the input; gradients by the parameters are put into the dictionary the module was given."""
+        """Return the input gradient; parameter gradients are written to the dictionary that the module was given."""
 
 
 def build(plan: LayerPlan, weights: Parameters, gradients: Parameters, rng: np.random.Generator) -> Module:
-    """The module of one layer; it reads ``weights`` and writes ``gradients`` under its own names."""
+    """Build the module of one layer; it reads ``weights`` and writes ``gradients`` under its parameter names."""
     match layer := plan.layer:
         case spec.Dense():
             return DenseModule(plan, weights, gradients)
@@ -75,7 +75,7 @@ class DenseModule:
         return gradient @ self._kernel().T if self._plan.input_gradient_macs else NOT_COMPUTED
 
     def _kernel(self) -> Array:
-        """The kernel as a matrix ``[window, out]``."""
+        """Return the kernel as a matrix ``[window, out]``."""
         kernel = self._weights[self._plan.kernel_name]
         return kernel.reshape(-1, kernel.shape[-1])
 

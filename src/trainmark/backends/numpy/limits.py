@@ -20,7 +20,7 @@ class NumpyLimits:
         self._dtype = DTYPES[options.precision]
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Products into matrices that are there."""
+        """Return products into preallocated matrices."""
         rng = np.random.default_rng(0)
         operands = []
         for each in asked:
@@ -34,6 +34,6 @@ class NumpyLimits:
         return QueuedWork(queue)
 
     def copy(self, size: int) -> QueuedWork:
-        """A copy into memory that is there; by one core, as NumPy copies."""
+        """Return a copy into preallocated memory; NumPy copies on one core."""
         source, target = np.ones(size // 4, np.float32), np.zeros(size // 4, np.float32)
         return QueuedWork(partial(np.copyto, target, source))

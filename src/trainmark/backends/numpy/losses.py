@@ -1,4 +1,4 @@
-"""The losses, term by term as they are defined: no shortcut that the definition does not have."""
+"""The losses, term by term as defined, without shortcuts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Array = NDArray[Any]
 
 
 def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Loss of each example ``[batch]`` and gradient of the *mean* by the outputs ``[batch, classes]``.
+    """Return the loss of each example ``[batch]`` and the gradient of the *mean* loss ``[batch, classes]``.
 
     Args:
         outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]``.
@@ -38,7 +38,7 @@ def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np
 
 
 def _softmax(outputs: Array) -> tuple[Array, Array, Array]:
-    """Probabilities, outputs less their maximum, both ``[batch, classes]``; and the divisor, ``[batch, 1]``."""
+    """Return probabilities, outputs minus their maximum, both ``[batch, classes]``, and the divisor, ``[batch, 1]``."""
     shifted = outputs - outputs.max(axis=1, keepdims=True)
     exponentials = np.exp(shifted)
     total = exponentials.sum(axis=1, keepdims=True)
@@ -46,7 +46,7 @@ def _softmax(outputs: Array) -> tuple[Array, Array, Array]:
 
 
 def _two_stage(probabilities: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Softmax, then log, each with its own gradient: 1/p may overflow and p·(d - Σ d·p) become NaN, as published."""
+    """Compute softmax, then log, with separate gradients: 1/p may overflow and p·(d - Σ d·p) be NaN, as published."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         true = _true(probabilities, labels)
         by_probability = _one_hot(probabilities, labels) * (-1 / true[:, None])

@@ -1,4 +1,4 @@
-"""The optimisers as their definitions say, on dictionaries of arrays, in place."""
+"""The optimisers as defined, on dictionaries of arrays, in place."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Parameters = dict[str, Array]
 
 
 class Updater:
-    """An optimiser with its state: two arrays for each weight, which start at zero."""
+    """An optimiser with its state: two arrays per weight, which start at zero."""
 
     def __init__(self, spec: Optimizer, weights: Parameters) -> None:
         self._spec, self._step = spec, 0
         self._state = {name: np.zeros((2, *weight.shape), weight.dtype) for name, weight in weights.items()}
 
     def update(self, weights: Parameters, gradients: Parameters) -> None:
-        """Change ``weights`` by one step."""
+        """Update ``weights`` by one step."""
         spec, rate = self._spec, learning_rate_at(self._spec, self._step)
         self._step += 1
         for name, weight in weights.items():
@@ -57,7 +57,7 @@ def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array
 
 
 def _adam(spec: Adam, rate: float, t: int, weight: Array, gradient: Array, mean: Array, square: Array) -> None:
-    """Adam; ε outside the root of the corrected second moment."""
+    """Adam, with ε outside the root of the corrected second moment."""
     mean *= spec.beta1
     mean += (1 - spec.beta1) * gradient
     square *= spec.beta2

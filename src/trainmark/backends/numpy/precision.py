@@ -1,4 +1,4 @@
-"""How NumPy computes in each precision: everything is of one type."""
+"""How NumPy computes in each precision: all arrays have one type."""
 
 from __future__ import annotations
 

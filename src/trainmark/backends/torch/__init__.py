@@ -1,1 +1,1 @@
-"""PyTorch: ``idiomatic`` as its tutorials write a training loop, ``fast`` with everything resident on the device."""
+"""PyTorch: ``idiomatic`` is the training loop of its tutorials, ``fast`` keeps everything on the device."""

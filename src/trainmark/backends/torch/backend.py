@@ -1,4 +1,4 @@
-"""The PyTorch backend: what it sees and what it can do."""
+"""The PyTorch backend: its devices and capabilities."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TorchBackend:
     """PyTorch on CPU, CUDA and Apple's GPU."""
 
     def capabilities(self) -> base.Capabilities:
-        """All capabilities, on the devices that PyTorch sees."""
+        """Return full support, on the devices that PyTorch sees."""
         version: str = torch.__version__
         untested = base.is_untested("PyTorch", version, oldest=engines.OLDEST, newest=engines.NEWEST)
         return base.Capabilities(
@@ -39,27 +39,27 @@ class TorchBackend:
         )
 
     def trainer(self, workload: Workload, model: Model, data: Dataset, options: base.Options) -> base.Trainer:
-        """A trainer of the requested style."""
+        """Create a trainer of the requested style."""
         base.require_support(self.capabilities(), workload, options)
         return _kind(options)(base.Job(workload, model, data, options))
 
     def parts(self, options: base.Options) -> frozenset[base.Part]:
-        """``fast`` gathers its batches on the device; the other styles make them on the host."""
+        """Return the parts: ``fast`` gathers batches on the device; the other styles make them on the host."""
         copies = options.style != "fast" and options.device != "cpu"
         return frozenset(("input", "copy", "optimizer", "loss") if copies else ("input", "optimizer", "loss"))
 
     def launch(self, asked: LaunchSpec) -> Fall | None:
-        """By ``torchrun``'s launcher."""
+        """Start the ranks with ``torchrun``'s launcher."""
         from trainmark.backends.torch.parallel.launch import launch
 
         return launch(asked)
 
     def limits(self, options: base.Options) -> DeviceLimits:
-        """Products and copies on one device."""
+        """Return products and copies on one device."""
         return TorchLimits(options)
 
     def examine(self) -> Examination:
-        """What it was built for."""
+        """Return what it was built for."""
         built_for = f"ROCm {torch.version.hip}" if torch.version.hip else None
         if torch.version.cuda:
             built_for = f"CUDA {torch.version.cuda}"
@@ -67,19 +67,19 @@ class TorchBackend:
         if built_for and not sees:
             try:
                 torch.cuda.init()
-            except Exception as error:  # noqa: BLE001  (its reasons come as several kinds of exception)
+            except Exception as error:  # noqa: BLE001  (several kinds of exception give the reason)
                 blind = first_line(error)
         return Examination(built_for, tuple(torch.cuda.get_arch_list()) if sees else None, blind)
 
     def multiply(self, device: str) -> tuple[NDArray[Any], str]:
-        """``LEFT @ RIGHT`` on ``device``, and where it lay."""
+        """Compute ``LEFT @ RIGHT`` on ``device``."""
         left, right = (torch.tensor(factor, dtype=torch.float32, device=device) for factor in (LEFT, RIGHT))
         product = left @ right
         return product.cpu().numpy(), str(product.device)
 
 
 def _kind(options: base.Options) -> Callable[[base.Job], base.Trainer]:
-    """The trainer of a style and layout; optional modules are imported on use."""
+    """Return the trainer of a style and layout; optional modules are imported on use."""
     layout = options.layout
     if layout is None or layout.ranks == 1:
         match options.style:
@@ -101,7 +101,7 @@ def _kind(options: base.Options) -> Callable[[base.Job], base.Trainer]:
         return DataParallelFast if options.style == "fast" else DataParallelIdiomatic
     if PRECISIONS[options.precision].mixed:
         raise Unsupported(
-            f"torch does not cut a network into stages in {options.precision}", expected=listed(mixed=False)
+            f"torch does not split a network into stages in {options.precision}", expected=listed(mixed=False)
         )
     from trainmark.backends.torch.parallel.pipeline import PipelinedFast, PipelinedIdiomatic
 

@@ -1,4 +1,4 @@
-"""``compiled``: the tutorial's loop with ``model = torch.compile(model)``, PyTorch's own compiler with its defaults."""
+"""``compiled``: the tutorial's loop with ``model = torch.compile(model)``, with the compiler's defaults."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class TorchCompiledTrainer(TorchIdiomaticTrainer):
     def __init__(self, job: Job) -> None:
         require_compiler(job.options.device)
         super().__init__(job)
-        # After 8 networks of one process, PyTorch trains on without compiling; with fullgraph that is an error.
+        # After 8 networks in one process, PyTorch continues without compiling; with fullgraph that is an error.
         config = torch._dynamo.config
         limit = "recompile_limit" if hasattr(config, "recompile_limit") else "cache_size_limit"  # up to PyTorch 2.6
         setattr(config, limit, getattr(config, f"accumulated_{limit}"))
         self._forward = torch.compile(self._network, fullgraph=True)
 
     def compile(self, plan: EpochPlan) -> bool:
-        """One forward and backward pass for each batch size; weights and random numbers stay as they are."""
+        """Run one forward and backward pass per batch size; weights and random numbers don't change."""
         gpus = [self._device] if self._device.type == "cuda" else []
         with torch.random.fork_rng(gpus):
             for size in dict.fromkeys(plan.sizes):

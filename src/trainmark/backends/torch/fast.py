@@ -1,8 +1,8 @@
-"""``fast``: the dataset lives on the device, nothing is fetched inside an epoch, and on CUDA a step is one graph.
+"""``fast``: the dataset is on the device, nothing is fetched inside an epoch, and on CUDA a step is one graph.
 
-The optimiser is PyTorch's fused one, images lie in memory with their channels last where that pays, and on a CPU
-denormal numbers are flushed to zero. On CUDA a step is captured into a graph for each batch size and replayed: the
-place in the epoch is kept on the device, so the host only launches the graph again.
+The optimiser is PyTorch's fused one, images are stored channels last if that is faster, and on a CPU denormal numbers
+are flushed to zero. On CUDA, a step is captured into a graph for each batch size and replayed: the place in the epoch
+is kept on the device, so the host only launches the graph again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WARM_UP_STEPS = 3  # before a capture, so that workspaces and optimiser state e
 class Place:
     """An epoch on the device: the order of its examples, the results of its steps, and the current step.
 
-    Captured steps read and write these very buffers, so they stay where they are for as long as the graphs live.
+    Captured steps read and write these buffers, so they stay at the same address for the lifetime of the graphs.
     """
 
     def __init__(self, steps: int, examples: int, dtype: torch.dtype, device: torch.device) -> None:
@@ -50,21 +50,21 @@ class Place:
 
 
 class TorchFastTrainer(TorchTrainer):
-    """Data, results and the place in the epoch stay on the device."""
+    """Keeps data, results and the place in the epoch on the device."""
 
     def __init__(self, job: Job) -> None:
-        # Second moments of weights that have stopped learning become denormal numbers, with which a CPU is many times
-        # slower; XLA and TensorFlow flush them too. A loss in two stages is about probabilities that become this small.
+        # Second moments of weights that have stopped learning become denormal numbers, which are many times slower on a
+        # CPU; XLA and TensorFlow flush them too. A loss in two stages needs probabilities this small, so keeps them.
         arithmetic = precision.ARITHMETIC[job.options.precision]
         two_stages = isinstance(job.workload.loss, TwoStageCrossEntropy)
         self._flushes = job.options.device == "cpu" and arithmetic.flushes and not two_stages
-        with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start in here, and keep it
+        with precision.denormals_flushed(self._flushes):  # PyTorch's other threads start here, and keep the setting
             super().__init__(job)
             self._make(job)
 
     def _make(self, job: Job) -> None:
-        alone = job.options.layout is None  # other ranks have to be waited for, which a captured step can't
-        able = alone and not self._scaler.is_enabled()  # nor can it wait for a gradient scaler
+        alone = job.options.layout is None  # a captured step can't wait for other ranks
+        able = alone and not self._scaler.is_enabled()  # nor for a gradient scaler
         wanted = os.environ.get(GRAPHS_VARIABLE, "1") != "0"
         self._captures = able and wanted and self._device.type == "cuda"
         self._format = _memory_format(job)
@@ -127,10 +127,10 @@ class TorchFastTrainer(TorchTrainer):
             self._examples_of_epoch += size
             self._step += 1
             tick()
-        return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch writes over them
+        return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, and what this style adds to them."""
+        """Return PyTorch's settings, and those of this style."""
         layout = "channels_last" if self._format == torch.channels_last else "contiguous"
         return {
             **super().settings(),
@@ -140,15 +140,15 @@ class TorchFastTrainer(TorchTrainer):
         }
 
     def _prepared(self, images: Tensor) -> Tensor:
-        """Images of bytes as the network takes them."""
+        """Convert images of bytes to network input."""
         return transform(self._workload.input, images, self._dtype).contiguous(memory_format=self._format)
 
     def _next(self, size: int) -> Tensor:
-        """Indices of the examples of the next step."""
+        """Return indices of the examples of the next step."""
         return self._place.order[self._examples_of_epoch : self._examples_of_epoch + size]
 
     def _batch(self, size: int, indices: Callable[[int], Tensor]) -> tuple[Tensor, Tensor]:
-        """The examples of the next step: all of them, or those of ``indices``."""
+        """Return the examples of the next step: all examples, or those of ``indices``."""
         if "input" in self._without or self._plan.whole:
             x, y = self._images[:size], self._labels[:size]
         else:
@@ -157,7 +157,7 @@ class TorchFastTrainer(TorchTrainer):
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
-        """One training step; its results go into ``row``."""
+        """Run one training step, and write its results to ``row``."""
         self._optimizer.zero_grad(set_to_none=True)
         self._learn(x, y, row)
         if self._workload.weight_average is not None and "optimizer" not in self._without:
@@ -168,7 +168,7 @@ class TorchFastTrainer(TorchTrainer):
     def _capture(self, sizes: Iterable[int]) -> None:
         """Capture a graph of one step for each batch size; the state of the training does not change.
 
-        Warming up trains for real, so everything that a step changes is put aside and put back.
+        Warming up really trains, so everything that a step changes is saved and restored.
         """
         chance = torch.cuda.get_rng_state(self._device)
         before = {id(tensor): tensor.clone() for tensor in self._changed_by_a_step()}
@@ -183,7 +183,7 @@ class TorchFastTrainer(TorchTrainer):
         place = self._place
 
         def step() -> None:
-            # Made inside, so that the graph's own memory holds them for as long as it lives.
+            # Created inside, so that they are in the graph's memory, for its lifetime.
             row = torch.zeros(3, dtype=self._dtype, device=self._device)
             self._step_on(*self._batch(size, indices), row)
             place.rows.index_copy_(0, place.step, row.unsqueeze(0))
@@ -227,8 +227,8 @@ class TorchFastTrainer(TorchTrainer):
 
 
 def _memory_format(job: Job) -> torch.memory_format:
-    """Channels last for convolutions on a CPU, and on tensor cores (docs/performance.md)."""
+    """Return channels last for convolutions on a CPU and on tensor cores (docs/performance.md)."""
     options = job.options
-    in_stages = options.layout is not None and options.layout.pipeline > 1  # stages hand contiguous images over
+    in_stages = options.layout is not None and options.layout.pipeline > 1  # stages pass on contiguous images
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores
     return torch.channels_last if job.model.convolves and pays and not in_stages else torch.contiguous_format

@@ -1,6 +1,6 @@
 """``idiomatic``: the training loop of PyTorch's tutorials, with its ``DataLoader`` and per-image transforms.
 
-A workload whose batch is the whole dataset keeps it in one tensor instead, as the published script does.
+If a batch is the whole dataset, that is one tensor instead, as in the published script.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         self._whole = self._whole_batch() if full else None
 
     def load(self, weights: Weights) -> None:
-        """Weights, a new optimiser, a new schedule of the learning rate."""
+        """Set weights, a new optimiser, and a new learning-rate schedule."""
         super().load(weights)
         spec = self._workload.optimizer
         self._optimizer = optimizers.build(spec, self._network, quick=False, capturable=False)
@@ -43,16 +43,16 @@ class TorchIdiomaticTrainer(TorchTrainer):
         self._step = 0
 
     def compile(self, plan: EpochPlan) -> bool:  # noqa: ARG002
-        """Nothing is compiled."""
+        """Return False: nothing is compiled."""
         return False
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Make the loaders of these batches."""
+        """Create the loaders of these batches."""
         batches = self._whole_batches() if plan.whole else itertools.chain.from_iterable(self._loaders(plan))
         self._batches = self._held(batches) if {"input", "copy"} & self._without else batches
 
     def train(self, steps: int, tick: Callable[[], None]) -> Tensor:
-        """The loop; losses stay on the device."""
+        """Run the loop; losses stay on the device."""
         results = torch.zeros(steps, 3, dtype=self._dtype, device=self._device)
         for step, (x, y) in zip(range(steps), self._batches, strict=False):
             x, y = self._on_device(x, y)
@@ -75,7 +75,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
         yield from itertools.repeat(self._on_device(x, y) if "copy" in self._without else (x, y))
 
     def _loaders(self, plan: EpochPlan) -> Iterator[Iterable[Batch]]:
-        """One loader per pass over the dataset: with its own shuffle, or in the given order."""
+        """Yield one loader per pass over the dataset: with its own shuffle, or in the given order."""
         size, last = plan.sizes[0], self._workload.batches.last
         if plan.order is None:
             while True:
@@ -84,7 +84,7 @@ class TorchIdiomaticTrainer(TorchTrainer):
 
     def _whole_batches(self) -> Iterator[Batch]:
         while True:
-            yield self._whole or self._whole_batch()  # distorted images are other ones every time
+            yield self._whole or self._whole_batch()  # distorted images differ every time
 
     def _whole_batch(self) -> Batch:
         split = self._data.train

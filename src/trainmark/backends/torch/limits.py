@@ -24,7 +24,7 @@ class TorchLimits:
         self._dtype = arithmetic.autocast or arithmetic.parameters
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
-        """Products into matrices that are there."""
+        """Return products into preallocated matrices."""
         operands = []
         for each in asked:
             left, right = (self._random(*shape) for shape in each.operands)
@@ -37,7 +37,7 @@ class TorchLimits:
         return QueuedWork(queue, self._wait)
 
     def convolutions(self, asked: Sequence[Convolution]) -> QueuedWork:
-        """Forward and backward, channels first."""
+        """Return forward and backward convolutions, channels first."""
         operands = [
             (
                 self._images(*each.input_shape),
@@ -65,6 +65,6 @@ class TorchLimits:
         return torch.rand(shape, device=self._device).to(self._dtype)
 
     def copy(self, size: int) -> QueuedWork:
-        """A copy into memory that is there."""
+        """Return a copy into preallocated memory."""
         source, target = (torch.ones(size // 4, device=self._device) for _ in range(2))
         return QueuedWork(partial(target.copy_, source), self._wait)

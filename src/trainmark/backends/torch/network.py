@@ -1,7 +1,7 @@
-"""The network as a ``torch.nn.Sequential``, and weights between the canonical layout and PyTorch's.
+"""The network as a ``torch.nn.Sequential``, and conversion of weights between the canonical layout and PyTorch's.
 
-PyTorch computes images as NCHW. So convolution kernels are transposed, and the kernel of a dense layer behind a
-flatten has its rows put into channel-first order, once, when weights are loaded.
+PyTorch uses NCHW images. So loading weights transposes convolution kernels, and reorders the kernel rows of a dense
+layer after a flatten to channel-first order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from trainmark.workload.model import LayerPlan, Model, Shape, Weights
 
 
 def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
-    """These layers of a network, under their own names."""
+    """Build these layers of a network, with their names."""
     network = nn.Sequential()
     for plan in plans:
         *padding, module = _modules(plan)
@@ -29,7 +29,7 @@ def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
 
 
 def load_weights(network: nn.Sequential, model: Model, weights: Weights) -> None:
-    """Copy canonical weights into the layers that the network has, in place."""
+    """Copy canonical weights into the layers of the network, in place."""
     with torch.no_grad():
         for plan, module, flattened in _weighted(network, model):
             kernel = torch.from_numpy(np.ascontiguousarray(_to_torch(weights[plan.kernel_name], flattened)))
@@ -38,7 +38,7 @@ def load_weights(network: nn.Sequential, model: Model, weights: Weights) -> None
 
 
 def read_weights(network: nn.Sequential, model: Model) -> Weights:
-    """The weights of the layers that the network has, float32, in canonical layout."""
+    """Return the weights of the layers of the network, as float32 in canonical layout."""
     weights: Weights = {}
     for plan, module, flattened in _weighted(network, model):
         kernel = module.weight.detach().to("cpu", torch.float32).numpy()
@@ -48,7 +48,7 @@ def read_weights(network: nn.Sequential, model: Model) -> Weights:
 
 
 def _weighted(network: nn.Sequential, model: Model) -> Iterator[tuple[LayerPlan, nn.Module, Shape | None]]:
-    """Each layer with weights, its module, and the image shape that was flattened right before it."""
+    """Yield each layer with weights, its module, and the image shape that was flattened right before it."""
     modules = dict(network.named_children())
     flattened: Shape | None = None
     for plan in model.layers:
@@ -79,7 +79,7 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
 
 
 def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
-    """The module of a layer, perhaps after one that pads its images."""
+    """Yield the module of a layer, perhaps after one that pads its input."""
     match layer := plan.layer:
         case layers.Dense():
             yield nn.Linear(plan.input_shape[0], layer.units)
@@ -96,7 +96,7 @@ def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
                 yield _padding(around, float("-inf"))
             yield nn.MaxPool2d(size, stride)
         case layers.LocalResponseNorm():
-            window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, the definition does not
+            window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, unlike the definition
             yield nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
         case layers.ReLU():
             yield nn.ReLU()
@@ -113,6 +113,6 @@ def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
 
 
 def _padding(around: list[tuple[int, int]], value: float) -> nn.Module:
-    """Constant rows and columns around images, for paddings that PyTorch's own layers don't have."""
+    """Return a module that pads images, for paddings that PyTorch's layers don't support."""
     (top, bottom), (left, right) = around
     return nn.ConstantPad2d((left, right, top, bottom), value)

@@ -1,4 +1,4 @@
-"""The specified optimisers as ``torch.optim`` has them, and the one form of momentum that it lacks."""
+"""The optimisers from ``torch.optim``, and the one form of momentum that it lacks."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
 
 
 def build(spec: Optimizer, network: nn.Module, *, quick: bool, capturable: bool) -> torch.optim.Optimizer:
-    """The optimiser of ``spec`` for the parameters of ``network``.
+    """Build the optimiser of ``spec`` for the parameters of ``network``.
 
     Args:
-        quick: PyTorch's fused kernel for all parameters, or its ``foreach`` form where it has none; else its default.
-        capturable: keep all state on the device, so that a step can be captured in a CUDA graph.
+        quick: whether to use PyTorch's fused kernel, or ``foreach`` if there is none, instead of its default.
+        capturable: whether to keep all state on the device, so that a step can be captured in a CUDA graph.
     """
     weights, rate, fused = network.parameters(), spec.learning_rate, True if quick else None
     match spec:
@@ -25,7 +25,7 @@ def build(spec: Optimizer, network: nn.Module, *, quick: bool, capturable: bool)
             groups = _groups(spec, network)
             if spec.momentum_form == "velocity" and spec.staircase:
                 return VelocitySGD(groups, rate, spec.momentum)
-            # With a constant rate the velocity is the buffer times -rate, so both forms are this one.
+            # With a constant rate, the velocity is the buffer times -rate, so both forms are this one.
             return torch.optim.SGD(groups, rate, momentum=spec.momentum, fused=fused)
         case Adam():
             betas = spec.beta1, spec.beta2
@@ -37,7 +37,7 @@ def build(spec: Optimizer, network: nn.Module, *, quick: bool, capturable: bool)
 
 
 def reset(optimizer: torch.optim.Optimizer) -> None:
-    """State as of a new optimiser, in place, so that a captured step still finds it."""
+    """Reset the state to that of a new optimiser, in place, so that captured steps stay valid."""
     for state in optimizer.state.values():
         for value in state.values():
             if isinstance(value, torch.Tensor):
@@ -55,14 +55,14 @@ def _groups(spec: SGD, network: nn.Module) -> list[dict[str, Any]]:
 
 
 class VelocitySGD(torch.optim.Optimizer):
-    """``v ← μ·v - lr·g; w ← w + v``: the momentum that remembers the learning rate of each step."""
+    """``v ← μ·v - lr·g; w ← w + v``: momentum that includes the learning rate of each step."""
 
     def __init__(self, groups: Iterable[dict[str, Any]], lr: float, momentum: float) -> None:
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": 0.0})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # noqa: ARG002
-        """One update."""
+        """Apply one update."""
         for group in self.param_groups:
             for weight in group["params"]:
                 state = self.state[weight]

@@ -11,11 +11,11 @@ from trainmark.workload.pixels import Input
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """A split as the loader of a tutorial sees it: one transformed image at a time, ``[channels, height, width]``."""
+    """A split as in a tutorial's loader: one transformed image at a time, ``[channels, height, width]``."""
 
     def __init__(self, spec: Input, split: Split, dtype: torch.dtype) -> None:
         self._spec, self._dtype, self._labels = spec, dtype, split.labels.tolist()
-        # What most tutorials have is written as their transforms are: in place, on one image, its channels in front.
+        # The common case works as in most tutorials: in place, on one image, channels first.
         self._simple = spec.distortions is None and not spec.standardize_each and spec.crop is None
         images = torch.tensor(split.images)
         if self._simple:
@@ -36,9 +36,9 @@ class Images(Dataset[tuple[Tensor, int]]):
 
 
 def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
-    """Training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
+    """Convert training images of bytes ``[batch, height, width, channels]`` to ``[batch, channels, height, width]``.
 
-    The same steps as :func:`trainmark.workload.pixels.distort`, with draws of PyTorch on the images' device.
+    The steps are those of :func:`trainmark.workload.pixels.distort`, with PyTorch's random numbers on the device.
     """
     height, width, _ = spec.network_shape
     high, wide = spec.shape[0] - height, spec.shape[1] - width
@@ -59,7 +59,7 @@ def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def scale(spec: Input, x: Tensor) -> Tensor:
-    """Division and standardisation, and channels to the front."""
+    """Divide and standardise, and move channels to the front."""
     x = spec.rescaled(x)
     if spec.standardize_each:
         sd, mean = torch.std_mean(x, dim=(1, 2, 3), correction=0, keepdim=True)

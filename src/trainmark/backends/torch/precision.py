@@ -1,4 +1,4 @@
-"""What arithmetic PyTorch is allowed to use."""
+"""The arithmetic that PyTorch may use."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TorchArithmetic:
     """How PyTorch computes in one precision.
 
     Args:
-        devices: that can.
-        since: compute capability of the first CUDA device that can.
+        devices: kinds of device that support it.
+        since: compute capability of the first CUDA devices that support it.
         parameters: type of weights and inputs.
-        autocast: type that the factors of products are cast to within a step; None leaves them alone.
+        autocast: type that the factors of products are cast to within a step; None for no cast.
         tf32: whether float32 products may use TF32.
-        tensor_cores: whether a GPU computes products on them, which want channels last.
-        scales_loss: whether small gradients would vanish, so that the loss is scaled.
+        tensor_cores: whether a GPU computes products on tensor cores, which need channels last.
+        scales_loss: whether the loss is scaled, since small gradients would vanish.
         flushes: whether ``fast`` may treat denormal numbers as zero on a CPU.
     """
 
@@ -49,7 +49,7 @@ ARITHMETIC: dict[Precision, TorchArithmetic] = {
 
 
 def supported(device: str, capability: tuple[int, int] | None = None) -> tuple[Precision, ...]:
-    """The precisions of a kind of device; ``capability`` is that of a CUDA device."""
+    """Return the precisions of a kind of device; ``capability`` is that of a CUDA device."""
     return tuple(
         name
         for name, arithmetic in ARITHMETIC.items()
@@ -59,7 +59,7 @@ def supported(device: str, capability: tuple[int, int] | None = None) -> tuple[P
 
 @contextlib.contextmanager
 def denormals_flushed(wanted: bool) -> Iterator[None]:
-    """Treat numbers below the normal range as zero, where ``wanted``: in this thread and in those that it starts.
+    """Treat denormal numbers as zero, if ``wanted``: in this thread and in those that it starts.
 
     Threads of PyTorch's pool keep the setting that they were started with.
     """
@@ -71,6 +71,6 @@ def denormals_flushed(wanted: bool) -> Iterator[None]:
 
 
 def autocast(precision: Precision, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-    """The context in which a forward pass runs."""
+    """Return the context for a forward pass."""
     dtype = ARITHMETIC[precision].autocast
     return contextlib.nullcontext() if dtype is None else torch.autocast(device.type, dtype=dtype)

@@ -1,4 +1,4 @@
-"""What both styles share: the network, its weights, evaluation, and reading results."""
+"""Code shared by the styles: the network, its weights, evaluation, and reading results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from trainmark.workload.pixels import prepare
 
 
 class TorchTrainer:
-    """The part of a trainer that does not depend on its style."""
+    """The style-independent part of a trainer."""
 
     def __init__(self, job: Job) -> None:
         options = job.options
@@ -46,16 +46,16 @@ class TorchTrainer:
         self._average = [parameter.detach().clone() for parameter in self._parameters]
 
     def load(self, weights: Weights) -> None:
-        """Copy weights in; the styles add their optimiser."""
+        """Set the weights; the styles also set their optimiser."""
         network.load_weights(self._network, self._model, weights)
         _copy(self._parameters, self._average)
 
     def weights(self) -> Weights:
-        """A copy of the weights on the host."""
+        """Return a copy of the weights on the host."""
         return network.read_weights(self._network, self._model)
 
     def averaged(self) -> Weights:
-        """A copy of their average on the host, or of the weights where there is none."""
+        """Return a copy of their average on the host, or of the weights if there is none."""
         with self._average_in_place():
             return self.weights()
 
@@ -64,23 +64,23 @@ class TorchTrainer:
         engines.synchronize(self._device)
 
     def read(self, results: Any) -> Steps:
-        """Results ``[steps, 3]`` to the host."""
+        """Read results ``[steps, 3]`` to the host."""
         has_l2 = any(plan.l2 for plan in self._model.weighted_layers)
         return Steps.from_rows(results.cpu().double().numpy(), has_l2=has_l2)
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """Whole split in large batches; with the averaged weights where there is an average."""
+        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
         part: Split = getattr(self._data, split)
         with self._average_in_place():
             loss, hits = self._judge(self._network, part)
         return Evaluation(loss / len(part.labels), hits / len(part.labels))
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
-        """Those that are trained here: all of them."""
+        """Return the layers trained here: all layers."""
         return model.layers
 
     def _judge(self, whole: nn.Module, part: Split) -> tuple[float, int]:
-        """Summed loss and hits of the ``whole`` network on examples, dropout off."""
+        """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
         whole.eval()
         loss, hits = 0.0, 0
         with torch.no_grad(), precision.autocast(self._precision, self._device):
@@ -94,7 +94,7 @@ class TorchTrainer:
         return loss, hits
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
-        """What the last layer gives, dropout off."""
+        """Return the outputs of the last layer, without dropout."""
         self._network.eval()
         with torch.no_grad(), precision.autocast(self._precision, self._device):
             outputs: NDArray[np.float64] = self._network(self._input(images)).cpu().double().numpy()
@@ -102,20 +102,20 @@ class TorchTrainer:
         return outputs
 
     def _input(self, images: NDArray[np.uint8]) -> Tensor:
-        """Stored images as the network takes them, undistorted."""
+        """Convert stored images to network input, undistorted."""
         host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
         return torch.from_numpy(prepare(self._workload.input, images, host_dtype)).permute(0, 3, 1, 2).to(self._device)
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches as they are now."""
+        """Return PyTorch's current settings."""
         return {**engines.settings(), "cudnn_benchmark": torch.backends.cudnn.benchmark}
 
     def device_peak_bytes(self) -> int | None:
-        """Most memory PyTorch held on a CUDA device."""
+        """Return PyTorch's peak memory on a CUDA device."""
         return engines.peak_bytes(self._device)
 
     def _learn(self, x: Tensor, y: Tensor, row: Tensor) -> None:
-        """Forward, backward and update on one batch; loss, L2 loss and hits go into ``row``, on the device."""
+        """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on the device."""
         loss, l2_loss, outputs = self._differentiate(x, y)
         if "optimizer" not in self._without:
             self._scaler.step(self._optimizer)
@@ -127,7 +127,7 @@ class TorchTrainer:
             row[HITS] = (outputs.argmax(dim=1) == y).sum()
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Total loss, its L2 part and the outputs of one batch; the parameters have their gradients."""
+        """Compute gradients on one batch; returns its total loss, the L2 part of that, and the outputs."""
         with precision.autocast(self._precision, self._device):
             outputs = self._forward(x)
             loss = self._loss(outputs, y)

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs, through NVML."""
+"""NVIDIA GPUs, through NVML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "us
 
 
 class Nvidia:
-    """The maker that CUDA comes from; see :class:`~trainmark.measure.vendor.Vendor`."""
+    """NVIDIA as a :class:`~trainmark.measure.vendor.Vendor`."""
 
     name = NAME
     energy_counter = "NVML energy counter"
@@ -26,23 +26,23 @@ class Nvidia:
     undivide = "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0"
 
     def read_driver(self) -> Driver:
-        """The driver and its GPUs as they are now."""
+        """Read the current state of the driver and its GPUs."""
         return read_driver()
 
     def open_meter(self) -> ReadGpus:
-        """A meter of its GPUs."""
+        """Open a meter of its GPUs."""
         return NvmlMeter.of().read
 
     def number_of(self, device: str, driver: Driver) -> int | None:
-        """The driver's number of ``cuda:N``."""
+        """Return the driver's number of ``cuda:N``."""
         return visible.number_of(device, driver)
 
     def shown(self, driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-        """The GPUs that a framework should see."""
+        """Return the GPUs that a framework should see."""
         return visible.shown(driver, environment)
 
     def installed(self, root: Path, environment: Mapping[str, str]) -> Installed:
-        """What the machine has of it."""
+        """Return what is installed on the machine."""
         files = [root / folder / "libcuda.so.1" for folder in _LIBRARY_FOLDERS]
         foreign = [file for file in files if file.exists() and root / "usr/lib/wsl" not in file.resolve().parents]
         return Installed(
@@ -53,5 +53,5 @@ class Nvidia:
         )
 
     def devices(self, installed: Installed) -> list[str]:
-        """``cuda:N`` for each device file."""
+        """Return ``cuda:N`` for each device file."""
         return [f"cuda:{number}" for number in range(len(installed.device_files))]

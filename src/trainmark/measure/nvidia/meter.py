@@ -1,4 +1,4 @@
-"""What each NVIDIA GPU does at the moment, as often as one asks. NVML stays open, and makes no context on a GPU."""
+"""Repeated readings of NVIDIA GPUs. NVML stays open, and creates no context on a GPU."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _MEGA = 1e6
 
 
 class NvmlMeter:
-    """GPUs in the driver's order.
+    """Reads GPUs in the driver's order.
 
     Args:
-        nvml: an open one.
-        handles: of the GPUs; None for one that gave none.
+        nvml: an open NVML.
+        handles: handles of the GPUs; None for a GPU without one.
     """
 
     def __init__(self, nvml: Nvml, handles: Sequence[Any] = ()) -> None:
@@ -27,7 +27,7 @@ class NvmlMeter:
 
     @classmethod
     def of(cls, library: Any = None) -> NvmlMeter:
-        """All GPUs of this machine until this process ends; none where NVML is not there.
+        """Open all GPUs of this machine, for the lifetime of this process; none without NVML.
 
         Args:
             library: ``pynvml`` by default.
@@ -40,7 +40,7 @@ class NvmlMeter:
         return cls(nvml, handles)
 
     def read(self) -> tuple[GpuReading, ...]:
-        """Every GPU now. One that got lost is not asked again: a driver can take seconds to say so."""
+        """Read every GPU. A lost GPU is not queried again, since the driver can take seconds to report the loss."""
         readings = []
         for index, handle in enumerate(self._handles):
             readings.append(GpuReading() if handle is None else self._read(handle))

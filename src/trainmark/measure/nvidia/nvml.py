@@ -1,7 +1,7 @@
-"""What NVIDIA's driver says of its GPUs, through NVML. The library is passed in, so that tests need no GPU.
+"""The state of NVIDIA's driver and GPUs, through NVML. The library is passed in, so that tests need no GPU.
 
-Every question can fail by itself: a virtual GPU has no fan, a consumer card no ECC, a container no right to ask. What
-was not answered is None, never 0.
+Each query can fail separately: a virtual GPU has no fan, a consumer card no ECC, a container may have no permission.
+An unknown value is None, never 0.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME = "NVIDIA"
 _MILLI = 1e-3
 _GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3  # nvml.h
 
-# Reasons why a clock is below what was asked for, by bit (nvml.h); idleness and settings of an application are none.
+# Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings don't count.
 THROTTLE_REASONS = {
     0x0000000000000004: "power cap",
     0x0000000000000008: "hardware slowdown",
@@ -27,7 +27,7 @@ THROTTLE_REASONS = {
 
 POWER_CAP_BIT = 0x0000000000000004
 SLOWDOWN_BITS = sum(THROTTLE_REASONS) & ~POWER_CAP_BIT
-"""All but the power cap, which is how a large GPU works under full load, and no defect."""
+"""All reasons except the power cap, which is normal for a large GPU under full load."""
 
 
 class Nvml:
@@ -42,7 +42,7 @@ class Nvml:
         self._lost: set[int] = set()
 
     def ask(self, question: str, *about: Any) -> Any:
-        """One answer, None where there is none: not supported, no permission, GPU lost, library too old."""
+        """Query one value; None if not supported, without permission, GPU lost, or the library is too old."""
         function = getattr(self.library, question, None)
         if function is None:
             return None
@@ -54,18 +54,18 @@ class Nvml:
             return None
 
     def is_lost(self, handle: Any) -> bool:
-        """Whether an answer was that this GPU has fallen off its bus."""
+        """Whether a query reported that this GPU has fallen off the bus."""
         return id(handle) in self._lost
 
     def throttle_bits(self, handle: Any) -> int | None:
-        """Why its clocks are held back, as NVML numbers the reasons."""
+        """Return why its clocks are held back, as NVML's bit mask."""
         bits: int | None = self.ask("nvmlDeviceGetCurrentClocksEventReasons", handle)
-        if bits is None:  # as it was called before driver 535
+        if bits is None:  # its name before driver 535
             bits = self.ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)
         return bits
 
     def handle(self, index: int) -> tuple[Any, str | None]:
-        """The handle of a GPU, or why there is none: it has fallen off its bus, or belongs to somebody else."""
+        """Return the handle of a GPU, or why there is none: it has fallen off the bus, or belongs to another user."""
         try:
             return self.library.nvmlDeviceGetHandleByIndex(index), None
         except self.library.NVMLError as error:
@@ -73,7 +73,7 @@ class Nvml:
 
 
 def read_driver(library: Any = None) -> Driver:
-    """The driver and its GPUs as they are now.
+    """Read the current state of the driver and its GPUs.
 
     Args:
         library: ``pynvml`` by default.
@@ -131,7 +131,7 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
-    """The reasons that are set in ``bits``."""
+    """Return the reasons that are set in ``bits``."""
     return tuple(reason for bit, reason in THROTTLE_REASONS.items() if bits & bit)
 
 

@@ -1,4 +1,4 @@
-"""Which of the driver's GPUs CUDA shows to a framework, and under which number."""
+"""Which of the driver's GPUs CUDA exposes to a framework, and under which number."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ORDER, _BY_BUS = "CUDA_DEVICE_ORDER", "PCI_BUS_ID"
 
 
 def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
-    """The GPUs that CUDA shows for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
+    """Return the GPUs that CUDA exposes for a value of ``CUDA_VISIBLE_DEVICES``, and what is wrong with it.
 
-    CUDA takes the words in turn and stops at the first that means no GPU; a word twice means none at all; of the parts
-    of divided GPUs it shows the first alone. Numbers are those of the driver, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
+    CUDA reads the words in order and stops at the first that is not a GPU; with a repeated word it exposes none; of MIG
+    instances it exposes only the first. Numbers are the driver's, as with ``CUDA_DEVICE_ORDER=PCI_BUS_ID``.
     """
     words = [word.strip() for word in value.split(",")]
     if value.strip() in HIDE_ALL:
@@ -38,16 +38,16 @@ def shown_by(value: str, found: Driver) -> tuple[tuple[Gpu, ...], str | None]:
 
 
 def shown(driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """The GPUs that a framework should see."""
+    """Return the GPUs that a framework should see."""
     value = environment.get(VISIBLE)
     return tuple(gpu for gpu in driver.gpus if gpu.problem is None) if value is None else shown_by(value, driver)[0]
 
 
 def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.environ) -> int | None:
-    """The driver's number of a framework's ``cuda:N``; None for any other device, and where it can't be told.
+    """Return the driver's number of a framework's ``cuda:N``; None for any other device or if unknown.
 
-    CUDA counts the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so among unlike ones only CUDA knows. And
-    a part of a divided GPU (MIG) is not the GPU that the driver measures.
+    CUDA numbers the fastest GPU first unless ``CUDA_DEVICE_ORDER=PCI_BUS_ID``, so with different GPUs only CUDA knows.
+    And an instance of a divided GPU (MIG) is not the GPU that the driver measures.
     """
     kind, _, index = device.partition(":")
     seen = shown(driver, environment)
@@ -60,7 +60,7 @@ def number_of(device: str, driver: Driver, environment: Mapping[str, str] = os.e
 
 
 def _named(word: str, found: Driver) -> Gpu | None:
-    """The GPU that a word of ``CUDA_VISIBLE_DEVICES`` means."""
+    """Return the GPU that a word of ``CUDA_VISIBLE_DEVICES`` refers to."""
     if word.startswith("MIG-"):
         return next((gpu for gpu in found.gpus if gpu.mig), None)
     if word.isdecimal():

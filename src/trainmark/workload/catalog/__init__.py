@@ -1,4 +1,4 @@
-"""Finding workloads: by name in this folder, or a user's own TOML file. Parent side only (tomllib)."""
+"""Find workloads: by name in this folder, or by path of a TOML file. Only for the parent process (tomllib)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 1 << 20
 
 
 def names() -> list[str]:
-    """The workloads that come with trainmark, smallest first, each variant after its workload as ``name:variant``."""
+    """Return trainmark's workloads, smallest first, each followed by its variants as ``name:variant``."""
     listed = []
     written = {file.stem: tomllib.loads(file.read_text("utf-8")) for file in _FOLDER.glob("*.toml")}
     for name, data in sorted(written.items(), key=lambda each: each[1]["position"]):
@@ -31,11 +31,11 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Workload:
-    """The workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends in ``.toml``.
+    """Return the workload ``name``: ``mnist-mlp32``, ``mnist-mlp32:two-stage``, or a path that ends in ``.toml``.
 
     Raises:
-        UnknownName: no such workload in the catalogue.
-        SpecError: the file is called otherwise, can't be read, or does not describe a workload; says the line.
+        UnknownName: the catalogue has no such workload.
+        SpecError: the file has another suffix, can't be read, or is not a valid workload; names the line.
     """
     base, _, variant = (name, "", "") if name.endswith(".toml") else name.partition(":")
     path = Path(base)
@@ -45,23 +45,23 @@ def find(name: str) -> Workload:
             there = regular.found_at(Path(name))
             if there in ("nothing", "a folder"):
                 raise UnknownName("workload", name, names())
-            raise SpecError(f"{name[:100]} is no workload", expected="a name that ends in .toml", found=there)
+            raise SpecError(f"{name[:100]} is not a workload", expected="a name that ends in .toml", found=there)
     try:
         text = regular.read(path, _MOST_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(
             f"{path} can't be read",
             found=(isinstance(error, OSError) and error.strerror) or str(error),
-            fix="Give the name of a workload, or the path of its TOML file.",
+            fix="Give the name of a workload, or the path of a TOML file.",
         ) from error
     return parse(text, str(path), variant)
 
 
 def parse(text: str, origin: str, variant: str = "") -> Workload:
-    """The workload written in ``text``; ``origin`` names it in errors."""
+    """Parse the workload in ``text``; ``origin`` names it in errors."""
     try:
         data = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # such as a number of thousands of digits, or lists in lists in lists
+    except (ValueError, RecursionError) as error:  # such as a number with thousands of digits, or deeply nested lists
         raise SpecError(f"{origin} is not TOML", expected="TOML 1.0", found=str(error)) from error
     data.pop("position", None)
     variants = data.pop("variants", {})
@@ -79,7 +79,7 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
 
 
 def _changes(variants: object, variant: str) -> dict[str, object]:
-    """What a variant puts in the place of the workload's own keys."""
+    """Return the keys that a variant replaces in the workload."""
     if not isinstance(variants, dict):
         raise Misfit(("variants",), "a table of variants", repr(variants))
     if variant not in variants:
@@ -91,7 +91,7 @@ def _changes(variants: object, variant: str) -> dict[str, object]:
 
 
 def line_of(text: str, path: KeyPath) -> int:
-    """The line, from 1, on which the longest known part of ``path`` is written."""
+    """Return the line, from 1, of the longest part of ``path`` that is in the text."""
     best, line = 0, 1
     for known, number in _positions(text):
         if len(known) > best and path[: len(known)] == known:
@@ -100,7 +100,7 @@ def line_of(text: str, path: KeyPath) -> int:
 
 
 def _positions(text: str) -> Iterator[tuple[KeyPath, int]]:
-    """Every table and key of a TOML text with its line; tomllib does not tell."""
+    """Yield every table and key of a TOML text with its line, which tomllib does not provide."""
     table: KeyPath = ()
     counts: dict[Any, int] = {}
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,1 +1,1 @@
-"""Training on several processes: PyTorch's own engines, driven by the same trainers as on one."""
+"""Training on several processes, with PyTorch's engines and the same trainers as on one."""

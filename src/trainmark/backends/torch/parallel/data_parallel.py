@@ -1,7 +1,7 @@
 """Data parallelism: each rank trains a copy on its share of every batch, and DDP averages the gradients.
 
-Either style of trainer, with four things changed: the share of the batches, who computes the forward pass, where the
-results of steps come together, and what a synchronised edge is.
+It changes four things in a trainer of either style: the share of the batches, the module of the forward pass, the
+reduction of results, and the synchronisation.
 """
 
 from __future__ import annotations
@@ -25,42 +25,42 @@ _SEEDS_APART = 1_000_003
 
 
 class DataParallel(TorchTrainer):
-    """What a rank does otherwise than who trains alone; stands before a style among its bases."""
+    """What a rank does differently from a single process; a mixin that comes before the style."""
 
     def __init__(self, job: Job) -> None:
         assert job.options.layout is not None
         self._layout = job.options.layout
         self._ranks = Ranks(self._layout, job.options.device)
         self._everything = data = job.data
-        if job.workload.takes_everything:  # a rank keeps only what it takes in every step
+        if job.workload.takes_everything:  # a rank keeps only the part that it uses in every step
             data = dataclasses.replace(data, train=_share(data.train, self._ranks.copy, self._layout.data))
         options = dataclasses.replace(job.options, device=str(self._ranks.device))
         super().__init__(dataclasses.replace(job, data=data, options=options))
         self._forward = self._averaging(self._network)
-        torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout falls differently on each share
+        torch.manual_seed(options.seed + _SEEDS_APART * self._ranks.rank)  # dropout differs between shares
 
     def compile(self, plan: EpochPlan) -> bool:
-        """A first pass for each batch size, since engines lay out their buffers in it; no weight is changed."""
+        """Run a first pass per batch size, in which engines allocate buffers; no weight is changed."""
         height, width, channels = self._model.input_shape
         for size in dict.fromkeys(self._shared(plan).sizes):
             x = torch.zeros(size, channels, height, width, dtype=self._dtype, device=self._device)
-            for _ in range(2):  # DDP orders its buckets anew after the first
+            for _ in range(2):  # DDP reorders its buckets after the first
                 self._differentiate(x, torch.zeros(size, dtype=torch.int64, device=self._device))
                 self._network.zero_grad(set_to_none=True)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """The batches of ``plan``, of each this copy's share."""
-        super().begin_epoch(self._shared(plan))  # type: ignore[misc]  # the style's, which comes after this one
+        """Prepare this copy's share of each batch of ``plan``."""
+        super().begin_epoch(self._shared(plan))  # type: ignore[misc]  # of the style, which comes after this class
 
     def read(self, results: Any) -> Steps:
-        """Results of the whole batches: every rank gets them."""
+        """Read the results of whole batches, on every rank."""
         total = self._ranks.total(results.double())
         total[:, :HITS] /= self._layout.data  # means of equal shares
         return super().read(total)
 
     def evaluate(self, split: SplitName) -> Evaluation:
-        """Whole split, every rank its part of it."""
+        """Evaluate the whole split, a part on each rank."""
         whole: Split = getattr(self._everything, split)
         part = _share(whole, self._ranks.rank, self._layout.ranks)
         with self._average_in_place():
@@ -75,11 +75,11 @@ class DataParallel(TorchTrainer):
         self._ranks.meet()
 
     def gather(self, value: Any) -> list[Any]:
-        """What each rank gives, in the order of the ranks."""
+        """Return the value of each rank, in rank order."""
         return self._ranks.gather(value)
 
     def settings(self) -> dict[str, Any]:
-        """PyTorch's switches, and by what the ranks talk."""
+        """Return PyTorch's settings, and how the ranks communicate."""
         return {
             **super().settings(),
             "collectives": torch.distributed.get_backend(),
@@ -92,7 +92,7 @@ class DataParallel(TorchTrainer):
         return self._layout.data > 1 and self._layout.reduces
 
     def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
-        """``network`` whose gradients are the mean over all copies."""
+        """Wrap ``network`` to average its gradients over all copies."""
         if not self._averages:
             return network
         return DistributedDataParallel(
@@ -106,7 +106,7 @@ class DataParallel(TorchTrainer):
         return self._network
 
     def _shared(self, plan: EpochPlan) -> EpochPlan:
-        """This copy's share of ``plan``; its sizes can be divided, see the parent's checks."""
+        """Return this copy's share of ``plan``; the parent checks that its sizes are divisible."""
         copies = self._layout.data
         sizes = tuple(size // copies for size in plan.sizes)
         if plan.order is None:
@@ -116,14 +116,14 @@ class DataParallel(TorchTrainer):
 
 
 class DataParallelFast(DataParallel, TorchFastTrainer):
-    """``fast``, one rank of it."""
+    """One rank of ``fast``."""
 
 
 class DataParallelIdiomatic(DataParallel, TorchIdiomaticTrainer):
-    """``idiomatic``, one rank of it."""
+    """One rank of ``idiomatic``."""
 
 
 def _share(split: Split, place: int, parts: int) -> Split:
-    """One of equal, neighbouring parts; the last ones may be one example shorter."""
+    """Return one of ``parts`` contiguous, equal parts; sizes may differ by one example."""
     edges = [len(split) * edge // parts for edge in (place, place + 1)]
     return Split(split.images[edges[0] : edges[1]], split.labels[edges[0] : edges[1]])

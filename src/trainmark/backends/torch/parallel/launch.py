@@ -1,4 +1,4 @@
-"""``torchrun``'s own launcher: starts the ranks of this machine, finds those of the others, watches them all."""
+"""``torchrun``'s launcher: starts the ranks of this machine, connects to other machines, and watches all ranks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmark.backends.layout import Fall, LaunchSpec, Rendezvous
 from trainmark.errors import RendezvousFailed
 
 _SETTLE_SECONDS = 5
-"""How long a rank has to end when it is asked to."""
+"""How long a rank may take to end after a request."""
 _AGAIN_SECONDS = 0.5
 
 
@@ -34,11 +34,11 @@ def launch(asked: LaunchSpec) -> Fall | None:
         except ChildFailedError as error:
             return _fall(error.failures, Path(asked.logs))
         except RendezvousTimeoutError as error:
-            raise _nobody(asked.rendezvous, "not all of them came") from error
+            raise _nobody(asked.rendezvous, "not all of them connected") from error
         except RendezvousConnectionError as error:
-            # The host may not be there yet, or still be ending the run before; or somebody else here is the host.
+            # The host may not be ready, or still be ending the previous run; or another process here is the host.
             if time.monotonic() + _AGAIN_SECONDS > deadline:
-                raise _nobody(asked.rendezvous, "nobody answers there") from error
+                raise _nobody(asked.rendezvous, "no answer from the endpoint") from error
             serves = asked.rendezvous.is_host and not serves
             time.sleep(_AGAIN_SECONDS)
         else:
@@ -74,7 +74,7 @@ def _configuration(asked: LaunchSpec, deadline: float, *, serves: bool) -> Launc
 
 
 def _fall(failures: dict[int, Any], logs: Path) -> Fall:
-    """The rank that fell by itself: those that were told to end, or lost it in the middle of a sum, fell after it."""
+    """Return the rank that failed first: not one that was ended, or that lost its peer in an all-reduce."""
 
     def place(rank: int) -> tuple[bool, bool]:
         code = failures[rank].exitcode
@@ -88,8 +88,8 @@ def _fall(failures: dict[int, Any], logs: Path) -> Fall:
 
 def _nobody(place: Rendezvous, found: str) -> RendezvousFailed:
     return RendezvousFailed(
-        "the machines of this training did not find each other",
+        "the machines of this training did not connect",
         expected=f"{place.nodes} machines at {place.endpoint} within {place.seconds:g} s",
         found=found,
-        fix="Start the same command on every machine, and see that the port of --rdzv-endpoint is open to all.",
+        fix="Start the same command on every machine, and check that all can reach the port of --rdzv-endpoint.",
     )

@@ -1,6 +1,6 @@
-"""Pipeline parallelism: each rank holds some neighbouring layers, and batches go through in pieces (GPipe).
+"""Pipeline parallelism: each rank holds consecutive layers, and batches go through in microbatches (GPipe).
 
-Huang et al. 2019. With copies of the whole pipeline beside it, each stage's gradients are averaged over its own copies.
+Huang et al. 2019. With several copies of the pipeline, each stage averages its gradients over its copies.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from trainmark.workload.stages import cut
 
 
 class Pipelined(DataParallel):
-    """One stage of one copy; stands before a style among its bases."""
+    """One stage of one copy; a mixin that comes before the style."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -32,23 +32,23 @@ class Pipelined(DataParallel):
         self._schedules: dict[int, ScheduleGPipe] = {}
 
     def weights(self) -> Weights:
-        """All of them: every rank gives its own."""
+        """Return all weights, gathered from the ranks."""
         own = super().weights()
         return {name: value for theirs in self.gather(own) for name, value in theirs.items()}
 
     def settings(self) -> dict[str, Any]:
-        """As of a rank, and how the pipeline works."""
+        """Return the settings of a rank, and of the pipeline."""
         return {**super().settings(), "schedule": "GPipe", "microbatches": self._layout.microbatches}
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         return cut(model, self._layout.pipeline)[self._ranks.stage]
 
     def _averaging(self, network: nn.Module, **options: Any) -> nn.Module:
-        # DDP would lay its buckets out by the first of several pieces, and fails at it (PyTorch 2.13).
+        # DDP would lay out its buckets by the first of several microbatches, and fails (PyTorch 2.13).
         return super()._averaging(network, find_unused_parameters=True, **options)
 
     def _whole_network(self) -> nn.Module:
-        """A network with the weights of all stages, as they are now."""
+        """Return a network with the current weights of all stages."""
         whole = network.build(self._model.layers).to(self._device, self._dtype)
         by_name = {name: value for theirs in self.gather(self._own()) for name, value in theirs.items()}
         whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
@@ -58,7 +58,7 @@ class Pipelined(DataParallel):
         return {name: value.cpu().numpy() for name, value in self._network.state_dict().items()}
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """As alone; but the loss is known to the last stage only, and each knows its own L2 loss."""
+        """Compute gradients; only the last stage has the loss, and each stage has its own L2 loss."""
         losses: list[Tensor] = []
         inputs = (x,) if self._is_first else ()
         targets = {"target": y, "losses": losses} if self._is_last else {}
@@ -71,7 +71,7 @@ class Pipelined(DataParallel):
         return loss if l2_loss is None else loss + l2_loss, l2_loss, outputs
 
     def _schedule(self, size: int) -> ScheduleGPipe:
-        """For batches of ``size``: buffers between stages have the shape of their pieces."""
+        """Return the schedule for batches of ``size``: buffers between stages have the shape of microbatches."""
         if size not in self._schedules:
             stage = PipelineStage(
                 self._forward, self._ranks.stage, self._layout.pipeline, self._device, group=self._ranks.stages
@@ -81,8 +81,8 @@ class Pipelined(DataParallel):
 
 
 class PipelinedFast(Pipelined, TorchFastTrainer):
-    """``fast``, one stage of it."""
+    """One stage of ``fast``."""
 
 
 class PipelinedIdiomatic(Pipelined, TorchIdiomaticTrainer):
-    """``idiomatic``, one stage of it."""
+    """One stage of ``idiomatic``."""

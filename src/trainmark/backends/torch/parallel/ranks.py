@@ -1,4 +1,4 @@
-"""The processes of one training, as ``torchrun`` started them: the group that they form, and the mesh over it."""
+"""The processes of one training, started by ``torchrun``: their process group and its mesh."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PIPELINE, DATA = "pipeline", "data"
 
 
 class Ranks:
-    """This process among all of its training.
+    """This process as one rank of its training.
 
-    Joining waits for the others; whoever does not come within the layout's patience ends it.
+    Joining waits for the other ranks, and fails after the layout's patience.
     """
 
     def __init__(self, layout: Layout, device: str) -> None:
         place = torch.device(device)
-        if place.type == "cuda":  # every rank of a machine takes a GPU of its own
+        if place.type == "cuda":  # every rank of a machine takes a separate GPU
             place = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
             torch.cuda.set_device(place)
         self.layout, self.device = layout, place
@@ -34,8 +34,8 @@ class Ranks:
         self.rank = int(os.environ["RANK"])
         if (found := int(os.environ["WORLD_SIZE"])) != layout.ranks:
             raise RanksDiffer(
-                "the machines were asked for different layouts",
-                expected=f"{layout.ranks} ranks in all, as here",
+                "the machines were started with different layouts",
+                expected=f"{layout.ranks} ranks in total, as here",
                 found=str(found),
                 fix="Give the same command on every machine.",
             )
@@ -46,27 +46,27 @@ class Ranks:
             world_size=layout.ranks,
             timeout=timeout,
         )
-        atexit.register(dist.destroy_process_group)  # its threads must have ended before the interpreter has
-        # Neighbours in rank are the stages of one copy: they talk most.
+        atexit.register(dist.destroy_process_group)  # its threads must end before the interpreter does
+        # Consecutive ranks are the stages of one copy, since these communicate most.
         mesh = init_device_mesh(place.type, (layout.data, layout.pipeline), mesh_dim_names=(DATA, PIPELINE))
         self.copy, self.stage = mesh.get_local_rank(DATA), mesh.get_local_rank(PIPELINE)
         self.copies, self.stages = mesh.get_group(DATA), mesh.get_group(PIPELINE)
-        for group in (self.copies, self.stages):  # the mesh makes them with half an hour
+        for group in (self.copies, self.stages):  # the mesh creates them with a timeout of half an hour
             dist.distributed_c10d._set_pg_timeout(timeout, group)
 
     def gather(self, value: Any) -> list[Any]:
-        """What each rank gives, in the order of the ranks."""
+        """Return the value of each rank, in rank order."""
         gathered: list[Any] = [None] * self.layout.ranks
         dist.all_gather_object(gathered, value)
         return gathered
 
     def total(self, values: Tensor) -> Tensor:
-        """The sum of ``values`` over all ranks."""
+        """Return the sum of ``values`` over all ranks."""
         dist.all_reduce(values)
         return values
 
     def meet(self) -> None:
-        """Return when every rank has called it and its device has nothing left to do."""
+        """Return when every rank has called this and its device is idle."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
             dist.barrier(device_ids=[self.device.index])
@@ -76,10 +76,10 @@ class Ranks:
 
 
 def _store(timeout: timedelta) -> dist.Store:
-    """Where the ranks read each other's addresses.
+    """Return the store with the ranks' addresses.
 
-    The launcher keeps one store over all attempts, and PyTorch's own ``env://`` would find addresses of the attempt
-    before in it (2.13: connection refused after a restart, as often as not).
+    The launcher keeps one store for all attempts, and PyTorch's ``env://`` would find addresses of the previous attempt
+    in it (2.13: connection refused after about half of the restarts).
     """
     served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
     store = dist.TCPStore(
