@@ -112,7 +112,7 @@ def test_compiling_ahead_changes_neither_weights_nor_random_numbers() -> None:
 def test_compiled_without_a_compiler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CXX", raising=False)
-    with pytest.raises(NotInstalled, match=r"torch\.compile lacks its compiler for cpu") as caught:
+    with pytest.raises(NotInstalled, match=r"torch\.compile has no compiler for cpu") as caught:
         trainer(catalog.find("mnist-mlp128"), numbered((28, 28, 1)), "compiled")
     assert "C++ compiler" in caught.value.expected
     assert "--style idiomatic or fast" in caught.value.fix
@@ -123,7 +123,7 @@ def test_triton_without_a_c_compiler_says_so(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: "triton is there")
-    with pytest.raises(NotInstalled, match=r"lacks its compiler for cuda:0: expected .*a C compiler on PATH"):
+    with pytest.raises(NotInstalled, match=r"has no compiler for cuda:0: expected .*a C compiler on PATH"):
         require_compiler("cuda:0")
 
 

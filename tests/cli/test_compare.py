@@ -101,10 +101,10 @@ def test_trials_of_a_sweep_are_left_out_and_that_is_said(folder: Path, capsys: p
     assert run(["compare", str(folder), "--json"]) == 0
     out, err = capsys.readouterr()
     assert out == alone
-    assert "left out 2 trials of a sweep" in err
+    assert "ignored 2 trials of a sweep" in err
     page = folder / "comment.md"
     assert run(["export", str(folder), "--to", "markdown", "-o", str(page)]) == 0
-    assert "left out 2 trials" in capsys.readouterr().err
+    assert "ignored 2 trials" in capsys.readouterr().err
 
 
 def test_published(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +145,7 @@ def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     [
         (["--baseline", "device=cuda:7"], "expected one of cpu, cuda:0"),
         (["--baseline", "colour=red"], "unknown baseline key 'colour'"),
-        (["--baseline", "cpu"], "expected KEY=VALUE such as device=cpu"),
+        (["--baseline", "cpu"], "expected KEY=VALUE, such as device=cpu"),
         (["--by", "device", "--baseline", "backend=numpy"], "expected a baseline such as device=cpu"),
         (["--by", "colour"], "colour"),
         (["--margin", "nan"], "expected a number from 0"),
@@ -184,7 +184,7 @@ def test_a_plot_for_papers(folder: Path, tmp_path: Path, name: str, begins: byte
     if name.endswith(".svg"):
         text = plot.read_text()
         assert "2.00×" in text
-        assert "times as fast as the reference" in text
+        assert "speed-up over the reference" in text
         assert "seconds" in text
         assert "var(--" not in text
 

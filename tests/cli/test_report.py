@@ -100,7 +100,7 @@ def test_what_is_no_explanation_is_an_error(tmp_path: Path, capsys: pytest.Captu
     assert (
         run(["report", str(folder), "-o", str(tmp_path / "p.html"), "--explanation", str(tmp_path / "why.json")]) == 1
     )
-    assert "is no explanation" in capsys.readouterr().err
+    assert "is not an explanation" in capsys.readouterr().err
 
 
 def test_no_framework_is_imported(tmp_path: Path) -> None:

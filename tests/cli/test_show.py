@@ -60,7 +60,7 @@ def test_a_users_own_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]
         ("nowhere.toml", "nowhere.toml can't be read: found No such file"),
         (".", ". is a folder"),
         ("folder.json", "folder.json is a folder"),
-        ("/dev/null", "/dev/null is no workload: expected a name that ends in .toml, found neither a file nor"),
+        ("/dev/null", "/dev/null is not a workload: expected a name that ends in .toml, found neither a file nor"),
     ],
 )
 def test_usage(
@@ -88,7 +88,7 @@ def test_the_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        pytest.param("units = 10", "units = 9", "too narrow at its end", id="outputs"),
+        pytest.param("units = 10", "units = 9", "has too few outputs", id="outputs"),
         pytest.param("[28, 28, 1]", "[32, 32, 3]", "does not fit the dataset", id="shape"),
         pytest.param('dataset = "mnist"', 'dataset = "mnits"', "unknown dataset 'mnits'", id="dataset"),
     ],

@@ -226,7 +226,7 @@ def test_two_records_of_one_configuration_differ_by_noise_or_not_at_all(command:
     a, b = sorted(command.out.glob("*.json"))
     code, out, _ = command.run("explain", str(a), str(b), "--json")
     assert code == 0
-    chance = {"share of the cores that others used before", "caveats"}
+    chance = {"CPU load by others before the run", "caveats"}
     assert {contrast["what"] for contrast in json.loads(out)["contrasts"]} <= chance
 
 

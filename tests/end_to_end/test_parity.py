@@ -153,7 +153,7 @@ def test_more_steps_than_an_epoch_has(command: CommandLine) -> None:
     ("fake", "said"),
     [
         ({"fail": "nan", "at_step": 13, "only_on": "cuda:0"}, "fake fast cuda:0: diverged, loss is NaN at step 13"),
-        slow({"fail": "nan", "at_step": 13}, "both reach a loss that is not finite at step 13 and agree up to there"),
+        slow({"fail": "nan", "at_step": 13}, "both reach a loss that is not finite at step 13 and agree until then"),
         slow(
             {"fail": "raise", "only_on": "cuda:0"}, "fake fast cuda:0: failed, RuntimeError: the fake was asked to fail"
         ),
@@ -240,7 +240,7 @@ def test_a_planted_mistake_is_caught_in_the_first_steps_and_the_real_backend_agr
     assert good["largest_difference"] <= good["tolerance"]
     assert (pair["passed"], pair["parts_at_step"]) == (False, parts_at)
     assert pair["largest_difference"] > pair["tolerance"] == pair["tolerances"][parts_at]
-    assert f"they part at step {parts_at}" in pair["reason"]
+    assert f"they differ from step {parts_at} on" in pair["reason"]
 
 
 @pytest.mark.slow

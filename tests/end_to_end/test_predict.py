@@ -144,7 +144,7 @@ def test_damaged_weights_are_refused(command: CommandLine, record: Path, spoil: 
     file.write_bytes(spoil(file.read_bytes()))
     code, _, err = command.run("predict", str(record))
     assert code == 1
-    assert "holds no weights" in err
+    assert "has no valid weights" in err
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def test_a_cache_deleted_under_a_run(command: CommandLine, tmp_path: Path) -> No
     first, *_, last = alone.records()
     assert first.outcome.status == "ok", "what is finished stays"
     assert last.outcome.status == "failed"
-    assert "does not hold synthetic-digits" in (last.outcome.reason or "")
+    assert "does not contain synthetic-digits" in (last.outcome.reason or "")
     assert "trainmark data fetch" in (last.outcome.reason or "")
     assert alone.run(*arguments, "--resume")[0] == 0, "it is made again"
     assert sorted(record.round for record in alone.records() if record.outcome.status == "ok") == [0, 1, 2]

@@ -78,7 +78,7 @@ def test_a_killed_worker_loses_nothing(command: CommandLine) -> None:
     wait_until(lambda: not alive([child]), 10)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
-    assert "its Ray worker died" in err and "tried again" in err
+    assert "its Ray worker died" in err and "is retried" in err
     made = records(command)
     assert_each_once(made)
     assert {record.group.kind for record in made} == {"sweep"}
@@ -245,7 +245,7 @@ def test_an_address_or_resources_that_are_not_there(command: CommandLine, more: 
         (["--grid", "learning_rate=0.1", "hidden=0"], "hidden=0 does not fit mnist-mlp128 at model[1].units"),
         (["--grid", "rho=0.9"], "mnist-mlp128 has no rho"),
         (["--grid", "learning_rate"], "can't be read"),
-        (["--grid", "model[5].units=4"], "too narrow at its end"),
+        (["--grid", "model[5].units=4"], "has too few outputs"),
         (["--grid", "seed=1,2", "--device", "cuda:7"], "does not see the device 'cuda:7'"),
         (["--grid", "seed=1,2", "--backend", "troch"], "Did you mean torch"),
         (["--grid", "seed=1,2", "--dataset", "mnits"], "Did you mean mnist"),

@@ -1,1 +1,1 @@
-"""WHAT IT MEANS: figures derived from records, ratios with intervals, verdicts, caveats. Knows nothing of printing."""
+"""Analysis of records: derived figures, ratios with intervals, verdicts, caveats. Independent of presentation."""

@@ -12,7 +12,7 @@ from trainmark.analysis.statistics import Estimate
 WORDS: dict[Cause, tuple[str, str]] = {
     "threads": ("idle cores", "Use all cores: leave out --threads."),
     "epoch": (
-        "work before the first step of an epoch: shuffling, making iterators",
+        "work before the first step of an epoch: shuffling, creating iterators",
         "Make epochs longer: repeat the data, or pass over it several times.",
     ),
     "fetch": (
@@ -20,10 +20,10 @@ WORDS: dict[Cause, tuple[str, str]] = {
         "Keep losses on the device, and read them once per epoch.",
     ),
     "input": (
-        "making the batches on the host",
-        "Prepare the data set once, keep it in memory as one array, and index the batches.",
+        "preparing batches on the host",
+        "Prepare the dataset once, keep it in memory as one array, and index the batches.",
     ),
-    "copy": ("copying batches to the device", "Keep the whole data set on the device."),
+    "copy": ("copying batches to the device", "Keep the whole dataset on the device."),
     "optimizer": (
         "the optimiser's update",
         "Use the framework's fused or compiled optimiser, which passes over the weights once.",
@@ -47,12 +47,12 @@ WORDS: dict[Cause, tuple[str, str]] = {
     "evaluation": ("evaluation on the test set", "Evaluate less often."),
     "compile": ("compilation", "It happens once: train longer, or keep the framework's compilation cache."),
 }
-"""What each cause is, and the advice when no remedy has been measured."""
+"""The meaning of each cause, and the advice if no remedy was measured."""
 
 _BY_STYLE: tuple[Cause, ...] = ("epoch", "fetch", "input", "copy", "dispatch", "optimizer", "memory", "shapes")
 _BY_BATCH: tuple[Cause, ...] = ("dispatch", "optimizer", "shapes")
 _WORTH = 1.02
-"""Smaller speed-ups are not promised."""
+"""Smallest speed-up worth advising."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tup
     """Return advice on the largest cause that can be reduced, the best first; timed advice comes first.
 
     Args:
-        recipe: path of the script that shows the style ``fast`` of this backend; empty where there is none.
+        recipe: path of the script that shows the style ``fast`` of this backend; empty if there is none.
     """
     if largest_cause(attribution) is None:
         return ()
@@ -94,7 +94,7 @@ def advise(found: Dissection, attribution: Attribution, recipe: str = "") -> tup
 
 
 def largest_cause(attribution: Attribution) -> Share | None:
-    """The largest share of a step that is more than noise, and than what is unexplained; None where no cause is."""
+    """Return the largest share of a step that exceeds both the noise and the unexplained share; None if none does."""
     certain = filter(_is_certain, attribution.shares)
     share = max(certain, key=lambda share: share.share, default=None)
     return None if share is None or share.share <= abs(attribution.unexplained.value) else share
@@ -115,12 +115,12 @@ def _against(largest: Share, found: Dissection, recipe: str) -> Iterator[Advice]
         size = found.batch * found.larger
         do = f"Use a batch of {size:,} instead of {found.batch:,}. This changes learning, so check the accuracy."
         ratio = speedup(found, LARGER, found.larger)
-        # A step of n examples takes f + n·e seconds: the ratio of two sizes gives the share of f in the smaller one.
+        # A step of n examples takes f + n·e seconds, so the ratio of two sizes gives the share of f in the smaller one.
         fixed = (1 - 1 / ratio.value) * found.larger / (found.larger - 1)
         measured.append(_timed(do, cause, ratio, batch=size, fixed=min(fixed, 1.0)))
     yield from sorted((each for each in measured if each.promise >= _WORTH), key=lambda each: -each.promise)
     if cause != "compute" and largest.share > 1 - 1 / _WORTH:
-        # Noise can put more than a whole step into one cause.
+        # With noise, one cause can exceed a whole step.
         promise = 1 / (1 - min(largest.share, 0.99))
         low, high = (None if bound is None else 1 / (1 - min(bound, 0.999)) for bound in (largest.low, largest.high))
         yield Advice(WORDS[cause][1], promise, low, high, cause, measured=cause == "threads")

@@ -29,12 +29,12 @@ class ValueResult:
     """One published figure next to the measured one.
 
     Args:
-        where: where in a run, for the user.
-        statistic: of which repeats.
-        device: the published one's kind; None is any.
-        published: NaN where the published run failed; None where only the bounds are known.
+        where: position in a run, for the user.
+        statistic: which repeats it covers.
+        device: kind of device it was published for; None is any.
+        published: NaN if the published run failed; None if only the bounds are known.
         measured: None if there is nothing to compare.
-        reason: why it is not judged, else empty.
+        reason: why it is not judged; empty if it is.
     """
 
     quantity: str
@@ -54,9 +54,9 @@ class TimingResult:
     """One published duration or rate next to the measured one; never judged, since the hardware differs.
 
     Args:
-        ratio: how many times as fast as published the measured runs were, above 1 is faster.
-        hardware: of the published figure.
-        includes: what its seconds hold, which need not be what trainmark's hold.
+        ratio: measured speed / published speed; above 1 is faster.
+        hardware: hardware of the published figure.
+        includes: what the published seconds include, which may differ from trainmark's.
     """
 
     quantity: str
@@ -89,11 +89,11 @@ def trainings(records: Iterable[Record]) -> list[Record]:
 def agree(records: Iterable[Record]) -> tuple[PublishedResult, ...]:
     """Return every published run of the records' workloads, next to each group with the same schedule.
 
-    A figure printed for the other kind of device is held against a group too, unless the same figure with bounds was
-    printed for its own kind: what is learnt does not depend on the device.
+    A figure published for the other kind of device is compared too, since learning does not depend on the device,
+    unless the same figure was published with bounds for the group's own kind.
 
     Raises:
-        RecordError: this trainmark can't read the workload of a record.
+        RecordError: this version can't read the workload of a record.
     """
     groups = group_records(records)
     results = []
@@ -132,7 +132,7 @@ def _decoded(record: Record) -> Workload:
             f"the workload in record {record.id} can't be read",
             expected=misfit.expected,
             found=misfit.found,
-            fix="It was written by another trainmark; compare without --published.",
+            fix="It was written by another version of trainmark; compare without --published.",
         ) from misfit
 
 
@@ -210,7 +210,7 @@ def _kind(group: Repeats) -> DeviceKind:
 
 
 def _displaced(value: PublishedValue, run: PublishedRun, kind: DeviceKind) -> bool:
-    """Whether ``value`` is the other kind's twin of a figure that was printed, with bounds, for this kind."""
+    """Return whether the same figure was published, with bounds, for this kind of device."""
     if value.device in (None, kind):
         return False
     twins = [twin for twin in run.values if twin.device == kind and _place(twin) == _place(value)]

@@ -1,4 +1,4 @@
-"""Which two groups of a workload answer the question: is it worth it?"""
+"""Choose the two groups of a workload that answer the user's question."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trainmark.record.caveats import Caveat
 
 
 def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[GroupResult, GroupResult] | None:
-    """The group with the shortest epochs that is compared with another one, and that one; learners first.
+    """Return the compared group with the shortest epochs, preferring pairs that learn, and its reference.
 
     A device is compared with the CPU, or with the device measured first; without several devices, or with a baseline,
     as in ``comparison``.
 
     Args:
-        positions: of the groups of one workload.
+        positions: positions of one workload's groups.
     """
     comparisons = [comparison]
     if comparison.baseline is None:
@@ -37,7 +37,7 @@ def answering_pair(comparison: Comparison, positions: Sequence[int]) -> tuple[Gr
 
 
 def learns(group: GroupResult) -> bool:
-    """Whether all of its runs did."""
+    """Return whether all runs of the group learnt."""
     return Caveat.NOT_LEARNING not in group.caveats
 
 

@@ -1,8 +1,8 @@
-"""Attribute a step's time to causes by ablation: from the times of variants that omit more and more components.
+"""Attribute a step's time to causes by ablation: time variants of the step that omit ever more components.
 
 Each variant omits one component more than the previous one; the difference is that component's cost, so the costs add
-up to the step. Matrix products and convolutions remain: the measured peak says how fast those FLOPs could be, the same
-products timed by themselves how fast their shapes allow. Nothing else is assumed, and the remainder is *unexplained*.
+up to the step. Matrix products and convolutions remain: the measured peak gives the time of those FLOPs, and timing the
+same products alone gives the cost of their shapes. Nothing else is assumed, and the remainder is *unexplained*.
 
 Times are lower quartiles over rounds, since other processes only ever add time, averaged over processes, since memory
 layout varies between processes. The interval of a share is a bootstrap over processes, each with all its rounds
@@ -53,17 +53,17 @@ _OF_A_PROBE = (0, 1)
 _Stretches = Mapping[tuple[str, int], float]
 """Seconds by variant and number of steps."""
 Round = Mapping[str, float]
-"""Seconds of a step of each variant; of all ``products`` of a step, of as many empty ones, and of the peak's one."""
+"""Seconds per step of each variant, of the ``products`` of a step, of as many empty ones, and of the peak product."""
 
 
 @dataclass(frozen=True)
 class Sitting:
-    """What was measured while one process lived.
+    """The measurements of one process.
 
     Args:
-        rounds: neighbours in time; a step's seconds are those of one more step in an epoch.
-        starts: seconds that an epoch takes before its steps, of the variants of each round.
-        lengths: steps of the short and of the long stretch that were timed of each variant in each round.
+        rounds: seconds per step of each round, that is of one more step in an epoch.
+        starts: seconds before the steps of an epoch, by variant, of each round.
+        lengths: steps of the short and of the long stretch timed in each round, by variant.
     """
 
     rounds: tuple[Round, ...]
@@ -73,22 +73,22 @@ class Sitting:
 
 @dataclass(frozen=True)
 class Dissection:
-    """What was measured of one side.
+    """All measurements of one side.
 
     Args:
-        sittings: one process after the other.
-        steps_per_epoch: as it is scheduled, over which its start is spread.
-        flops: of a step.
-        peak_flops: of the one product that is called ``peak``; None where none was measured.
-        batch: examples a step.
+        sittings: the measurements of each process.
+        steps_per_epoch: scheduled steps, over which an epoch's start is averaged.
+        flops: FLOPs of a step.
+        peak_flops: FLOPs of the product ``peak``; None if it was not measured.
+        batch: examples per step.
         larger: how many times larger the batch of the variant ``larger batch`` is.
-        evaluations: seconds of each look at the test set.
-        compile_seconds: None where nothing was compiled.
-        steps: of the training as it is scheduled.
-        looks: how often it evaluates.
-        accelerator: the device computes while the host goes on.
-        dropped: variants that could not be had, and why.
-        threads_ratio: seconds with all cores / seconds as asked; None where all were asked for.
+        evaluations: seconds of each evaluation.
+        compile_seconds: None if nothing was compiled.
+        steps: scheduled steps of the training.
+        looks: number of evaluations.
+        accelerator: whether the device computes asynchronously.
+        dropped: variants that could not be measured, and why.
+        threads_ratio: seconds with all cores / seconds as requested; None if all were requested.
     """
 
     sittings: tuple[Sitting, ...]
@@ -107,19 +107,19 @@ class Dissection:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """Those of all sittings."""
+        """The rounds of all sittings."""
         return tuple(each for sitting in self.sittings for each in sitting.rounds)
 
     @property
     def variants(self) -> list[str]:
-        """What was timed in every sitting."""
+        """The variants timed in every sitting."""
         first, *others = (sitting.rounds[0] for sitting in self.sittings)
         return [name for name in first if all(name in each for each in others)]
 
 
 @dataclass(frozen=True)
 class Share:
-    """A cause's share of a steady step, a fraction, with its interval; ``on_top`` is beyond the step itself."""
+    """A cause's share of a steady step, as a fraction, with its interval; ``on_top`` is time outside the step."""
 
     cause: Cause
     share: float
@@ -133,9 +133,9 @@ class Attribution:
     """Where the time of a step goes.
 
     Args:
-        step_seconds: of a steady step.
-        shares: those that could be measured, the largest first, then what comes on top.
-        unexplained: of the step.
+        step_seconds: duration of a steady step.
+        shares: measured shares, the largest first, then those on top.
+        unexplained: unexplained share of the step.
     """
 
     step_seconds: Estimate
@@ -150,11 +150,11 @@ class Attribution:
 
 
 def attribute(found: Dissection) -> Attribution:
-    """Divide the step of ``found``."""
+    """Attribute the step time of ``found`` to causes."""
     splits = [_split(*each, found) for each in _typical(found)]
     few = _stretch(len(found.sittings))
     step = _estimate([split.step for split in splits], few)
-    # Where only a part of the cores was asked for, all that follows was measured with all of them.
+    # If only some of the cores were requested, the variants were still measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
     shares = [
         _share(cause, _scaled(_estimate([split.causes[cause] / split.step for split in splits], few), scale))
@@ -163,16 +163,16 @@ def attribute(found: Dissection) -> Attribution:
     if found.threads_ratio is not None:
         shares.append(_share("threads", _scaled(found.threads_ratio, -1.0, 1.0)))
     shares.sort(key=lambda share: -share.share)
-    if found.threads_ratio is None:  # else what comes on top was measured with other cores than the step
+    if found.threads_ratio is None:  # else the shares on top were measured with a different number of cores
         shares += _on_top(found, step.value)
     unexplained = _estimate([1 - sum(split.causes.values()) / split.step for split in splits], few)
     return Attribution(_scaled(step, 1 / scale), tuple(shares), _scaled(unexplained, scale))
 
 
 def from_record(record: Record) -> Attribution | None:
-    """What a record alone tells: the share that the products need at the measured peak, evaluation and compilation.
+    """Attribute from a record alone: the share of the products at the measured peak, evaluation and compilation.
 
-    None where no epoch was finished.
+    None if no epoch was finished.
     """
     done = [epoch for epoch in record.epochs if (epoch.steps or 0) > 0 and epoch.seconds > 0]
     steady = [(epoch, epoch.steps or 0) for epoch in done[1:] or done]
@@ -195,7 +195,7 @@ def from_record(record: Record) -> Attribution | None:
 
 
 def speedup(found: Dissection, name: str, times: int = 1) -> Estimate:
-    """How many times faster the variant ``name`` trains, each of whose steps has ``times`` as many examples."""
+    """Return how many times as fast the variant ``name`` trains, whose steps have ``times`` as many examples."""
     spread = found.steps_per_epoch
 
     def ratio(steps: Round, starts: Round) -> float:
@@ -211,7 +211,7 @@ class _Split:
 
 
 def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
-    """Seconds of each cause in a step."""
+    """Return the seconds of each cause in a step."""
     causes: dict[Cause, float] = {"epoch": starts[WHOLE] / found.steps_per_epoch}
     left = seconds[WHOLE]
     for part in PARTS:
@@ -225,7 +225,7 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
         causes["dispatch"] = seconds[SHRUNK]
         left -= seconds[SHRUNK]
     if PLAIN in seconds and SHRUNK in seconds and SHRUNK_PLAIN in seconds:
-        # As without these layers there is less to launch, too, which has been counted already.
+        # Without these layers there are fewer launches, too, which are counted already.
         plain = seconds[PLAIN] - seconds[SHRUNK_PLAIN]
         causes["memory"], left = left - plain, plain
     elif PLAIN in seconds and found.accelerator and CAPTURED not in found.dropped:
@@ -240,7 +240,7 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
 
 
 def _on_top(found: Dissection, step: float) -> list[Share]:
-    """Evaluation and compilation, spread over the steps of the training as it is scheduled."""
+    """Return the shares of evaluation and compilation, averaged over the scheduled steps of the training."""
     shares = []
     if found.evaluations:
         each = found.looks / found.steps / step
@@ -252,7 +252,7 @@ def _on_top(found: Dissection, step: float) -> list[Share]:
 
 
 def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
-    """Seconds of a step and of an epoch's start, of each variant: as measured, then of every resample."""
+    """Yield the seconds of a step and of an epoch's start by variant: as measured, then for every resample."""
     variants = found.variants
     measured = [(sitting, _stretches(sitting, variants)) for sitting in found.sittings]
     typical = [_of_sitting(sitting, stretches, variants) for sitting, stretches in measured]
@@ -267,7 +267,7 @@ def _typical(found: Dissection) -> Iterator[tuple[Round, Round]]:
 
 
 def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:
-    """What was timed in each round."""
+    """Return the times of each round's stretches."""
     return [
         {
             (name, length): starts.get(name, 0.0) + length * steps[name]
@@ -279,7 +279,7 @@ def _stretches(sitting: Sitting, variants: Sequence[str]) -> list[_Stretches]:
 
 
 def _of_sitting(sitting: Sitting, rounds: Sequence[_Stretches], variants: Sequence[str]) -> tuple[Round, Round]:
-    """Seconds of a step and of an epoch's start, of each variant in these rounds of it."""
+    """Return the seconds of a step and of an epoch's start by variant, from these rounds of the sitting."""
     seconds = {each: lower_quartile([stretches[each] for stretches in rounds]) for each in rounds[0]}
     steps, starts = {}, {}
     for name in variants:
@@ -298,8 +298,7 @@ def _mean(sittings: Sequence[tuple[Round, Round]]) -> tuple[Round, Round]:
 
 
 def _estimate(values: Sequence[float], stretch: float) -> Estimate:
-    """The first value, with the middle 95 % of the others, which are what it was in the resamples; their distances
-    from it times ``stretch``."""
+    """Return the first value with the middle 95 % of the others, its resamples, as interval; ``stretch`` widens it."""
     value, *others = values
     others.sort()
     outside = int((1 - CONFIDENCE) / 2 * len(others))
@@ -308,14 +307,14 @@ def _estimate(values: Sequence[float], stretch: float) -> Estimate:
 
 
 def _stretch(sittings: int) -> float:
-    """Of an interval from so few processes; of one alone nothing is known."""
+    """Return the factor that widens an interval from few processes; 1 for a single one, where nothing is known."""
     if sittings < 2:
         return 1.0
     return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 def _scaled(estimate: Estimate, factor: float, offset: float = 0.0) -> Estimate:
-    """``offset + factor · estimate``."""
+    """Return ``offset + factor · estimate``."""
     bounds = [None if bound is None else offset + factor * bound for bound in (estimate.low, estimate.high)]
     low, high = bounds if factor >= 0 else bounds[::-1]
     return Estimate(offset + factor * estimate.value, low, high)

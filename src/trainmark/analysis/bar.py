@@ -1,4 +1,4 @@
-"""``--fail-below R``: which groups are too slow for sure."""
+"""``--fail-below R``: which groups are certainly too slow."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Bar:
-    """Groups that clear the bar, that miss it, and that can't be judged: without an interval, or too disturbed."""
+    """Groups that clear the bar, miss it, or can't be judged: those without an interval, or too disturbed."""
 
     ratio: float
     cleared: tuple[GroupResult, ...]
@@ -32,7 +32,7 @@ def fail_below(comparison: Comparison, ratio: float) -> Bar:
         UsageError: ``ratio`` is not above 0.
     """
     if not 0 < ratio < math.inf:
-        raise UsageError("the bar of --fail-below is out of bounds", expected="a number above 0", found=f"{ratio:g}")
+        raise UsageError("the value of --fail-below is out of range", expected="a number above 0", found=f"{ratio:g}")
     found: dict[str, list[GroupResult]] = {name: [] for name in ("cleared", "missed", "unjudged", "disturbed")}
     for position, group in enumerate(comparison.groups):
         if not comparison.is_reference(position):

@@ -1,4 +1,4 @@
-"""Records compared: which is faster, by how much, how sure, and do they learn the same thing."""
+"""Compare records: which is faster, by how much, how certain, and whether they learn the same."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from trainmark.record.record import Record
 from trainmark.workload.schedule import Target
 
 MARGIN = 0.03
-"""Speed: what still counts as the same, ±3 %."""
+"""Speeds within ±3 % count as the same."""
 
 LEARNING_MARGIN = 0.005
-"""Accuracy at the end: what still counts as the same, ±0.5 percentage points.
+"""Final accuracies within ±0.5 percentage points count as the same.
 
-Just above what another seed alone changes in the catalogue's workloads, 0.3 to 0.4 points.
+Changing only the seed changes the catalogue's workloads by 0.3 to 0.4 points.
 """
 
 WIDE = 1.2
@@ -50,7 +50,7 @@ WIDE = 1.2
 
 _MEDIANS = ("training_seconds", "compile_seconds", "train_loss", "test_loss")
 _MEANS = ("train_accuracy", "test_accuracy")
-"""As the difference of what two sides learn is, so that the three agree."""
+"""Figures averaged by mean, like the difference in learning, so that all three are consistent."""
 _epoch_seconds: Reading = attrgetter("epoch_seconds")
 _process_seconds: Reading = attrgetter("process_seconds")
 _READINGS: dict[str, Reading] = {name: attrgetter(name) for name in ("test_accuracy", "train_accuracy")}
@@ -71,19 +71,19 @@ class _Side:
 
     @property
     def has_epochs(self) -> bool:
-        """Whether epochs can be compared; a command may report none, and then the whole of it is."""
+        """Whether epochs can be compared; a command that reports none is compared as a whole."""
         return any(run.epoch_seconds is not None for run in self.runs) or not self.known(_process_seconds)
 
     @property
     def examples(self) -> frozenset[int]:
-        """Of a steady epoch, as far as it is told; equal for two sides that did the same."""
+        """Numbers of examples of a steady epoch, as far as known; equal for two sides that do the same work."""
         if self.group.key.dataset_sha256 is not None:
-            return frozenset()  # what else decides is in the key
+            return frozenset()  # for trainings, the key covers this
         return frozenset(run.examples for run in self.runs if run.examples is not None)
 
     @property
     def trainmarks(self) -> frozenset[str]:
-        """The versions that measured it, as far as they are told."""
+        """The versions of trainmark that measured it, as far as known."""
         return frozenset(record.trainmark for record in self.group.records if record.trainmark is not None)
 
     def known(self, of: Reading) -> list[float]:
@@ -106,23 +106,23 @@ def compare(
 ) -> Comparison:
     """Group ``records`` and compare each group with its reference.
 
-    Without ``by`` every group of a workload is held against one reference; with it, groups that are equal in all else
-    are compared along that dimension. A run that does not learn is never called faster: where either side has one,
-    the verdict on the speed is ``unclear``, whatever the interval.
+    Without ``by``, every group of a workload is compared with one reference; with it, groups that are otherwise equal
+    are compared along that dimension. A run that does not learn is never called faster: if either side has one, the
+    verdict on speed is ``unclear``, whatever the interval.
 
     Args:
-        records: of any workloads, backends, devices and machines; ratios never cross workloads.
-        by: the one dimension to compare along.
-        baseline: key and value of the reference, such as ``("device", "cpu")``; else the first measured.
-        margin: what still counts as the same speed, a fraction.
-        confidence: of the intervals of slices.
+        records: records of any workloads, backends, devices and machines; only equal workloads are compared.
+        by: the dimension to compare along.
+        baseline: key and value of the reference, such as ``("device", "cpu")``; default: the first measured group.
+        margin: largest difference that counts as the same speed, as a fraction.
+        confidence: confidence level of the intervals of slices.
 
     Raises:
         UnknownName: no such dimension, or no group has the baseline's value.
         UsageError: the baseline is not of the dimension ``by``, or the margin is negative.
     """
     if not 0 <= margin < math.inf:
-        raise UsageError("the margin is out of bounds", expected="a number from 0", found=f"{100 * margin:g} %")
+        raise UsageError("the margin is out of range", expected="a number from 0", found=f"{100 * margin:g} %")
     records = list(records)
     told = differences(records) if by == "machine" else ()
     groups = group_records(records)
@@ -138,11 +138,11 @@ def compare_groups(
     differences: tuple[Difference, ...] = (),
     confidence: float = SLICES_CONFIDENCE,
 ) -> Comparison:
-    """:func:`compare` for records that are grouped already.
+    """Compare records that are already grouped; see :func:`compare`.
 
     Args:
-        limits: measured peaks; no efficiency is known without them.
-        differences: between the machines.
+        limits: measured peaks, needed for the efficiency.
+        differences: differences between the machines.
     """
     chosen = references(groups, by, baseline)
     sides = [_Side(group, tuple(summarize(record) for record in group.records)) for group in groups]
@@ -161,7 +161,7 @@ def compare_groups(
 
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
-    """A group's own figures, not yet compared."""
+    """Return a group's own figures, not yet compared."""
     records, pace = side.group.records, side.median("samples_per_second")
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
@@ -206,15 +206,15 @@ def _reached(records: Sequence[Record]) -> Reached | None:
 def _held_against(
     result: GroupResult, side: _Side, reference: _Side, by: Dimension | None, margin: float, confidence: float
 ) -> GroupResult:
-    """``result`` with its speed-up and what it learnt, both against ``reference``."""
+    """Return ``result`` with its speed-up and difference in learning, both relative to ``reference``."""
     caveats = set(result.caveats) | _differences(side, reference, by)
     speedup, learning = _UNKNOWN_SPEED, _UNKNOWN_LEARNING
-    # A command tells how many examples an epoch had, or it doesn't; an epoch of fewer is no faster one.
+    # Epochs of commands may differ in their number of examples, which may be unknown; then they aren't comparable.
     same_length = side.group.key.train_examples == reference.group.key.train_examples
     if same_length and not _known_to_differ(side.examples, reference.examples):
         speedup, found = _by_runs(side, reference, margin)
         sliced = compare_slices(reference.group.records, side.group.records)
-        # A training of a few steps is over before it has a block in every round.
+        # A training of a few steps may end before it has a block in every round.
         if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
         caveats |= found
@@ -224,7 +224,7 @@ def _held_against(
 
 
 def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set[Caveat]]:
-    """The speed-up by steady epochs or whole processes, paired by round, and what is to be said of it."""
+    """Return the speed-up by steady epochs or whole processes, paired by round, and its caveats."""
     of_epochs = side.has_epochs and reference.has_epochs
     times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=side.group.key.protocol == "fresh")
     difference = times.difference(TRIMMED)
@@ -240,9 +240,9 @@ def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set
 def by_slices(
     sliced: SliceComparison, margin: float, confidence: float, *, learns: bool
 ) -> tuple[Speedup, set[Caveat]]:
-    """The speed-up by undisturbed blocks, and what is to be said of it.
+    """Return the speed-up by undisturbed blocks, and its caveats.
 
-    It is ``unclear`` where too many blocks are disturbed, and where they would change the verdict.
+    It is ``unclear`` if too many blocks are disturbed, or if they would change the verdict.
     """
     caveats = {Caveat.DISTURBED} if sliced.disturbed else set()
     caveats |= {Caveat.PACE_CHANGED} if changes_pace(sliced.ratios) else set()
@@ -262,10 +262,10 @@ def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Sp
 
 
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
-    """The difference of the accuracies at the end; two sides that both learn nothing are not *the same*."""
+    """Return the difference of the final accuracies; two sides that both learn nothing are not *the same*."""
     ends = (side.runs, reference.runs) if pairs else (_last_repeats(side.runs), _last_repeats(reference.runs))
     for quantity, of in _READINGS.items():
-        # match() gives reference less these; the other way round, above 0 is better.
+        # match() gives reference minus these; with the sign inverted, above 0 is better.
         difference = match(*ends, of, pairs=pairs).difference(WHOLE)
         if difference is not None:
             learns = side.learns or reference.learns
@@ -275,7 +275,7 @@ def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
 
 
 def _last_repeats(runs: Sequence[RunSummary]) -> tuple[RunSummary, ...]:
-    """Where a continued training arrived: its repeats are stations of one course, not tries at the same thing."""
+    """Return the last repeats of continued trainings, whose repeats are stages of one training, not independent."""
     last = max((run.round for run in runs), default=0)
     return tuple(run for run in runs if run.round == last)
 
@@ -296,12 +296,12 @@ def _differences(side: _Side, reference: _Side, by: Dimension | None) -> set[Cav
 
 
 def _known_to_differ(these: frozenset[Any], those: frozenset[Any]) -> bool:
-    """Whether both are told, and not the same."""
+    """Return whether both are known and differ."""
     return bool(these and those) and these != those
 
 
 def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) -> bool:
-    """Whether the runs of a round, or without common rounds all of them, started from other weights."""
+    """Return whether the runs of a round (of all rounds, if none is common) started from different weights."""
     a = {(run.group, run.round): run.weights_sha256 for run in these if run.weights_sha256}
     b = {(run.group, run.round): run.weights_sha256 for run in those if run.weights_sha256}
     if shared := a.keys() & b.keys():
@@ -315,6 +315,6 @@ def _ordered(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
 
 
 def _logarithm(of_epochs: bool) -> Reading:
-    """Of the seconds that are compared."""
+    """Return a reading of the logarithm of the compared seconds."""
     of = _epoch_seconds if of_epochs else _process_seconds
     return lambda run: math.log(seconds) if (seconds := of(run)) else None

@@ -1,4 +1,4 @@
-"""What training took of energy and money. Both are of the training epochs alone: no start, no compilation, no tests."""
+"""Energy and cost of training: of the training epochs only, without start-up, compilation and evaluation."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _MILLION = 1e6
 
 @dataclass(frozen=True)
 class Cost:
-    """Medians over the runs of a group; None where it is not known.
+    """Medians over the runs of a group; None if unknown.
 
     Args:
-        joules: of a run.
-        source: of the joules.
-        joules_per_million_samples: of training examples, each as often as it was used.
-        money: for a run, in whatever the price was given in.
-        money_per_million_samples: the same.
-        price_per_hour: as it was given, where all runs were given the same.
+        joules: energy of a run.
+        source: source of the joules.
+        joules_per_million_samples: energy per million training examples, counting each use.
+        money: cost of a run, in the currency of the price.
+        money_per_million_samples: cost per million training examples.
+        price_per_hour: the given price, if it is the same for all runs.
     """
 
     joules: float | None = None
@@ -34,8 +34,8 @@ class Cost:
 
 
 def cost(records: tuple[Record, ...]) -> Cost:
-    """Of runs that are repeats of each other."""
-    records = tuple(record for record in records if record.outcome.status == "ok")  # others did a part of the work
+    """Return the cost of runs that are repeats of each other."""
+    records = tuple(record for record in records if record.outcome.status == "ok")  # others are incomplete
     joules = [record.energy.joules if record.energy else None for record in records]
     money = [_money(record) for record in records]
     sources = {record.energy.source for record in records if record.energy is not None}

@@ -1,4 +1,4 @@
-"""How a group's runs went: what every epoch took, and what had been learnt by its end."""
+"""The course of a group's runs: the duration of every epoch, and what was learnt by its end."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FIGURES = ("evaluation_seconds", "train_loss", "train_accuracy", "test_loss", "
 
 @dataclass(frozen=True)
 class Station:
-    """The end of an epoch; medians over the runs that came there.
+    """The end of an epoch; medians over the runs that reached it.
 
     Args:
-        epoch: its number, from 1.
-        seconds: that it took.
-        elapsed_seconds: of training until its end, evaluation and compilation left out.
+        epoch: number of the epoch, from 1.
+        seconds: duration of the epoch.
+        elapsed_seconds: training time until its end, without evaluation and compilation.
     """
 
     epoch: int
@@ -34,7 +34,7 @@ class Station:
 
 
 def course(records: Sequence[Record]) -> tuple[Station, ...]:
-    """Of runs that are repeats of each other, epoch by epoch."""
+    """Summarise runs that are repeats of each other, epoch by epoch."""
     elapsed = [[*itertools.accumulate(epoch.seconds for epoch in record.epochs)] for record in records]
     longest = max((len(record.epochs) for record in records), default=0)
     stations = []
@@ -52,7 +52,7 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
 
 
 def seconds_to(record: Record, accuracy: float) -> float | None:
-    """Seconds of training until the end of the first epoch with such a test accuracy; None where there was none."""
+    """Return the training seconds until the end of the first epoch with this test accuracy; None if there is none."""
     elapsed = 0.0
     for epoch in record.epochs:
         elapsed += epoch.seconds

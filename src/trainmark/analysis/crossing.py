@@ -1,4 +1,4 @@
-"""At which batch size one device overtakes another."""
+"""Find the batch size at which one device overtakes another."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class Crossing:
     """Two devices at several batch sizes.
 
     Args:
-        seconds: of an example, as (on the CPU, on the accelerator), by batch size.
-        batch: from which on the accelerator is faster; None where it is so at every size, or at none.
-        faster: at the largest size, the accelerator.
+        seconds: seconds per example by batch size, as (on the CPU, on the accelerator).
+        batch: batch size from which on the accelerator is faster; None if it is at every size, or at none.
+        faster: whether the accelerator is faster at the largest size.
     """
 
     seconds: dict[int, tuple[float, float]]
@@ -24,10 +24,10 @@ class Crossing:
 
 
 def crossing(cpu: Mapping[int, float], accelerator: Mapping[int, float]) -> Crossing:
-    """Where the accelerator overtakes the CPU, for good: between two sizes on straight lines of logarithms.
+    """Find from which size on the accelerator is always faster, by log-linear interpolation between two sizes.
 
     Args:
-        cpu, accelerator: seconds of a step by batch size; at least one size in common.
+        cpu, accelerator: seconds of a step by batch size, with at least one size in common.
     """
     sizes = sorted(cpu.keys() & accelerator.keys())
     lead = {size: math.log(cpu[size] / accelerator[size]) for size in sizes}

@@ -1,7 +1,7 @@
-"""What makers promise of their GPUs: dense products, no sparsity.
+"""Peak FLOP/s of GPUs by their manufacturers' datasheets: dense products, no sparsity.
 
 From NVIDIA's datasheets and architecture white papers. ``fp32`` is arithmetic without tensor cores, ``fp64`` with them
-where there are any; 16 bits accumulate in fp32. Promised at the highest clock, so nothing real comes up to it.
+if available; 16 bits accumulate in fp32. They hold at the highest clock, so measurements stay below them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _T = 1e12
 
 @dataclass(frozen=True)
 class Datasheet:
-    """One model.
+    """The datasheet of one model.
 
     Args:
-        flops_per_second: by precision.
+        flops_per_second: peak by precision.
     """
 
     model: str
@@ -25,14 +25,14 @@ class Datasheet:
 
 
 def _sheet(model: str, fp64: float, fp32: float, tf32: float | None, half: float) -> Datasheet:
-    """TFLOP/s of a model."""
+    """Return the datasheet of a model, from TFLOP/s."""
     flops = {"fp64": fp64 * _T, "fp32": fp32 * _T, "fp16": half * _T}
     if tf32 is not None:  # from Ampere on
         flops |= {"tf32": tf32 * _T, "bf16": half * _T}
     return Datasheet(model, flops)
 
 
-# By the driver's name of the GPU, to its end: a part of a divided one (MIG) has a name that goes on.
+# By the end of the driver's name of the GPU; the name of a partition (MIG) continues, so it doesn't match.
 _MODELS = (
     (r"\bH200$", _sheet("H200 SXM", 67, 67, 494.7, 989.4)),
     (r"\bH100 PCIe$", _sheet("H100 PCIe", 51, 51, 378, 756)),
@@ -52,7 +52,7 @@ _MODELS = (
 
 
 def find(device_name: str | None) -> Datasheet | None:
-    """The datasheet of a GPU by the driver's name of it; None where it is not known here."""
+    """Return the datasheet of a GPU by its driver's name for it; None if unknown."""
     for pattern, sheet in _MODELS:
         if device_name and re.search(pattern, device_name):
             return sheet

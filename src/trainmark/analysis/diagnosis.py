@@ -1,4 +1,4 @@
-"""Why a training diverged, or did not learn: a cause from a closed list, from a replay that looked at every tensor."""
+"""Diagnose why a training diverged or did not learn, from a replay that inspects every tensor."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Failure = Literal[
 ]
 
 UNDERFLOW_GAP = 88.72
-"""Between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9 e^-gap is 0."""
+"""Largest safe gap between two logits: beyond it 1/e^-gap overflows float32, and beyond 103.9 e^-gap is 0."""
 _LABEL_REFUSED = re.compile(r"(target|label|class)\b.*\b(out of (bounds|range)|outside)", re.IGNORECASE)
 _INDEX_REFUSED = re.compile(r"index (\d+) is out of bounds for dimension \d+ with size (\d+)")
-"""What frameworks say of a label that names no class; the second is of any index, and counts if the size is theirs."""
+"""Error messages for labels out of range; the second, for any index, counts if its size is that of the classes."""
 _TWO_STAGE = "softmax-then-log"
 _MOSTLY = 0.9
 _LARGE_MOVE = 1.0
-"""A step that changes a weight tensor by as much as its largest value is no small step."""
+"""A step that changes a weight tensor by as much as its largest value is too large."""
 _HIGHER = 1.1
 _SMALL_MOVE = 1e-7
-"""Relative to the largest weight, the last bit of float32."""
+"""The last bit of float32, relative to the largest weight."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Replay:
     """What the replay of a run showed.
 
     Args:
-        losses: of the steps that were made again.
-        failed_at: the first whose loss is not finite.
+        losses: losses of the repeated steps.
+        failed_at: the first step whose loss is not finite.
         opened: the first step, the one before the failure (or the last), and the failure.
-        loss_kind, precision, classes: of the run.
+        loss_kind, precision, classes: properties of the run.
         stopped: why the process ended early, if it did.
     """
 
@@ -60,11 +60,11 @@ class Replay:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What is wrong.
+    """The cause of a failure, and what to do.
 
     Args:
-        cause: from the closed list.
-        step: at which it shows first, from 0.
+        cause: the cause, from a closed list.
+        step: the first step that shows it, from 0.
         where: the first tensor that shows it: kind and layer.
         evidence: sentences with figures.
         do: what to do.
@@ -78,23 +78,23 @@ class Diagnosis:
 
 
 DO: dict[Failure, str] = {
-    "labels-out-of-range": "Make the last layer as wide as there are classes, and count labels from 0.",
-    "nan-in-data": "Look at how the input is made: a value there is not a number.",
-    "softmax-underflow": "Take the loss from the logits in one piece (a fused softmax cross-entropy).",
+    "labels-out-of-range": "Give the last layer one output per class, and count labels from 0.",
+    "nan-in-data": "Check how the input is prepared: it contains values that are not finite.",
+    "softmax-underflow": "Compute the loss directly from the logits (a fused softmax cross-entropy).",
     "precision-overflow": "Scale the loss, or train in bf16 or fp32, whose range is wider.",
-    "nothing-is-training": "See whether these weights are among those that the optimiser is given, and get a gradient.",
-    "dead-relus": "Take a smaller learning rate, or another initialisation or activation.",
-    "learning-rate": "Take a learning rate ten times smaller.",
+    "nothing-is-training": "Check that the optimiser is given these weights, and that they get a gradient.",
+    "dead-relus": "Use a smaller learning rate, or another initialisation or activation.",
+    "learning-rate": "Use a learning rate ten times smaller.",
     "not-found": "Run it again with another seed, and with another backend (`trainmark parity`).",
 }
 
 
 def diagnose(replay: Replay) -> Diagnosis:
-    """The first cause of the list that the facts bear out, in the order in which one hides the next."""
+    """Return the first cause that the evidence supports; causes that mask others come first."""
     for look in (_labels, _overflow, _data, _underflow, _frozen, _leap, _dead, _rate):
         if (found := look(replay)) is not None:
             return found
-    said = (f"the process ended: {replay.stopped}",) if replay.stopped else ("nothing unusual showed in the replay",)
+    said = (f"the process ended: {replay.stopped}",) if replay.stopped else ("the replay showed nothing unusual",)
     return Diagnosis("not-found", replay.failed_at, None, said, DO["not-found"])
 
 
@@ -106,11 +106,11 @@ def _labels(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         if each.bad_labels:
             written = ", ".join(map(str, each.bad_labels))
-            return _diagnosis("labels-out-of-range", each.step, "labels", f"labels that name no class: {written}")
+            return _diagnosis("labels-out-of-range", each.step, "labels", f"invalid labels: {written}")
     index = _INDEX_REFUSED.search(replay.stopped or "")
     refused = _LABEL_REFUSED.search(replay.stopped or "") or (index and int(index[2]) == replay.classes)
     if refused:
-        return _diagnosis("labels-out-of-range", None, "labels", f"the framework said: {replay.stopped}")
+        return _diagnosis("labels-out-of-range", None, "labels", f"the framework reported: {replay.stopped}")
     return None
 
 
@@ -118,15 +118,15 @@ def _data(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         bad = each.first_bad
         if bad is not None and bad.kind == "input":
-            return _diagnosis("nan-in-data", each.step, "input", "the prepared images hold values that are not finite")
+            return _diagnosis("nan-in-data", each.step, "input", "the prepared images have values that are not finite")
         if each.alone and bad is None:
             first = each.alone[0]
             return _diagnosis(
                 "nan-in-data",
                 each.step,
                 "input",
-                f"training example {first.example} alone gives a loss of {first.loss}, the reference gives "
-                f"{first.reference:.4g} from the same weights: what the backend made of its image is not finite",
+                f"training example {first.example} alone gives a loss of {first.loss}, the reference "
+                f"{first.reference:.4g} with the same weights: its prepared image is not finite",
             )
     return None
 
@@ -144,7 +144,7 @@ def _overflow(replay: Replay) -> Diagnosis | None:
                     "precision-overflow",
                     each.step,
                     tensor.title,
-                    f"in float32 its largest value is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}",
+                    f"its largest value in float32 is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}",
                 )
     return None
 
@@ -160,8 +160,8 @@ def _underflow(replay: Replay) -> Diagnosis | None:
                 "softmax-underflow",
                 each.step,
                 where,
-                f"the true class lies {each.gap:.1f} below the largest logit: its probability is e^-{each.gap:.1f}, "
-                "subnormal or 0 in float32, and so its logarithm or the reciprocal in its gradient is infinite",
+                f"the true class's logit is {each.gap:.1f} below the largest: its probability is e^-{each.gap:.1f}, "
+                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient is infinite",
             )
     return None
 
@@ -180,7 +180,7 @@ def _frozen(replay: Replay) -> Diagnosis | None:
             "nothing-is-training",
             first.step,
             f"update {asleep[0]}",
-            f"{', '.join(asleep)} did not change by a bit, though the gradient of {asleep[0]} reaches "
+            f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} reaches "
             f"{gradients[asleep[0]]:.3g} in the reference",
         )
     return _dead(replay) or _diagnosis(
@@ -202,7 +202,7 @@ def _dead(replay: Replay) -> Diagnosis | None:
 
 
 def _leap(replay: Replay) -> Diagnosis | None:
-    """A learning rate that throws the weights about kills ReLUs, too; so it comes before them."""
+    """Check for a too large learning rate; it can also cause dead ReLUs, so it is checked before them."""
     leaps = [each for each in replay.opened if _largest(each.moved) > _LARGE_MOVE]
     return _rate(dataclasses.replace(replay, opened=tuple(leaps))) if leaps else None
 
@@ -217,25 +217,25 @@ def _rate(replay: Replay) -> Diagnosis | None:
             step,
             None,
             f"the loss went from {losses[0]:.4g} to {max(losses):.4g}",
-            f"one step moves a kernel by up to {move:.3g} times its largest value",
+            f"one step changes a kernel by up to {move:.3g} times its largest value",
         )
     if losses and replay.failed_at is None and 0 < move < _SMALL_MOVE:
         return Diagnosis(
             "learning-rate",
             step,
             None,
-            (f"a step moves no kernel by more than {move:.1g} of its largest value",),
-            "Take a larger learning rate.",
+            (f"a step changes no kernel by more than {move:.1g} of its largest value",),
+            "Use a larger learning rate.",
         )
     return None
 
 
 def _largest(moved: Mapping[str, float | None]) -> float:
-    """Of those that are finite: a step that ends in NaN says nothing of the rate."""
+    """Return the largest finite change; a step that ends in NaN says nothing about the learning rate."""
     return max((value for value in moved.values() if value is not None), default=0.0)
 
 
 def _rises(losses: Sequence[float]) -> bool:
-    """Whether training ends higher than it began."""
+    """Return whether the loss ends higher than it began."""
     tail = losses[-max(1, len(losses) // 10) :]
     return len(losses) > 1 and sum(tail) / len(tail) > _HIGHER * losses[0]

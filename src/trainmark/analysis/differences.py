@@ -1,4 +1,4 @@
-"""What differs between the compared machines, so that a driver's effect is not mistaken for a GPU's."""
+"""Differences between the compared machines, so that a driver's effect is not mistaken for a GPU's."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ UNKNOWN = "not known"
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing, of every machine.
+    """One property of every machine.
 
     Args:
-        what: what differs, for the user.
-        values: by machine; several on one machine are listed.
+        what: name of the property, for the user.
+        values: values by machine; several on one machine are joined.
     """
 
     what: str
@@ -26,17 +26,17 @@ class Difference:
 
     @property
     def differs(self) -> bool:
-        """Whether it is not the same on every machine."""
+        """Whether the values differ between machines."""
         return len(set(self.values.values())) > 1
 
 
 def differences(records: Iterable[Record]) -> tuple[Difference, ...]:
-    """All that is not the same on every machine of ``records``; nothing where there is only one machine."""
+    """Return all properties that differ between the machines of ``records``; none if there is only one machine."""
     return tuple(fact for fact in facts(records) if fact.differs)
 
 
 def facts(records: Iterable[Record], machine_of: MachineOf | None = None) -> tuple[Difference, ...]:
-    """All that is known of the machines of ``records``, the same everywhere or not."""
+    """Return all known properties of the machines of ``records``, whether they differ or not."""
     records = list(records)
     machine_of = machine_of or tell_apart(records)
     by_machine: dict[str, list[Record]] = {}

@@ -1,7 +1,7 @@
-"""How far a run is from what its device can give.
+"""Efficiency of a run relative to its device's peak.
 
-FLOPs and bytes come from the specification, the limits are measured on the device itself. Of several frameworks that
-measured the same device in the same precision the highest limit counts for all, since the device is the same.
+FLOPs and bytes come from the specification; the limits are measured on the device itself. If several frameworks
+measured the same device in the same precision, the highest limit counts for all.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class Limit:
     """The highest measured limits of one device in one precision.
 
     Args:
-        measured_by: the framework that reached the product's.
-        measured_at: when it did, in ISO 8601.
-        others_share: of all cores' time, that others used then.
+        measured_by: framework that reached the matrix-product limit.
+        measured_at: when it was measured, in ISO 8601.
+        others_share: share of all cores' time that other programs used then.
     """
 
     flops_per_second: float
@@ -40,17 +40,17 @@ class Limit:
 
 @dataclass(frozen=True)
 class Efficiency:
-    """A steady epoch against its device's limit.
+    """The efficiency of a steady epoch.
 
     Args:
-        flops_per_second: achieved, of the matrix products and convolutions that the specification asks for.
-        mfu: share of the measured peak (model FLOP utilisation).
-        peak_flops_per_second: measured; ``measured_by`` names the framework, ``measured_at`` says when, and
-            ``others_share`` how much of the cores' time others used then.
-        datasheet_flops_per_second: as the maker promises; None where that is not known here.
-        intensity: FLOPs for each byte that a step has to move at least.
-        roofline_seconds: of a step that did nothing but what the device's limits dictate.
-        gap: how many times longer a step takes.
+        flops_per_second: achieved, counting the matrix products and convolutions of the specification.
+        mfu: model FLOP utilisation, the share of the measured peak.
+        peak_flops_per_second: measured peak; for ``measured_by``, ``measured_at`` and ``others_share`` see
+            :class:`Limit`.
+        datasheet_flops_per_second: peak of the manufacturer's datasheet; None if unknown.
+        intensity: FLOPs per byte that a step has to move at least.
+        roofline_seconds: duration of a step limited only by the device's limits.
+        gap: step time / ``roofline_seconds``.
     """
 
     flops_per_second: float
@@ -66,14 +66,14 @@ class Efficiency:
 
 
 def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
-    """The highest limits of every place that any of the records knows."""
+    """Return the highest limits of every place in the records."""
     found: dict[Place, list[Limit]] = {}
     for record in records:
         peaks = record.peaks
         if peaks and (flops := _real(peaks.matmul_flops_per_second)):
             copied = _real(peaks.copy_bytes_per_second)
             limit = Limit(flops, copied, record.backend.name, peaks.created, peaks.others_share)
-            found.setdefault(place_of(record), []).insert(0, limit)  # of equal ones the newest counts
+            found.setdefault(place_of(record), []).insert(0, limit)  # if equal, the newest counts
     best = {}
     for place, limits in found.items():
         fastest = max(limits, key=lambda limit: limit.flops_per_second)
@@ -83,31 +83,31 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
 
 
 def _real(limit: float | None) -> float | None:
-    """A record of a stranger's may hold one that no device has."""
+    """Return the limit if it is plausible, since records may come from others."""
     return limit if limit is not None and limit > 0 else None
 
 
 def place_of(record: Record) -> Place:
-    """Equal for records whose device, precision and threads, and so limits, are the same."""
+    """Return a key that is equal for records with the same device, precision and threads, and so the same limits."""
     machine, device = record.machine, record.device
     host = (machine.name, machine.identity, machine.labelled, machine.cpu, machine.usable_cores, machine.cpu_quota)
     return *host, record.threads, device.id, device.name, record.backend.precision
 
 
 def efficiency(record: Record, samples_per_second: float | None, limits: Mapping[Place, Limit]) -> Efficiency | None:
-    """Of runs like ``record`` at a pace; None where no limit is known, or no pace.
+    """Return the efficiency of runs like ``record`` at a throughput; None if either the limit or that is unknown.
 
     Args:
         record: any of the runs.
-        samples_per_second: in a steady epoch.
-        limits: of :func:`limits_of`.
+        samples_per_second: throughput in a steady epoch.
+        limits: result of :func:`limits_of`.
     """
     limit = limits.get(place_of(record))
     model, precision = record.model, record.backend.precision or ""
     arithmetic = PRECISIONS.get(precision, PRECISIONS["fp32"])
     if limit is None or not samples_per_second or model is None or not record.epochs:
         return None
-    if (record.group.world or 1) > 1:  # the limit is that of one device
+    if (record.group.world or 1) > 1:  # the limit is for one device
         return None
     examples, steps = record.epochs[0].examples, record.epochs[0].steps
     if not examples or not steps:
@@ -115,7 +115,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     try:
         workload = Workload.from_data(record.workload.spec)
         plan = lay_out(workload)
-    except Misfit:  # another trainmark's
+    except Misfit:  # a model of another version
         return None
     batch = examples / steps
     flops = batch * model.training_flops_per_example

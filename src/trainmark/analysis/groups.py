@@ -1,4 +1,4 @@
-"""Records of the same thing, measured again."""
+"""Group records that repeat the same measurement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainmark.record.record import Record
 
 @dataclass(frozen=True)
 class Repeats:
-    """Repeats of one thing: the measured records, oldest first, and how many more failed."""
+    """Repeats of one measurement: the successful records, oldest first, and the number of failed ones."""
 
     key: Key
     records: tuple[Record, ...]
@@ -24,16 +24,16 @@ class Repeats:
 
 
 def key_of(record: Record, machine: Told | None = None) -> Key:
-    """What ``record`` measured; ``machine`` as it is called among others, by its host's name where there are none."""
+    """Return the key of ``record``; ``machine`` is its name among others, default its host name."""
     told = machine or Told(record.machine.name, record.machine.labelled)
     return Key.of(record, told.title, told.labels)
 
 
 def group_records(records: Iterable[Record]) -> list[Repeats]:
-    """The records by key, in the order of each group's first measurement; a record given twice counts once.
+    """Group the records by key, in the order of each group's first measurement; duplicates count once.
 
-    A run that failed early knows less about itself (no framework version, no device name): it is counted with the
-    group that it agrees with in all it knows.
+    A run that failed early has unknown fields (no framework version, no device name): it is counted with the group
+    that has the same known fields.
     """
     unique = {content(record): record for record in records if _counts(record)}  # a copy is equal
     ordered = sorted(unique.values(), key=lambda record: (record.created, record.round, record.id))
@@ -49,7 +49,7 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
         key = key_of(record, machine_of(record))
         if record.outcome.status not in MEASURED:
             if _run_of(record) in redone:
-                continue  # a later command with --resume did it
+                continue  # repeated by a later command with --resume
             key = next((known for known in [*measured, *failed] if _fits(key, known)), key)
             failed[key] += 1
         met[key] = None
@@ -57,8 +57,8 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 
 
 def _counts(record: Record) -> bool:
-    """Whether the record counts as a run: a rank's data is also in the record of the whole, and nudged runs of a scale
-    study exist only for their losses."""
+    """Return whether the record counts as a run. A rank's data is also in the record of the whole, and nudged runs of a
+    scale study exist only for their losses."""
     group = record.group
     return group.rank is None and not (group.kind == "scale" and group.trial is not None)
 
@@ -70,11 +70,11 @@ _PLANNED = (
 
 
 def _run_of(record: Record) -> tuple[object, ...]:
-    """What was planned, whether it came off or not."""
+    """Return what was planned, whether it succeeded or not."""
     return (record.group.id, record.group.trial, *(FACTS[name].of(record) for name in _PLANNED))
 
 
 def _fits(partial: Key, whole: Key) -> bool:
-    """Whether ``partial`` says nothing else than ``whole``; None says nothing."""
+    """Return whether all known fields of ``partial`` equal those of ``whole``."""
     pairs = zip(dataclasses.astuple(partial), dataclasses.astuple(whole), strict=True)
     return all(said is None or said == known for said, known in pairs)

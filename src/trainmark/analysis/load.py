@@ -1,4 +1,4 @@
-"""What was busy while one run trained, in as many windows as can be drawn."""
+"""The utilisation during one run, in as many windows as a chart can show."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from trainmark.record.record import Record, Samples
 
 MOST_WINDOWS, FEWEST_WINDOWS = 120, 24
 MOST_CELLS = 4_000
-"""Windows times cores: what a picture of many cores may hold."""
+"""Windows times cores that a chart can show."""
 
 _Column = Sequence[float | None]
 
 
 @dataclass(frozen=True)
 class Window:
-    """Means over a stretch of time, on the record's clock; None where nothing was read.
+    """Means over a time window, on the record's clock; None if nothing was read.
 
     Args:
-        cores: percent, of every core.
-        tree_cpu: percent of the run's own processes, 100 a core.
-        resident_bytes: of the same.
-        gpus: percent of time with a kernel running, of every GPU; their memory and power beside it.
+        cores: utilisation of every core, in percent.
+        tree_cpu: CPU time of the run's processes, in percent of a core.
+        resident_bytes: resident memory of these processes.
+        gpus: percent of time with a kernel running, by GPU; the other fields have their memory and power.
     """
 
     start: float
@@ -39,10 +39,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Load:
-    """One run, seen from outside.
+    """The sampled utilisation of one run.
 
     Args:
-        rows: of samples that the record holds; fewer windows than those are means.
+        rows: number of samples in the record; if there are fewer windows, they are means.
     """
 
     record: Record
@@ -51,12 +51,12 @@ class Load:
 
     @property
     def thinned(self) -> bool:
-        """Whether the record holds more than is here."""
+        """Whether the record has more samples than windows."""
         return self.rows > len(self.windows)
 
 
 def load_of(records: Sequence[Record]) -> Load | None:
-    """Of the run whose epochs were nearest to the median of ``records``; None where none was seen."""
+    """Return the load of the run whose epochs are nearest to the median of ``records``; None if none was sampled."""
     seen = [record for record in records if record.samples is not None and len(record.samples.t) > 1]
     runs = [(record, summarize(record)) for record in seen]
     paces = [(record, run.process_seconds if run.epoch_seconds is None else run.epoch_seconds) for record, run in runs]
@@ -89,13 +89,13 @@ def _window(samples: Samples, first: int, last: int) -> Window:
 
 
 def _means(table: Sequence[_Column] | None, first: int, last: int) -> tuple[float | None, ...]:
-    """Column by column; a line that is shorter than the others says nothing of the rest."""
+    """Return the mean of each column; missing entries of shorter rows are skipped."""
     lines = (table or ())[first:last]
     width = max((len(line) for line in lines), default=0)
     return tuple(mean([line[column] for line in lines if column < len(line)]) for column in range(width))
 
 
 def mean(values: _Column | None) -> float | None:
-    """Of those that are known; None where none is."""
+    """Return the mean of the known values; None if there are none."""
     known = [value for value in values or () if value is not None]
     return statistics.fmean(known) if known else None

@@ -1,5 +1,5 @@
-"""Which records were made on the same machine. A host's name does not tell: virtual machines and containers share
-theirs, and a machine keeps its name when it gets another processor."""
+"""Find which records were made on the same machine. Host names are not enough: virtual machines and containers share
+them, and a machine keeps its name when its processor is replaced."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import TypeAlias
 from trainmark.record.record import Machine, Record
 
 MEMORY_STEP = 1.1
-"""Machines with so many times the memory are others; less may be another kernel's or firmware's share of it."""
+"""Ratio of memory from which machines are different; less may be memory reserved by a kernel or firmware."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """A machine as one of several.
+    """A machine among several.
 
     Args:
-        title: its host's name, with a number behind it where others share that.
-        labels: of the record that has most of them.
+        title: host name, followed by a number if others share it.
+        labels: labels of the record that has the most.
     """
 
     title: str
@@ -29,15 +29,15 @@ class Told:
 
 
 MachineOf: TypeAlias = Callable[[Record], Told]
-"""What to call the machine of a record among others."""
+"""Returns the machine of a record among others."""
 Splitter: TypeAlias = Callable[[Sequence[Machine]], list[list[Machine]]]
 
 
 def tell_apart(records: Iterable[Record]) -> MachineOf:
-    """What to call the machine of each of ``records``; numbers follow the order of their first runs.
+    """Return a function that gives the machine of each of ``records``; numbers follow the order of their first runs.
 
-    Two records are of one machine if all that both know of it is equal. One that knows less (it has no label, say)
-    belongs to the others of its name where all of those agree, and stands alone where they don't.
+    Two records are of one machine if all properties known in both are equal. One with unknown properties (such as no
+    label) belongs to the others of its name if these all agree, and is separate if they don't.
     """
     ordered = sorted(records, key=lambda record: (record.created, record.round, record.id))
     every = {_seen(record.machine): record.machine for record in ordered}  # each once, in that order
@@ -60,7 +60,7 @@ def tell_apart(records: Iterable[Record]) -> MachineOf:
 
 
 def _seen(machine: Machine) -> Hashable:
-    """All of a machine that tells it from others; what changes between two runs is left out."""
+    """Return the properties that identify a machine, without those that change between two runs."""
     return _hardware(machine), machine.memory_bytes, machine.identity, frozenset(machine.tags.items())
 
 
@@ -83,7 +83,7 @@ def _by_label(key: str) -> Splitter:
 
 
 def _split(machines: Sequence[Machine], of: Callable[[Machine], Hashable]) -> list[list[Machine]]:
-    """Those with equal values together; those of which it is unknown with the others, where these all agree."""
+    """Split by value; machines with an unknown value join the others if these all agree."""
     known = {value for machine in machines if (value := of(machine)) is not None}
     if len(known) <= 1:
         return [list(machines)]

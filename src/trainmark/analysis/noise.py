@@ -1,4 +1,4 @@
-"""How small a difference can a machine show? From rounds in which two equal sides were compared."""
+"""The smallest difference that a machine can detect, from rounds that compare two equal sides."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Smallest:
 
 @dataclass(frozen=True)
 class Noise:
-    """What equal sides showed; its field names are the keys of ``trainmark noise --json``.
+    """The noise between two equal sides; its field names are the keys of ``trainmark noise --json``.
 
     Args:
-        rounds: with at least one undisturbed block.
-        disturbed: blocks that are left out.
-        withheld: other processes disturbed too much for a verdict.
-        others, stolen: of the cores' time, what processes outside and the host of this virtual machine took; a mean.
-        round_seconds: of measuring, with the start of the processes.
-        ratio: of the two sides, which is 1 in truth.
-        between_processes: standard deviation of the ratio, as a fraction, that comes from which processes they are.
-        between_blocks: likewise, within a pair of processes.
-        smallest: differences, for a minute, ten minutes and an hour.
+        rounds: number of rounds with at least one undisturbed block.
+        disturbed: number of blocks that are excluded.
+        withheld: whether other processes disturbed too much for a verdict.
+        others, stolen: mean share of the cores' time that other processes and this virtual machine's host took.
+        round_seconds: duration of a round, including the start of its processes.
+        ratio: ratio of the two sides; its true value is 1.
+        between_processes: standard deviation of the ratio between pairs of processes, as a fraction.
+        between_blocks: likewise, between blocks of a pair of processes.
+        smallest: smallest detectable differences for a minute, ten minutes and an hour.
     """
 
     workload: str
@@ -62,10 +62,10 @@ class Noise:
 
 
 def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, margin: float) -> Noise | None:
-    """What the records of two equal sides show; None where they share no block.
+    """Return the noise in the records of two equal sides; None if they share no block.
 
     Args:
-        seconds: that all rounds took.
+        seconds: duration of all rounds.
     """
     sliced = compare_slices(one, other)
     if sliced is None:
@@ -99,7 +99,7 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
 
 def _mean(shares: Iterable[float | None]) -> float | None:
     known = [share for share in shares if share is not None]
-    return max(statistics.fmean(known), 0.0) if known else None  # ticks can be some percent wrong
+    return max(statistics.fmean(known), 0.0) if known else None  # ticks can be a few percent off
 
 
 def smallest_difference(spread: float | None, rounds: float) -> float | None:

@@ -1,6 +1,6 @@
-"""What can be said of a command from outside alone: how busy it was, what it waited for, how much of it was start-up.
+"""Observations of a command from outside: its utilisation, waiting, and start-up time.
 
-Nothing here takes anything away to see what that saves, so nothing here is a cause: these are observations.
+These are observations, not causes, since no component is removed to see what that saves.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
 _IDLE_SHARE = 0.25
-"""Of the cores, below which a command counts as idle; and of a GPU's time, above which a gap is worth a word."""
+"""Share of the cores below which a command counts as idle, and of a GPU's time above which gaps are reported."""
 _GROWTH = 1.2
-"""Memory at the end over that at the first quarter, from which on it is said to grow."""
+"""Ratio of memory at the end to that at the first quarter, from which on it counts as growing."""
 _FEWEST_ROWS = 8
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One thing that was seen.
+    """One observation.
 
     Args:
-        what: its name.
-        value: a fraction, bytes a second, or a ratio, as ``unit`` says.
-        words: what it means, for people.
+        what: name.
+        value: a fraction or a ratio, according to ``unit``.
+        words: its meaning, for the user.
     """
 
     what: str
@@ -40,7 +40,7 @@ class Observation:
 
 
 def observe(record: Record) -> tuple[Observation, ...]:
-    """All that can be said of ``record``, the most telling first; nothing where nothing was seen."""
+    """Return all observations of ``record``, the most informative first."""
     return tuple(itertools.chain(_waiting(record), _start_up(record), _busy(record), _gpu(record), _memory(record)))
 
 
@@ -52,9 +52,9 @@ def _start_up(record: Record) -> Iterator[Observation]:
     share = max(1 - inside / process.seconds, 0.0)
     first, *others = (epoch.seconds for epoch in record.epochs)
     longer = first - statistics.median(others) if others else 0.0
-    words = "of the whole command lies outside of epochs and tests: imports, reading data, saving"
+    words = "share of the command outside epochs and evaluation: imports, reading data, saving"
     if longer > _IDLE_SHARE * first:
-        words += f"; the first epoch took {units.seconds(longer)} more than the others, which may be start-up, too"
+        words += f"; the first epoch took {units.seconds(longer)} more than the others, which may also be start-up"
     yield Observation("start-up", share, "share", f"{words}.")
 
 
@@ -64,8 +64,8 @@ def _waiting(record: Record) -> Iterator[Observation]:
     if not total:
         return
     share = sum(wait for wait, _ in waited if wait is not None) / total
-    verdict = "the loader holds the training up" if share > _IDLE_SHARE else "the loader keeps up"
-    yield Observation("data wait", share, "share", f"of the epochs' time it waited for batches: {verdict}.")
+    verdict = "the loader is the bottleneck" if share > _IDLE_SHARE else "the loader keeps up"
+    yield Observation("data wait", share, "share", f"share of the epochs spent waiting for batches: {verdict}.")
 
 
 def _busy(record: Record) -> Iterator[Observation]:
@@ -80,9 +80,9 @@ def _busy(record: Record) -> Iterator[Observation]:
     used = percent / 100
     share = used / cores
     if Caveat.BUSY_MACHINE in record.caveats:
-        words = f"{used:.1f} of {cores:g} cores busy, while others used the machine: what it waits for can't be told."
+        words = f"{used:.1f} of {cores:g} cores busy; other programs used the machine, so the bottleneck is unclear."
     elif share >= 1 - _IDLE_SHARE:
-        words = f"{used:.1f} of {cores:g} cores busy: it is bound by the CPU."
+        words = f"{used:.1f} of {cores:g} cores busy: CPU-bound."
     elif used > 1 - _IDLE_SHARE and used < 1.25 and cores > 1:
         words = f"{used:.1f} of {cores:g} cores busy: one thread does the work."
     elif share < _IDLE_SHARE:
@@ -95,7 +95,7 @@ def _busy(record: Record) -> Iterator[Observation]:
 def _gpu(record: Record) -> Iterator[Observation]:
     samples, gpu = record.samples, record.device.gpu
     if Caveat.THROTTLED in record.caveats:
-        yield Observation("throttling", 1.0, "seen", "the device slowed its clocks down, for heat or a lack of power.")
+        yield Observation("throttling", 1.0, "seen", "the device lowered its clocks because of heat or a power limit.")
     if samples is None or gpu is None or samples.gpu_percent is None:
         return
     table = samples.gpu_percent
@@ -104,7 +104,7 @@ def _gpu(record: Record) -> Iterator[Observation]:
         return
     gap = 1 - busy / 100
     words = "the GPU waits for the host" if gap > _IDLE_SHARE else "the GPU is kept busy"
-    yield Observation("GPU gaps", gap, "share", f"of the time no kernel ran: {words}.")
+    yield Observation("GPU gaps", gap, "share", f"share of the time without a running kernel: {words}.")
 
 
 def _memory(record: Record) -> Iterator[Observation]:
@@ -118,12 +118,12 @@ def _memory(record: Record) -> Iterator[Observation]:
     quarter = len(steady) // 4
     first, last = (statistics.median([size for _, size in part]) for part in (steady[:quarter], steady[-quarter:]))
     grown = last / first
-    words = "it grows while it trains: a leak, or a cache." if grown > _GROWTH else "it stays about the same."
-    yield Observation("memory growth", grown, "times", f"memory at the end over that after the start: {words}")
+    words = "it grows during training: a leak or a cache." if grown > _GROWTH else "it stays about the same."
+    yield Observation("memory growth", grown, "times", f"memory at the end / memory after the start: {words}")
 
 
 def _while_it_ran(record: Record) -> Sequence[int]:
-    """Rows of the samples that lie within epochs; where there are none, in the process, whose end may not be known."""
+    """Return the rows of samples within epochs; without epochs, those within the process, whose end may be unknown."""
     samples, process = record.samples, record.process
     if samples is None:
         return ()
@@ -131,7 +131,7 @@ def _while_it_ran(record: Record) -> Sequence[int]:
     if not windows and process is not None and process.start_seconds is not None:
         length = math.inf if process.seconds is None else process.seconds
         windows = [(process.start_seconds, process.start_seconds + length)]
-    # A row's shares are of the time since the row before.
+    # A row's shares cover the time since the previous row.
     return [
         row
         for row in range(1, len(samples.t))

@@ -1,8 +1,8 @@
-"""Does a side change its pace within a run, against the other?
+"""Detect whether a side's speed changes within a run, relative to the other.
 
-Warm-up that outlasts the untimed start, or a clock that falls under load, shows as a step in the log ratios of
-successive blocks, at the same place in every round. The largest step over all places is held against those of rounds
-whose blocks are shuffled, so the number of places that were tried is accounted for.
+Warm-up longer than the untimed start, or a clock that falls under load, shows as a step in the log ratios of
+successive blocks, at the same place in every round. The largest step over all places is compared with those of rounds
+with shuffled blocks (a permutation test), which accounts for the number of places.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 
 SHUFFLES = 999
 LEAST_STEP = 0.03
-"""In the log ratio; a smaller one is not worth a word."""
+"""Smallest step in the log ratio that is reported."""
 CHANCE = 0.005
-"""Of a word where there is no change."""
+"""Probability of a report without a change."""
 _FEWEST_BLOCKS = 4
 
 
 def changes_pace(rounds: Sequence[Sequence[float]]) -> bool:
-    """Whether the log ratios of the blocks of each round take a step.
+    """Return whether the log ratios of the blocks change at the same place of each round.
 
     Args:
-        rounds: shorter ones, with fewer than 4 blocks, don't count.
+        rounds: log ratios by round; rounds with fewer than 4 blocks don't count.
     """
     rounds = [ratios for ratios in rounds if len(ratios) >= _FEWEST_BLOCKS]
     found = _largest_step(rounds)
@@ -38,13 +38,13 @@ def changes_pace(rounds: Sequence[Sequence[float]]) -> bool:
 
 
 def _largest_step(rounds: Sequence[Sequence[float]]) -> float:
-    """Between the mean behind a place and that before it, over all rounds."""
+    """Return the largest difference between the means after and before a place, over all rounds."""
     steps = zip(*map(_steps, rounds), strict=False)  # at the places that all rounds have
     return max((abs(statistics.fmean(at_one_place)) for at_one_place in steps), default=0.0)
 
 
 def _steps(ratios: Sequence[float]) -> Iterator[float]:
-    """At each place, first to last."""
+    """Yield the step at each place, in order."""
     before, count = 0.0, len(ratios)
     total = sum(ratios)
     for place, ratio in enumerate(ratios[:-1], start=1):

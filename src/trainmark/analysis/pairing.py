@@ -1,4 +1,4 @@
-"""Which runs of two groups belong together: those of the same round, or, failing that, all of each."""
+"""Match the runs of two groups: by round, or else all runs of each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Round = tuple[str, int]
 
 @dataclass(frozen=True)
 class Match:
-    """The values of two groups side by side; ``paired`` where equal positions were measured in the same round."""
+    """The values of two groups; if ``paired``, equal positions were measured in the same round."""
 
     reference: tuple[float, ...]
     these: tuple[float, ...]
@@ -24,14 +24,14 @@ class Match:
 
     @property
     def count(self) -> int:
-        """How many rounds, or runs of the smaller side, the estimate rests on."""
+        """Number of rounds, or of runs of the smaller side, that the estimate is based on."""
         return min(len(self.reference), len(self.these))
 
     def difference(self, trimmed: float) -> Estimate | None:
-        """Reference less these, or None when a side has no value.
+        """Return reference minus these; None if a side has no value.
 
         Args:
-            trimmed: share of the values that is left out at each end.
+            trimmed: share of the values trimmed at each end.
         """
         if not self.count:
             return None
@@ -43,13 +43,13 @@ class Match:
 def match(reference: Sequence[RunSummary], these: Sequence[RunSummary], of: Reading, *, pairs: bool) -> Match:
     """Pair the values of two groups by round.
 
-    Runs of one round share the machine's slow drifts, which then cancel. Where too few rounds are shared for an
-    interval and both sides have enough runs without pairing, they are compared unpaired.
+    Runs of one round share the machine's slow drifts, which then cancel. If too few rounds are shared for an interval
+    and both sides have enough runs without pairing, they are compared unpaired.
 
     Args:
         reference: runs of one group.
         these: runs of the other.
-        of: what is compared; runs without it are left out.
+        of: the compared figure; runs without it are omitted.
         pairs: False for ``continued`` repeats, which follow each other in one process and are never interleaved.
     """
     a, b = _by_round(reference, of), _by_round(these, of)
@@ -66,7 +66,7 @@ def _values(runs: Sequence[RunSummary], of: Reading) -> tuple[float, ...]:
 
 
 def _by_round(runs: Sequence[RunSummary], of: Reading) -> dict[Round, float]:
-    """One value a round; the mean where a round holds several runs of one group."""
+    """Return one value per round; the mean if a round has several runs of one group."""
     collected: dict[Round, list[float]] = {}
     for run in runs:
         value = of(run)

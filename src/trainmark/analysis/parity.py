@@ -1,20 +1,20 @@
-"""Do two trainings compute the same thing? Their losses are held against what rounding alone does to them.
+"""Decide whether two trainings compute the same thing: compare their losses with the effect of rounding alone.
 
-Two frameworks add the same numbers in another order, so their losses can't be equal bit by bit, and training
-amplifies the difference: hardly with plain gradient descent, a hundred thousand times within a few steps where an
-optimiser divides by the root of a tiny gradient and rounding turns that gradient's sign. So no fixed tolerance is
-right. It is measured, on these very sides: each is trained again from initial weights of which every one is moved by
-one unit in the last place, up or down, :data:`NUDGES` times. How far that moves its losses is what rounding may do.
+Two frameworks add the same numbers in different orders, so their losses can't be bitwise equal, and training
+amplifies the difference: hardly with plain gradient descent, but 100,000 times within a few steps if an optimiser
+divides by the root of a tiny gradient whose sign depends on rounding. So no fixed tolerance is right. It is measured
+on the same sides: each is trained again :data:`NUDGES` times from initial weights that are each moved by one unit in
+the last place, up or down. The resulting change of its losses is what rounding may cause.
 
-At step ``s`` the tolerance is :data:`MULTIPLE` times the largest relative movement up to ``s`` of either side, and
-never less than :data:`FLOOR_UNITS` units in the last place of a loss. The two part at the first step whose relative
-difference is larger. The tolerance of a step holds nothing of later steps, so a mistake is caught in the first steps,
-before rounding has grown; where a chaotic training ends does not excuse how it began.
+At step ``s`` the tolerance is :data:`MULTIPLE` times the largest relative change up to ``s`` on either side, and
+at least :data:`FLOOR_UNITS` units in the last place of a loss. Two sides differ from the first step on whose relative
+difference is larger. The tolerance of a step doesn't depend on later steps, so a mistake is detected in the first
+steps, before rounding has grown, even if the training is chaotic later.
 
 The constants are measured (real MNIST, 100 steps, float32, four workloads, 30 trainings of each side; the table is in
-``docs/parity.md``): two right sides reach 0.44 of their tolerance at most. Of a scale of 256 for 255, a rate 1 % off
-and an epsilon inside the root, each on every workload that has it, the least visible reaches 2.3 times its tolerance,
-all but one more than 100 times.
+``docs/parity.md``): two correct sides reach at most 0.44 of their tolerance. Three mistakes were tried on
+every workload they apply to: scaling by 256 instead of 255, a learning rate 1 % off, and an epsilon inside the root.
+The least visible reaches 2.3 times its tolerance, all but one more than 100 times.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from trainmark.record.record import Record
 Losses = NDArray[np.float64]
 
 NUDGES = 3
-"""Two right sides were up to 2.0 times as far apart as one nudge moves them; of three the largest moves more: 1.3."""
+"""Two correct sides were up to 2.0 times as far apart as one nudge moves them, or 1.3 times the largest of three."""
 MULTIPLE = 3.0
-"""The middle, as a factor, between that 1.3 and 7.0, where the least visible mistake would be lost."""
+"""The geometric mean of that 1.3 and of 7.0, from which on the least visible mistake would be missed."""
 FLOOR_UNITS = 8.0
-"""Two right sides differ by up to 1.4 units before any training has amplified it."""
+"""Two correct sides differ by up to 1.4 units before training amplifies it."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """What is known of one side.
+    """The losses of one side.
 
     Args:
-        title: for people.
-        losses: of every step, ``[steps]``, as far as it came.
-        nudged: the same for each nudge of its initial weights.
-        trouble: why it, or a nudged run of it, did not come to its end; None when all did.
-        diverged_at: the first step whose loss is not finite, when that is the trouble of the run itself.
+        title: title for the user.
+        losses: losses of every completed step, ``[steps]``.
+        nudged: likewise, for each nudge of its initial weights.
+        trouble: why it, or a nudged run of it, did not finish; None if all did.
+        diverged_at: the first step whose loss is not finite, if the run itself failed for that reason.
     """
 
     title: str
@@ -59,12 +59,12 @@ class Curve:
 
 
 def curve_of(title: str, record: Record, *nudged: Record, steps: int | None = None) -> Curve:
-    """The curve of one side.
+    """Return the curve of one side.
 
     Args:
-        record: of its run with unchanged weights.
-        nudged: of its runs with nudged weights. If one failed, so does the curve: it has no tolerance.
-        steps: to compare; None is all.
+        record: record of its run with unchanged weights.
+        nudged: records of its runs with nudged weights. If one failed, there is no tolerance, so the curve failed too.
+        steps: number of steps to compare; None is all.
     """
     broken = next((each for each in (record, *nudged) if each.outcome.status != "ok"), None)
     trouble = None
@@ -85,8 +85,8 @@ class Rounding:
     """The arithmetic of a precision.
 
     Args:
-        unit: in the last place of a loss near 1.
-        share: what one unit in the last place of a weight is of the nudge that was given.
+        unit: unit in the last place of a loss near 1.
+        share: one unit in the last place of a weight, as a share of the applied nudge.
     """
 
     unit: float
@@ -95,18 +95,18 @@ class Rounding:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two sides held against each other. Steps count from 0; differences are relative to the larger loss.
+    """The comparison of two sides. Steps count from 0; differences are relative to the larger loss.
 
     Args:
         a, b: the sides.
-        steps: how many both made with finite losses.
-        tolerance: at the step where they part; where they never do, at the step of the largest difference.
-        largest_difference: of all steps.
+        steps: number of steps for which both have finite losses.
+        tolerance: tolerance at ``parts_at_step``, or else at the step of the largest difference.
+        largest_difference: largest difference of all steps.
         parts_at_step: the first step whose difference exceeds its tolerance.
-        losses_a, losses_b: as far as each came, ``[steps]``.
-        passed: both came to their end and never part.
-        reason: why not, for people.
-        differences, tolerances: of every step, ``[steps]``.
+        losses_a, losses_b: losses of each completed step, ``[steps]``.
+        passed: whether both finished and agree at every step.
+        reason: why not, for the user.
+        differences, tolerances: values of every step, ``[steps]``.
     """
 
     a: str
@@ -125,9 +125,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Parity:
-    """All pairs of sides, and under which conditions; its field names are the keys of ``trainmark parity --json``.
+    """All pairs of sides, and their conditions; its field names are the keys of ``trainmark parity --json``.
 
-    ``left_out`` are sentences: sides that were asked for and could not take part.
+    ``left_out`` has a sentence for each requested side that could not take part.
     """
 
     workload: str
@@ -142,17 +142,17 @@ class Parity:
 
     @property
     def passed(self) -> bool:
-        """Whether every pair did."""
+        """Whether every pair passed."""
         return all(pair.passed for pair in self.pairs)
 
 
 def judge_all(curves: Iterable[Curve], rounding: Rounding) -> tuple[Pair, ...]:
-    """Every two of ``curves``, each pair once."""
+    """Compare all pairs of ``curves``."""
     return tuple(judge(a, b, rounding) for a, b in itertools.combinations(curves, 2))
 
 
 def judge(a: Curve, b: Curve, rounding: Rounding) -> Pair:
-    """Hold ``a`` and ``b`` against each other for as long as both, and all their nudged runs, have finite losses."""
+    """Compare ``a`` and ``b`` for as long as both, and all their nudged runs, have finite losses."""
     steps = min(_finite(losses) for side in (a, b) for losses in (side.losses, *side.nudged))
     differences = relative_difference(a.losses[:steps], b.losses[:steps])
     tolerances = tolerance((a, b), steps, rounding)
@@ -177,7 +177,7 @@ def judge(a: Curve, b: Curve, rounding: Rounding) -> Pair:
 
 
 def tolerance(sides: Iterable[Curve], steps: int, rounding: Rounding) -> Losses:
-    """What rounding may do to the losses of ``sides`` up to each step, ``[steps]``."""
+    """Return how much rounding may change the losses of ``sides`` up to each step, ``[steps]``."""
     movement = np.zeros(steps)
     for side in sides:
         for nudged in side.nudged:
@@ -187,21 +187,21 @@ def tolerance(sides: Iterable[Curve], steps: int, rounding: Rounding) -> Losses:
 
 
 def relative_difference(a: Sequence[float], b: Sequence[float]) -> Losses:
-    """Distance of two losses as a share of the larger, step by step; 0 where both are 0."""
+    """Return the difference of two losses as a share of the larger, per step; 0 if both are 0."""
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     larger = np.maximum(np.abs(first), np.abs(second))
     return np.divide(np.abs(first - second), larger, out=np.zeros(len(first)), where=larger > 0)
 
 
 def _finite(losses: Sequence[float]) -> int:
-    """How many losses come before the first that is not finite."""
+    """Return the number of losses before the first that is not finite."""
     return next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
 
 
 def _reason(a: Curve, b: Curve, parts_at: int | None) -> str | None:
-    reasons = [] if parts_at is None else [f"they part at step {parts_at}"]
+    reasons = [] if parts_at is None else [f"they differ from step {parts_at} on"]
     if a.diverged_at is not None and a.diverged_at == b.diverged_at:
-        so_far = "and agree up to there" if parts_at is None else ""
+        so_far = "and agree until then" if parts_at is None else ""
         reasons.append(f"both reach a loss that is not finite at step {a.diverged_at} {so_far}".rstrip())
     else:
         reasons += [f"{side.title}: {side.trouble}" for side in (a, b) if side.trouble]

@@ -1,4 +1,4 @@
-"""What a trained network said of the test set, and how often it was right."""
+"""Predictions of a trained network for the test set."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Predictions:
-    """Of one record's weights.
+    """The predictions of one record's weights.
 
     Args:
-        probabilities: of each class, ``[examples, classes]``, in [0, 1].
+        probabilities: probability of each class, ``[examples, classes]``, in [0, 1].
         labels: true classes, ``[examples]``.
-        loss, accuracy: as its backend evaluated them just now; the accuracy is a fraction.
+        loss, accuracy: values of this evaluation by its backend; the accuracy is a fraction.
     """
 
     probabilities: NDArray[np.float64]
@@ -26,22 +26,22 @@ class Predictions:
 
     @property
     def classes(self) -> int:
-        """How many there are."""
+        """The number of classes."""
         return int(self.probabilities.shape[1])
 
     @property
     def predicted(self) -> NDArray[np.int64]:
-        """The likeliest class of each example; the first of several that are as likely."""
+        """The likeliest class of each example; the first one of a tie."""
         return np.asarray(self.probabilities.argmax(axis=1))
 
     @property
     def right(self) -> NDArray[np.bool_]:
-        """Whether that is the true one."""
+        """Whether the likeliest class is the true one."""
         return np.asarray(self.predicted == self.labels)
 
 
 def probabilities(outputs: NDArray[np.float64], *, logarithms: bool) -> NDArray[np.float64]:
-    """Of outputs ``[examples, classes]``, which are logits or, with ``logarithms``, log-probabilities."""
+    """Convert outputs ``[examples, classes]``, which are logits or, with ``logarithms``, log-probabilities."""
     if logarithms:
         return np.asarray(np.exp(outputs))
     exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
@@ -49,7 +49,7 @@ def probabilities(outputs: NDArray[np.float64], *, logarithms: bool) -> NDArray[
 
 
 def confusion(found: Predictions) -> NDArray[Any]:
-    """How many examples of each true class were taken for each, ``[true, predicted]``."""
+    """Return the confusion matrix: counts of examples, ``[true, predicted]``."""
     counts = np.zeros((found.classes, found.classes), dtype=np.int64)
     np.add.at(counts, (found.labels, found.predicted), 1)
     return counts

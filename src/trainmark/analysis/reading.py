@@ -1,4 +1,4 @@
-"""What the runs of a group say at the place where a published value stands."""
+"""Read the measured counterparts of published values from the runs of a group."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Chain = tuple[Record, ...]
 
 
 def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
-    """The records of each plan, in the order of their repeats.
+    """Return the records of each plan, in the order of their repeats.
 
-    ``continued`` repeats carry one network on. Of those as many count as were published; a chain that lacks one says
-    nothing about the published states and is left out, unless it ended because the loss was not finite any more.
+    ``continued`` repeats train one network on. Only as many as were published count; a chain that lacks one has no
+    comparable states and is omitted, unless it ended because the loss became non-finite.
     """
     plans: dict[str, list[Record]] = {}
     for record in records:
@@ -30,13 +30,13 @@ def chains_of(records: Sequence[Record], run: PublishedRun) -> list[Chain]:
 
 
 def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun) -> tuple[float | None, str]:
-    """The measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
+    """Return the measured counterpart of ``value``: the median over all repeats, or over each chain's ``value.repeat``.
 
-    NaN where the network diverged before it came to that place: the published scripts died there, and lost what they
-    had. None, with the reason, where there is no value to hold against the published one.
+    NaN if the network diverged before that position, since the published scripts crashed there and lost their results.
+    None, with the reason, if there is no value to compare.
     """
     if not chains:
-        return None, f"needs {run.repeats} repeats that follow from one another"
+        return None, f"needs {run.repeats} continued repeats"
     needed = value.repeat or run.repeats
     if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
         return math.nan, ""
@@ -47,7 +47,7 @@ def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
 
 
 def _whole(chain: Chain, repeats: int) -> bool:
-    """Whether no repeat is missing between the first and the last."""
+    """Return whether no repeat is missing between the first and the last."""
     return len(chain) == repeats and chain[-1].repeat - chain[0].repeat == repeats - 1
 
 
@@ -59,7 +59,7 @@ def _read(record: Record, value: PublishedValue) -> float | None:
 
 
 def _read_steps(record: Record, value: PublishedValue) -> float | None:
-    """Mean over steps; ``step_losses`` holds total losses, ``step_l2_losses`` the L2 part in them."""
+    """Return the mean over steps; ``step_losses`` has total losses, ``step_l2_losses`` their L2 part."""
     losses = record.step_losses if value.quantity == "step_loss" else record.step_l2_losses
     if not losses:
         return None
@@ -70,7 +70,7 @@ def _read_steps(record: Record, value: PublishedValue) -> float | None:
 
 
 def _read_epochs(record: Record, value: PublishedValue) -> float | None:
-    """Mean over epochs, or the value at the end of the run."""
+    """Return the mean over epochs, or the value at the end of the run."""
     if value.epochs is None:
         final: float | None = getattr(record.final, value.quantity)
         return final

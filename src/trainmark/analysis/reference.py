@@ -1,4 +1,4 @@
-"""Which group the others are held against."""
+"""Choose the reference of each group."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ BASELINE_KEYS = (*DIMENSIONS, "precision", "threads", "version", "dataset")
 
 
 def read_baseline(text: str | None) -> tuple[str, str] | None:
-    """Key and value; raises :class:`~trainmark.errors.UsageError`."""
+    """Split a baseline into key and value; raises :class:`~trainmark.errors.UsageError`."""
     if text is None:
         return None
     key, sign, value = text.partition("=")
     if not (key and sign and value):
-        raise UsageError("the baseline can't be read", expected="KEY=VALUE such as device=cpu", found=repr(text))
+        raise UsageError("invalid baseline", expected="KEY=VALUE, such as device=cpu", found=repr(text))
     return key, value
 
 
 def references(groups: Sequence[Repeats], by: Dimension | None, baseline: tuple[str, str] | None) -> list[int | None]:
-    """For each group the position of its reference.
+    """Return the position of each group's reference.
 
     Groups of one workload form a family; with ``by``, only those that differ along that dimension alone. A family's
     reference is its first measured group that has the baseline's value, or its first measured group.
 
     Returns:
-        positions in ``groups``; None where a family has no group with the baseline's value, or none that ran.
+        positions in ``groups``; None if a family has no group with the baseline's value, or none with a finished run.
 
     Raises:
         UnknownName: no such dimension, or baseline key, or no group has the baseline's value.
-        UsageError: the baseline is not of the dimension that is compared along.
+        UsageError: the baseline is not of the dimension ``by``.
     """
     if by is not None:
         _require_dimension(by)
@@ -62,7 +62,7 @@ def _check(groups: Sequence[Repeats], by: Dimension | None, name: str, value: st
         raise UnknownName("baseline key", name, BASELINE_KEYS)
     if by is not None and name != by:
         raise UsageError(
-            f"a comparison by {by} can't start from a {name}",
+            f"the baseline of a comparison by {by} can't be a {name}",
             expected=f"a baseline such as {by}={groups[0].key.words(by)}",
             found=f"{name}={value}",
         )

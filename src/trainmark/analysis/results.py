@@ -1,4 +1,4 @@
-"""What a comparison says, as frozen data; its field names are the keys of ``trainmark compare --json``."""
+"""The results of a comparison, as frozen data; field names are the keys of ``trainmark compare --json``."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class MedianInterval:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> MedianInterval:
-        """The median of these runs."""
+        """Return the median of these runs."""
         return cls(median(values), *(median_interval(values) or (None, None)))
 
 
 SpeedOf = Literal["slice", "epoch", "process"]
-"""What the compared seconds are of."""
+"""The compared quantity."""
 
 
 @dataclass(frozen=True)
 class Speedup:
-    """Reference seconds / these seconds, above 1 is faster, with its 95 % interval.
+    """Reference seconds / these seconds with its 95 % interval; above 1 is faster.
 
-    ``of`` slices that took turns; else of a steady epoch, or of the whole process where a command reports no epochs.
+    ``of`` interleaved slices; else of a steady epoch, or of the whole process if a command reports no epochs.
     """
 
     ratio: float | None
@@ -50,11 +50,11 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Learning:
-    """Accuracy at the end, these less reference, as a fraction, with its 95 % interval.
+    """Final accuracy minus the reference's, as a fraction, with its 95 % interval.
 
     Args:
-        quantity: ``test_accuracy``, or ``train_accuracy`` where nothing was tested.
-        difference: above 0 where these learnt more.
+        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested.
+        difference: above 0 if this group learnt more.
     """
 
     quantity: str | None
@@ -66,12 +66,12 @@ class Learning:
 
 @dataclass(frozen=True)
 class Reached:
-    """How the runs of a group came to their target.
+    """How the runs of a group reached their target.
 
     Args:
-        target: such as ``test_accuracy>=0.98``.
-        runs: how many reached it.
-        seconds: the median of those; training alone, without compilation and evaluation.
+        target: target, such as ``test_accuracy>=0.98``.
+        runs: number of runs that reached it.
+        seconds: their median training time, without compilation and evaluation.
     """
 
     target: str
@@ -84,15 +84,15 @@ class GroupResult:
     """One group compared with its reference. Figures are medians over its runs.
 
     Args:
-        runs: how many were measured.
-        failed: how many more failed, timed out or were interrupted, and are left out.
-        reference: position of the group it is compared with, its own for a reference, None without one.
-        epochs: how many a run had, the longest.
-        steps: how many it had in all.
-        by_steps: whether steps were asked for, not epochs.
-        process_seconds: of a whole command, from start to end; unknown of trainings of ours.
-        efficiency: against the device's measured limit; None where none is known.
-        reached: None where the runs had no target.
+        runs: number of measured runs.
+        failed: number of runs that failed, timed out or were interrupted, and are excluded.
+        reference: position of the group it is compared with; its own for a reference, None without one.
+        epochs: number of epochs of the longest run.
+        steps: number of its steps.
+        by_steps: whether the length was requested in steps, not epochs.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
+        efficiency: relative to the device's measured limit; None if unknown.
+        reached: None if the runs had no target.
     """
 
     key: Key
@@ -124,13 +124,13 @@ class Beside:
     """A group of runs compared with a reference device.
 
     Args:
-        position: of the group in its comparison.
-        device: the known one.
+        position: position of the group in its comparison.
+        device: the reference device.
         same_model: whether the group ran on the same model.
-        samples_per_second: of the known one, with its fastest backend and style.
-        how: which those are.
+        samples_per_second: the reference device's throughput, with its fastest backend and style.
+        how: that backend and style.
         source: who measured or published it.
-        ratio: the group's pace / that one.
+        ratio: the group's throughput / that one.
     """
 
     position: int
@@ -147,10 +147,10 @@ class Comparison:
     """Groups in the order they were measured.
 
     Args:
-        margin: what still counts as the same speed, a fraction.
-        learning_margin: what still counts as learning the same, a fraction of accuracy.
-        differences: between the machines, where those are compared.
-        references: the groups next to known devices, if requested.
+        margin: largest difference that counts as the same speed, as a fraction.
+        learning_margin: largest difference in accuracy that counts as learning the same, as a fraction.
+        differences: differences between the machines, if those are compared.
+        references: the groups compared with reference devices, if requested.
         measured: the records of each group.
     """
 
@@ -166,17 +166,17 @@ class Comparison:
 
     @property
     def data(self) -> dict[str, object]:
-        """What ``trainmark compare --json`` prints: all but the records."""
+        """Return the output of ``trainmark compare --json``: everything except the records."""
         return {name: value for name, value in vars(self).items() if name != "measured"}
 
     @property
     def works(self) -> list[list[int]]:
-        """The positions of the groups of each workload and schedule, in the order measured."""
+        """The positions of the groups, by workload and schedule, in the order measured."""
         found: dict[tuple[str, str, str], list[int]] = {}
         for position, group in enumerate(self.groups):
             found.setdefault(group.key.same_work, []).append(position)
         return list(found.values())
 
     def is_reference(self, position: int) -> bool:
-        """Whether the group at ``position`` is what others are compared with."""
+        """Return whether others are compared with the group at ``position``."""
         return self.groups[position].reference == position

@@ -1,4 +1,4 @@
-"""The answer to what more devices give."""
+"""The results of a scaling study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Agreement:
-    """The losses of a layout against those of one device, of the first round; see :mod:`trainmark.analysis.parity`."""
+    """The losses of a layout compared with one device's in the first round; see :mod:`trainmark.analysis.parity`."""
 
     steps: int
     largest_difference: float | None
@@ -23,20 +23,20 @@ class Agreement:
 
 @dataclass(frozen=True)
 class LayoutResult:
-    """One layout, measured.
+    """One measured layout.
 
     Args:
-        ranks: devices in all.
-        runs: timed ones that came to their end; ``failed`` did not, those without the sum of gradients and those that
-            losses are taken of among them.
-        batch: examples of a step, of all copies together.
+        ranks: total number of devices.
+        runs: number of finished timed runs; ``failed`` is the number of failed runs of any kind, also those without
+        all-reduce and those for losses.
+        batch: examples of a step, over all copies.
         samples_per_second, step_seconds: median over the runs, with its interval.
-        speedup: over one device, by slices.
-        efficiency: the same of each device, as a share of one device's.
-        communication: share of a step that goes when the copies don't average their gradients; negative is noise.
-        agreement: None for one device itself, and for a batch that grew.
-        reason: why there is nothing, or less than was asked for.
-        caveats: of any of the runs.
+        speedup: speed-up over one device, by slices.
+        efficiency: speed-up per device.
+        communication: share of a step saved if the copies don't average their gradients; negative is noise.
+        agreement: None for one device, and for a batch that grows with the copies.
+        reason: why results are missing.
+        caveats: caveats of all runs.
     """
 
     data: int
@@ -57,11 +57,11 @@ class LayoutResult:
 
 @dataclass(frozen=True)
 class Scaling:
-    """The answer; its field names are the keys of ``trainmark scale --json``.
+    """The results of all layouts; field names are the keys of ``trainmark scale --json``.
 
     Args:
         batch: examples of a step on one device.
-        threads: of every rank, the same for all layouts; None is the framework's own choice.
+        threads: threads per rank, the same for all layouts; None is the framework's default.
     """
 
     workload: str
@@ -81,7 +81,7 @@ class Scaling:
 
     @property
     def passed(self) -> bool:
-        """Whether every run came to its end, with the losses of one device."""
+        """Whether every run finished, with the losses of one device."""
         return all(
             each.failed == 0 and each.reason is None and (each.agreement is None or each.agreement.passed)
             for each in self.layouts

@@ -1,7 +1,7 @@
-"""What more devices gave: throughput, efficiency, the share of communication, and whether the losses are those of one.
+"""Results of a scaling study: throughput, efficiency, share of communication, and agreement of the losses.
 
-All from records of a ``scale`` plan: round 0 trained every layout to the end, for its losses; in the others the layouts
-took turns, so they are compared by slices.
+All from records of a ``scale`` plan: round 0 trained every layout to the end, for its losses; in the other rounds the
+layouts were interleaved, so they are compared by slices.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
-"""That losses are held against each other for: later, rounding alone may take some trainings anywhere."""
+"""Steps over which losses are compared; later, rounding alone may change some trainings arbitrarily."""
 LayoutKey = tuple[int, int]
-"""Copies, and stages of each."""
+"""Numbers of copies and of stages per copy."""
 
 
 def results(records: Sequence[Record], rounding: Rounding | None) -> tuple[LayoutResult, ...]:
-    """Each layout among ``records``, fewest devices first.
+    """Return the result of each layout in ``records``, fewest devices first.
 
     Args:
-        records: of one plan; those of single ranks are passed over.
-        rounding: of the arithmetic that losses are held to; None where they need not agree.
+        records: records of one plan; those of single ranks are ignored.
+        rounding: arithmetic for comparing losses; None if they need not agree.
     """
     wholes = [record for record in records if record.group.spread and record.group.rank is None]
     plain = [record for record in wholes if record.group.trial is None]
@@ -87,7 +87,7 @@ def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], ro
 
 
 def _agreed(pair: Pair) -> Agreement:
-    nothing = None if pair.steps else "there is no step to hold against another"
+    nothing = None if pair.steps else "there are no steps to compare"
     reason = pair.reason or nothing
     return Agreement(pair.steps, pair.largest_difference, pair.tolerance, pair.parts_at_step, reason is None, reason)
 
@@ -119,7 +119,7 @@ def _step_seconds(record: Record) -> float:
 
 
 def _batch(record: Record) -> int:
-    """Examples of a step, as it was planned."""
+    """Return the planned number of examples per step."""
     size = record.workload.spec["batches"]["size"]
     if isinstance(size, int):
         return size
@@ -136,7 +136,7 @@ def _median(values: Iterable[float]) -> Estimate | None:
 
 
 def _of(speedup: Speedup | None, figure: Callable[[float], float]) -> Estimate | None:
-    """A figure that follows from a ratio, with its interval."""
+    """Return a figure derived from the speed-up, with its interval."""
     if speedup is None or speedup.ratio is None:
         return None
     if speedup.low is None or speedup.high is None:

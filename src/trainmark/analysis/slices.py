@@ -1,7 +1,8 @@
-"""Speed compared by slices: neighbours in time, while both sides were alive and one of them computed.
+"""Compare speeds by interleaved slices: both sides are alive, and one computes at a time.
 
-Two levels: the blocks of a round share its processes, whose layout in memory is chance, so their trimmed mean is one
-estimate; the rounds give the interval. A block disturbed by other processes is left out, whichever side was affected.
+There are two levels: the blocks of a round share its processes, whose memory layout is random, so their trimmed mean
+is one estimate; the rounds give the interval. A block disturbed by other processes is excluded, whichever side was
+affected.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from trainmark.analysis.student import t_quantile
 from trainmark.record.record import Record, Slice, are_disturbed
 
 FEWEST_KEPT = 0.5
-"""Of the blocks; with fewer there is no verdict."""
+"""Smallest share of undisturbed blocks for a verdict."""
 FEWEST_BLOCKS, MOST_BLOCKS = 4, 24
-"""Of a round whose number of blocks is chosen."""
+"""Fewest and most blocks of a round."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring slices of two sides.
+    """Adjacent slices of two sides.
 
     Args:
-        log_ratio: of the reference's seconds of an example to these.
-        disturbed: whether others took too much during one of the slices.
+        log_ratio: logarithm of reference seconds / these seconds per example.
+        disturbed: whether other processes took too much time during one of the slices.
     """
 
     log_ratio: float
@@ -53,12 +54,12 @@ class SliceComparison:
 
     @property
     def blocks(self) -> int:
-        """How many there are."""
+        """Number of blocks."""
         return sum(len(blocks) for blocks in self.rounds)
 
     @property
     def disturbed(self) -> int:
-        """How many of them are left out."""
+        """Number of excluded blocks."""
         return sum(block.disturbed for blocks in self.rounds for block in blocks)
 
     @property
@@ -68,21 +69,21 @@ class SliceComparison:
 
     @property
     def kept(self) -> tuple[float, ...]:
-        """One log ratio for each round that has an undisturbed block."""
+        """One log ratio per round with an undisturbed block."""
         return tuple(self._ratios(disturbed=False))
 
     @property
     def all(self) -> tuple[float, ...]:
-        """One log ratio for each round, of all its blocks."""
+        """One log ratio per round, of all its blocks."""
         return tuple(self._ratios(disturbed=True))
 
     @property
     def too_disturbed(self) -> bool:
-        """Whether too few blocks are left for a verdict."""
+        """Whether too few undisturbed blocks are left for a verdict."""
         return self.disturbed > (1 - FEWEST_KEPT) * self.blocks
 
     def ratio(self, confidence: float = SLICES_CONFIDENCE, *, disturbed: bool = False) -> Estimate:
-        """How many times faster than the reference these are, with its interval over the rounds."""
+        """Return the speed-up over the reference with its interval over the rounds."""
         of_rounds = self.all if disturbed else self.kept or self.all
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
 
@@ -94,7 +95,7 @@ class SliceComparison:
 
 
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:
-    """The blocks that both sides have in common; None if there are none."""
+    """Return the blocks that both sides share; None if there are none."""
     first, second = _by_round(reference), _by_round(these)
     shared = [tuple(_blocks(first[key], second[key])) for key in sorted(first.keys() & second.keys())]
     rounds = tuple(blocks for blocks in shared if blocks)
@@ -102,7 +103,7 @@ def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> Slic
 
 
 def _by_round(records: Iterable[Record]) -> dict[tuple[str, str, int], Mapping[int, list[Slice]]]:
-    """The slices of each block, by the round that they were measured in."""
+    """Return the slices of each block, by round."""
     found: dict[tuple[str, str, int], Mapping[int, list[Slice]]] = {}
     for record in records:
         blocks: dict[int, list[Slice]] = {}
@@ -116,7 +117,7 @@ def _blocks(reference: Mapping[int, list[Slice]], these: Mapping[int, list[Slice
     for number in sorted(reference.keys() & these.keys()):
         pairs = reference[number], these[number]
         if any(len(slices) != 2 for slices in pairs):
-            continue  # a side ended within it, so it is not counterbalanced
+            continue  # a side ended during the block, so its order is not balanced
         before, after = (statistics.fmean(math.log(each.seconds / each.examples) for each in side) for side in pairs)
         yield Block(before - after, are_disturbed(itertools.chain(*pairs)))
 
@@ -130,7 +131,7 @@ class Deviations:
 
 
 def deviations(rounds: Iterable[Sequence[float]]) -> Deviations | None:
-    """By a one-way layout; None where fewer than two rounds have two blocks."""
+    """Estimate by a one-way layout; None if fewer than two rounds have two blocks."""
     groups = [ratios for ratios in rounds if len(ratios) > 1]
     if len(groups) < 2:
         return None
@@ -141,15 +142,15 @@ def deviations(rounds: Iterable[Sequence[float]]) -> Deviations | None:
 
 
 def blocks_that_pay(found: Deviations, start_seconds: float, block_seconds: float, rounds: int, left: float) -> int:
-    """How many blocks of each further round give the narrowest interval.
+    """Return the number of blocks per further round that gives the narrowest interval.
 
-    More where blocks differ and processes take long to start, fewer where processes differ (Kalibera and Jones 2013);
-    and fewer where there are few rounds, since each one makes Student's t smaller.
+    More if blocks differ and processes start slowly, fewer if processes differ (Kalibera and Jones 2013), and fewer if
+    there are few rounds, since each additional one reduces Student's t.
 
     Args:
-        start_seconds: of a round, until all its processes are ready.
-        rounds: that there are.
-        left: seconds for further ones.
+        start_seconds: seconds until all processes of a round are ready.
+        rounds: number of rounds so far.
+        left: seconds left for further rounds.
     """
 
     def half_width(blocks: int) -> float:

@@ -1,10 +1,10 @@
-"""Estimates with 95 % intervals, and the verdicts drawn from them.
+"""Estimates with 95 % intervals, and the verdicts based on them.
 
-Times are compared on a logarithmic scale: a ratio of 2 and a ratio of 1/2 are then equally far from 1, and swapping
-the two sides swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no interval.
+Times are compared on a logarithmic scale: ratios of 2 and 1/2 are then equally far from 1, and swapping the two sides
+swaps the verdict. Fewer than :data:`FEWEST_FOR_INTERVAL` values give no interval.
 
-On a machine that is shared, some runs are slower by half for reasons of their own. A mean follows them and its interval
-grows with them, so the mean is trimmed; ``bench/calibrate.py`` shows what that does.
+On a shared machine, some runs are slower by half. They would shift the mean and widen its interval, so the mean is
+trimmed; ``bench/calibrate.py`` shows the effect.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from trainmark.analysis.student import t_quantile
 CONFIDENCE = 0.95
 SLICES_CONFIDENCE = 0.97
 LOOK_CONFIDENCE = 0.995
-"""Rounds of slices go on until they decide, so 5 % of errors are shared out: 0.5 % to each of four looks at which they
-may stop, and 3 % to the last interval (Bonferroni). So that interval covers the truth with 95 %."""
+"""Rounds of slices continue until there is a verdict, so 5 % of errors are divided (Bonferroni): 0.5 % for each of four
+looks at which they may stop, and 3 % for the last interval, which thus covers the true value with 95 %."""
 FEWEST_FOR_INTERVAL = 3
 TRIMMED = 0.2
-"""Share of the seconds that is left out at each end of a trimmed mean, rounded down: one of five."""
+"""Share of the times trimmed at each end of a trimmed mean, rounded down: one of five."""
 ROUNDS_TRIMMED = 0.125
-"""Likewise for rounds of slices, which other processes hardly affect: one of eight, since there are few rounds."""
+"""Likewise for rounds of slices, which other processes hardly affect and which are few: one of eight."""
 WHOLE = 0.0
-"""No trimming, for learning results: one of five runs that learnt nothing is not an accident of the machine."""
+"""No trimming, for learning results: if one of five runs learns nothing, that is not due to the machine."""
 
 SpeedVerdict = Literal["faster", "slower", "same", "unclear"]
 LearningVerdict = Literal["same", "differs", "unclear"]
@@ -36,14 +36,14 @@ LearningVerdict = Literal["same", "differs", "unclear"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % interval; no bounds where there were too few values."""
+    """A value with its 95 % interval; without bounds if there were too few values."""
 
     value: float
     low: float | None
     high: float | None
 
     def exponential(self) -> Estimate:
-        """The estimate of a ratio from that of its logarithm."""
+        """Return the estimate of a ratio from that of its logarithm."""
         if self.low is None or self.high is None:
             return Estimate(math.exp(self.value), None, None)
         return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
@@ -52,9 +52,9 @@ class Estimate:
 def paired_difference(
     differences: Sequence[float], trimmed: float = TRIMMED, confidence: float = CONFIDENCE
 ) -> Estimate:
-    """Trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
+    """Return the trimmed mean of paired differences with its interval ``mean ± t·error`` (Tukey and McLaughlin 1963).
 
-    Of at least one difference; of fewer than five nothing is trimmed, and this is Student's interval.
+    Needs at least one difference; with fewer than five, nothing is trimmed, and this is Student's interval.
     """
     middle = _middle(differences, trimmed)
     if len(differences) < FEWEST_FOR_INTERVAL:
@@ -64,14 +64,14 @@ def paired_difference(
 
 
 def trimmed_mean(values: Sequence[float], trimmed: float = TRIMMED) -> float:
-    """The mean of the values in the middle; of at least one."""
+    """Return the trimmed mean of at least one value."""
     return _middle(values, trimmed).mean
 
 
 def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed: float = TRIMMED) -> Estimate:
-    """Trimmed mean of ``these`` less that of ``others``, of unequal variances (Yuen 1974); each at least one.
+    """Return the trimmed mean of ``these`` minus that of ``others``, for unequal variances (Yuen 1974).
 
-    Of fewer than five values nothing is trimmed, and this is Welch's interval (1947).
+    Each needs at least one value; with fewer than five, nothing is trimmed, and this is Welch's interval (1947).
     """
     first, second = _middle(these, trimmed), _middle(others, trimmed)
     difference = first.mean - second.mean
@@ -87,7 +87,7 @@ def unpaired_difference(these: Sequence[float], others: Sequence[float], trimmed
 
 @dataclass(frozen=True)
 class _Middle:
-    """A mean of the ``kept`` values in the middle; its error is that of all, the outer ones drawn in to them."""
+    """The mean of the ``kept`` values in the middle; its error is that of all values, winsorised."""
 
     mean: float
     squared_error: float
@@ -107,7 +107,7 @@ def _middle(values: Sequence[float], trimmed: float) -> _Middle:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The median; NaN counts as worse than any number. None of no values."""
+    """Return the median; NaN counts as worse than any number. None without values."""
     if not values:
         return None
     ordered = sorted(values, key=lambda value: (math.isnan(value), value))
@@ -116,25 +116,25 @@ def median(values: Sequence[float]) -> float | None:
 
 
 def lower_quartile(values: Sequence[float]) -> float:
-    """A quarter of the values, the smallest among them, lie below or at it; of at least one value.
+    """Return the lower quartile of at least one value: a quarter of the values are below or equal to it.
 
-    Of times in one process: others on the machine only ever add to them, so this is nearer to what the work takes than
-    the median, and steadier than the least.
+    It is used for times in one process: other processes only ever add to them, so it is closer to the undisturbed
+    time than the median, and more stable than the minimum.
     """
     return sorted(values)[(len(values) - 1) // 4]
 
 
 def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The distribution-free interval of the median: two of the ordered values (David and Nagaraja 2003, 7.1).
+    """Return the distribution-free interval of the median: two of the ordered values (David and Nagaraja 2003, 7.1).
 
-    The narrowest symmetric pair that covers the median with at least 95 %. Of 3, 4 or 5 values no pair does; then it
-    is their whole range, which covers it with 75, 87.5 or 93.75 %. None of fewer than 3.
+    It is the narrowest symmetric pair that covers the median with at least 95 %. For 3, 4 or 5 values no pair does, so
+    it is their whole range, which covers it with 75, 87.5 or 93.75 %. None for fewer than 3.
     """
     count = len(values)
     if count < FEWEST_FOR_INTERVAL:
         return None
     ordered = sorted(values)
-    outside, cut = 0.0, 0  # the median lies beyond the pair (cut, count - 1 - cut) with probability 2·outside
+    outside, cut = 0.0, 0  # the median is outside the pair (cut, count - 1 - cut) with probability 2·outside
     while True:
         outside += math.comb(count, cut) / 2**count
         if 2 * outside > 1 - CONFIDENCE:
@@ -147,12 +147,12 @@ def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
 def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
     """Return the verdict on a speed-up: the first that applies.
 
-    ``faster`` or ``slower``: the interval excludes 1, however near to 1 it lies. ``same``: it contains 1 and is inside
+    ``faster`` or ``slower``: the interval excludes 1, however close to 1 it is. ``same``: it contains 1 and is inside
     ``[1/(1 + margin), 1 + margin]``. Else, or without an interval, ``unclear``.
 
     Args:
         ratio: reference seconds / these seconds.
-        margin: what still counts as the same, a fraction such as 0.03.
+        margin: largest difference that counts as the same, as a fraction such as 0.03.
     """
     if ratio.low is None or ratio.high is None:
         return "unclear"
@@ -166,7 +166,7 @@ def speed_verdict(ratio: Estimate, margin: float) -> SpeedVerdict:
 def learning_verdict(difference: Estimate, margin: float) -> LearningVerdict:
     """Return the verdict on a difference of accuracies: an equivalence test first, since *same* is the question.
 
-    ``same``: the interval lies inside ``±margin``, also when it excludes 0. ``differs``: it excludes 0. Else, or
+    ``same``: the interval is inside ``±margin``, even if it excludes 0. ``differs``: it excludes 0. Else, or
     without an interval, ``unclear``.
     """
     if difference.low is None or difference.high is None:

@@ -1,4 +1,4 @@
-"""The quantile of Student's t distribution, for whole and broken degrees of freedom, without SciPy."""
+"""Quantiles of Student's t distribution, for integer and fractional degrees of freedom, without SciPy."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from functools import lru_cache
 
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, degrees: float) -> float:
-    """The ``t`` for which a share ``confidence`` of the distribution lies in ``[-t, t]``.
+    """Return the ``t`` for which a share ``confidence`` of the distribution is in ``[-t, t]``.
 
     With ``x = ν / (ν + t²)`` the share outside is ``I_x(ν/2, 1/2)`` (Abramowitz and Stegun 26.7.1, 26.5.27), which
-    grows with ``x``: found by halving until the floats between the two ends are used up.
+    grows with ``x``, so ``x`` is found by bisection to the last bit.
 
     Args:
         confidence: between 0 and 1, such as 0.95.
-        degrees: degrees of freedom ν, above 0; Welch's need not be whole.
+        degrees: degrees of freedom ν, above 0; Welch's may be fractional.
     """
     if not 0 < confidence < 1 or degrees <= 0:
         raise ValueError(f"no t quantile for confidence {confidence} and {degrees} degrees of freedom")
@@ -29,10 +29,9 @@ def t_quantile(confidence: float, degrees: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularised incomplete beta function ``I_x(a, b)`` for ``0 < x < 1``.
+    """Return the regularised incomplete beta function ``I_x(a, b)`` for ``0 < x < 1``.
 
-    The continued fraction DLMF 8.17.22, summed by Lentz's method; on the side where it converges slowly, the
-    symmetry DLMF 8.17.4.
+    By the continued fraction DLMF 8.17.22 with Lentz's method; where it converges slowly, by the symmetry DLMF 8.17.4.
     """
     if x > (a + 1) / (a + b + 2):
         return 1 - incomplete_beta(b, a, 1 - x)
@@ -50,7 +49,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 
 
 def _coefficient(a: float, b: float, index: int) -> float:
-    """``d_index / x`` of DLMF 8.17.23."""
+    """Return ``d_index / x`` of DLMF 8.17.23."""
     m = index // 2
     if index % 2:
         return -(a + m) * (a + b + m) / ((a + 2 * m) * (a + 2 * m + 1))

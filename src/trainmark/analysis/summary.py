@@ -1,4 +1,4 @@
-"""The figures derived from one record. Nothing here is stored: the record keeps the raw numbers."""
+"""Figures derived from one record; they are not stored, since the record has the raw numbers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Epoch, Record
 
 MEASURED = ("ok", "diverged")
-"""Outcomes whose epochs count. A diverged run kept its clock, so it is shown, as one that does not learn."""
+"""Outcomes whose epochs count. The times of a diverged run are valid, so it is shown, as one that does not learn."""
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run in figures; None is unknown.
+    """The figures of one run; None is unknown.
 
     Args:
-        group: names the plan the run was measured in, and the session of it.
-        round: its round there.
+        group: plan and session in which the run was measured.
+        round: its round in them.
         epoch_seconds: median of the steady epochs.
-        process_seconds: of a whole command, from start to end; unknown of a training of ours.
+        process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
         samples_per_second: examples of a steady epoch / ``epoch_seconds``.
-        examples: of a steady epoch.
-        training_seconds: sum of all epochs, warm-up in, evaluation out; unknown for a run that broke off.
-        compile_seconds: what went by before the first epoch; never part of the others.
-        weights_sha256: proves what it started from.
+        examples: examples of a steady epoch.
+        training_seconds: sum of all epochs, with warm-up, without evaluation; unknown for an incomplete run.
+        compile_seconds: compilation time before the first epoch; never part of the other durations.
+        weights_sha256: hash of the initial weights.
     """
 
     group: str
@@ -47,28 +47,28 @@ class RunSummary:
 
     @property
     def learns(self) -> bool:
-        """Whether the training loss fell and stayed finite."""
+        """Whether the training loss decreased and stayed finite."""
         return Caveat.NOT_LEARNING not in self.caveats
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """The epochs with as many steps as the first; ``--steps`` may end a run in the middle of its last one."""
+    """Return the epochs with as many steps as the first; ``--steps`` may end a run in the middle of its last one."""
     return [epoch for epoch in epochs if epoch.steps == epochs[0].steps]
 
 
 def steady_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:
-    """The whole epochs without the first, which holds the warm-up; that one too when there is no other."""
+    """Return the whole epochs except the first, which includes warm-up, unless it is the only one."""
     whole = whole_epochs(epochs)
     return whole[1:] or whole
 
 
 def summarize(record: Record) -> RunSummary:
-    """The figures of one record whose outcome is in :data:`MEASURED`."""
+    """Return the figures of one record whose outcome is in :data:`MEASURED`."""
     diverged = record.outcome.status == "diverged"
     steady = steady_epochs(record.epochs)
     seconds = median([epoch.seconds for epoch in steady])
     if seconds is not None and seconds <= 0:
-        seconds = None  # a clock too coarse for this epoch: unknown, never infinitely fast
+        seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan

@@ -1,4 +1,4 @@
-"""What a sweep found: its trials, best first, from their records alone."""
+"""Results of a sweep: its trials, best first, from their records alone."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class TrialResult:
     """One trial.
 
     Args:
-        values: of the hyper-parameters that are varied.
-        test_accuracy, test_loss: at its end.
-        training_seconds: of the epochs; trials side by side slow each other down.
-        record: the id of its record.
-        caveats: of its record.
+        values: values of the varied hyper-parameters.
+        test_accuracy, test_loss: final values.
+        training_seconds: duration of the epochs; parallel trials slow each other down.
+        record: id of its record.
+        caveats: caveats of its record.
     """
 
     trial: int
@@ -42,16 +42,16 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Trials of one workload.
+    """The trials of one workload.
 
     Args:
-        side: backend, style, device and precision that all have.
+        side: their backend, style, device and precision.
         grid: the values of each key, in the order of the trials.
-        trials: best first: by the test accuracy, then by the test loss; those stopped early after those trained to the
-            end, and those that failed last.
-        best: the number of the best trial; None where none was finished.
+        trials: best first, by test accuracy, then by test loss; trials stopped early follow complete ones, and failed
+        ones are last.
+        best: number of the best trial; None if none finished.
         side_by_side: whether trials were trained at the same time.
-        machines: on which.
+        machines: names of the machines.
     """
 
     workload: str
@@ -65,19 +65,19 @@ class Sweep:
 
 
 def is_trial(record: Record) -> bool:
-    """Whether it belongs to a sweep."""
+    """Return whether the record belongs to a sweep."""
     return record.group.kind == "sweep" and record.group.trial is not None
 
 
 def without_trials(records: Iterable[Record]) -> list[Record]:
-    """Those whose speeds can be compared: trials of a sweep differ in what is trained, and train side by side."""
+    """Return the records with comparable speeds: trials of a sweep differ in what they train, and run in parallel."""
     return [record for record in records if not is_trial(record)]
 
 
 def sweeps(records: Iterable[Record]) -> list[Sweep]:
-    """Every sweep among ``records``, in the order measured.
+    """Return every sweep among ``records``, in the order measured.
 
-    A trial that was done again counts once: finished before unfinished, then the newest.
+    A repeated trial counts once: a finished one is preferred, then the newest.
     """
     groups: dict[str, dict[int, Record]] = {}
     for record in sorted(records, key=lambda each: (each.created, each.id)):
@@ -91,7 +91,7 @@ def sweeps(records: Iterable[Record]) -> list[Sweep]:
 
 
 def _sweep(records: list[Record]) -> Sweep:
-    """Of records in the order of their numbers, one a trial."""
+    """Return the sweep of these records, one per trial, in the order of their numbers."""
     first = records[0]
     results = sorted((_result(record) for record in records), key=_rank)
     grid: dict[str, dict[Value, None]] = {}
@@ -118,7 +118,7 @@ def _layout(record: Record) -> str:
 
 
 def _ordered(values: Iterable[Value]) -> tuple[Value, ...]:
-    """Numbers by size, anything else as it came."""
+    """Sort numbers by size; keep the order of anything else."""
     listed = list(values)
     numbers = [value for value in listed if isinstance(value, (int, float)) and not isinstance(value, bool)]
     return tuple(sorted(numbers)) if len(numbers) == len(listed) else tuple(listed)
@@ -139,7 +139,7 @@ def _result(record: Record) -> TrialResult:
 
 
 def _rank(result: TrialResult) -> tuple[bool, bool, float, float, int]:
-    """Smaller is better; what is not known, or no number, comes after all that is."""
+    """Return a sort key, smaller is better; unknown values and NaN come last."""
     return (
         result.outcome != "ok",
         result.stopped_early,

@@ -1,4 +1,4 @@
-"""Why two runs did not take the same time: everything that was not the same, and what is left where all was."""
+"""Explain why two runs took different times: everything that differs, or noise if nothing does."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from trainmark.record.facts import FACTS
 from trainmark.record.record import Epoch, Record
 
 CLOCKS_APART = 0.03
-"""Mean clocks that differ by less are the same clocks."""
+"""Mean clocks that differ by less count as equal."""
 
 
 @dataclass(frozen=True)
 class Contrast:
-    """One thing that is not the same in both."""
+    """One difference between two runs."""
 
     what: str
     a: str
@@ -27,12 +27,12 @@ class Contrast:
 
 @dataclass(frozen=True)
 class TwoRecords:
-    """Two runs compared.
+    """A comparison of two runs.
 
     Args:
-        ratio: seconds of an example in a / in b, of steady epochs: above 1, b is faster; None where one has no epoch.
-        spread: how many times longer than its fastest the slowest steady epoch of one run took, of the worse one.
-        contrasts: what decides speed or arithmetic, the most likely reasons first.
+        ratio: seconds per example in a / in b, of steady epochs; above 1, b is faster; None if one has no epoch.
+        spread: slowest / fastest steady epoch within one run, of the run where it is larger.
+        contrasts: differences that affect speed or arithmetic, the most likely causes first.
         noise: whether nothing differs and the ratio is no larger than the spread within a run.
     """
 
@@ -43,15 +43,15 @@ class TwoRecords:
 
 
 def set_against(a: Record, b: Record) -> TwoRecords:
-    """What differs between two runs."""
+    """Return the differences between two runs."""
     contrasts = [
         Contrast(fact.title, first or UNKNOWN, second or UNKNOWN)
         for fact in FACTS.values()
         if fact.title
         and (first := fact.told(a)) != (second := fact.told(b))
-        and (fact.machine or (first and second))  # a run that ended early knows less: no difference
+        and (fact.machine or (first and second))  # unknown in a run that ended early: no difference
     ]
-    # What another backend does not have is no setting of it that differs.
+    # Settings that only one of two backends has are not differences.
     only_shared = a.backend.name != b.backend.name
     settings = (_not_said(a.backend.settings), _not_said(b.backend.settings))
     contrasts += _of_dictionaries("setting", *settings, only_shared)
@@ -66,7 +66,7 @@ def set_against(a: Record, b: Record) -> TwoRecords:
 
 
 def _paces(a: Record, b: Record) -> tuple[list[float], list[float]]:
-    """Seconds of both, of the same thing: an example, else an epoch, else the whole process; empty where neither is."""
+    """Return comparable seconds of both: per example, else per epoch, else of the whole process; empty if unknown."""
     for of in (_of_examples, lambda record: [epoch.seconds for epoch in _steady(record)], _of_process):
         first, second = of(a), of(b)
         if first and second:
@@ -89,7 +89,7 @@ def _of_process(record: Record) -> list[float]:
 
 
 def _not_said(settings: dict[str, Any]) -> dict[str, Any]:
-    """Those that are not among the facts already."""
+    """Return the settings that are not among the facts already."""
     titles = {fact.title for fact in FACTS.values() if fact.machine}
     return {name: value for name, value in settings.items() if name not in titles}
 
@@ -101,7 +101,7 @@ def _of_dictionaries(what: str, a: dict[str, Any], b: dict[str, Any], only_share
 
 
 def _clocks(a: Record, b: Record) -> Iterator[Contrast]:
-    """Mean clocks of the CPU and of the GPU that trained, where both were read and differ."""
+    """Yield the mean clocks of the CPU and the training GPU, if both were read and differ."""
     for what, of in (("CPU clock", _cpu_hertz), ("GPU clock", _gpu_hertz)):
         first, second = of(a), of(b)
         if first and second and abs(first / second - 1) > CLOCKS_APART:

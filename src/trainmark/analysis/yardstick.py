@@ -1,7 +1,7 @@
-"""Compare a device with others of its model, and with models that you don't own.
+"""Compare a device with others of its model, and with reference devices.
 
-A small set of measured machines ships with the package (``yardsticks.json``, made by ``bench/yardsticks.py`` from the
-records below ``docs/results``), and what was published with its hardware named (the catalogue's workloads).
+The references are a small set of measured machines (``yardsticks.json``, made by ``bench/yardsticks.py`` from the
+records in ``docs/results``), and the catalogue's published timings that name their hardware.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FILE = Path(__file__).with_name("yardsticks.json")
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """A pace that was measured: the median of ``runs``, in a steady epoch."""
+    """A measured throughput: the median of ``runs``, in a steady epoch."""
 
     workload: str
     step_fingerprint: str
@@ -32,13 +32,13 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Yardstick(msgspec.Struct, frozen=True):
-    """One device that was measured.
+    """One measured device.
 
     Args:
-        device: its name, as records tell it.
+        device: its name, as in records.
         kind: ``cpu`` or ``accelerator``.
-        cores: that a CPU's runs could use; None for an accelerator.
-        source: who measured it, when, and with what.
+        cores: cores that a CPU's runs could use; None for an accelerator.
+        source: who measured it, when, and with which versions.
     """
 
     device: str
@@ -48,13 +48,13 @@ class Yardstick(msgspec.Struct, frozen=True):
     rates: list[Rate]
 
     def is_model_of(self, device: str | None, kind: str, cores: int | None) -> bool:
-        """Whether a device is the same model; of CPUs, with as many cores."""
+        """Return whether a device is the same model, and for CPUs has the same number of cores."""
         return self.device == device and self.kind == kind and (kind != "cpu" or self.cores == cores)
 
 
 @functools.cache
 def measured() -> tuple[Yardstick, ...]:
-    """The machines that ship with the package."""
+    """Return the reference devices that ship with the package."""
     return msgspec.json.decode(_FILE.read_bytes(), type=tuple[Yardstick, ...])
 
 
@@ -78,7 +78,7 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
     for yardstick in known:
         rates = [rate for rate in yardstick.rates if (rate.step_fingerprint, rate.precision) == same_work]
         same_model = yardstick.is_model_of(key.device_name or key.cpu, kind, key.cores)
-        if same_model:  # like with like
+        if same_model:  # with the same backend and style
             rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
         if rates:
             best = max(rates, key=lambda rate: rate.samples_per_second)
@@ -94,7 +94,7 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
 
 
 def _published(position: int, group: GroupResult) -> Iterator[Beside]:
-    """What was published of the same steps, with its hardware named; epochs are of the whole dataset."""
+    """Yield published timings of the same steps that name their hardware; epochs cover the whole dataset."""
     key = group.key
     listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
     workload = next((each for each in listed if each.step_fingerprint == key.step_fingerprint), None)

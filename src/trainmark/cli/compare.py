@@ -136,7 +136,7 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     every = works(comparison)
     write_file(path, drawn(path, every, names))
     if empty := [name for name in names if not charts(every, [name])]:
-        say(f"there is nothing to draw for {', '.join(empty)}")
+        say(f"nothing to draw for {', '.join(empty)}")
     say(f"wrote {path}")
 
 

@@ -1,4 +1,4 @@
-"""``trainmark config``: which options hold, and where each comes from."""
+"""``trainmark config``: show which options apply, and where each comes from."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EPILOG = """\b
 Examples:
   trainmark config                      what the file and the environment set, for every verb
   trainmark config run                  all options of run
-  trainmark config run --repeats 5      the same with what is typed
+  trainmark config run --repeats 5      the same, with this option
 
 \b
 Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEATS=5), else from trainmark.toml or
 [tool.trainmark] in pyproject.toml, in this folder or one above:
 
 \b
-  repeats = 5                # of every verb that has --repeats
+  repeats = 5                # for every verb that has --repeats
   [run]
   backend = ["torch", "jax"]
 """
@@ -38,7 +38,7 @@ Options come from the command line, else from TRAINMARK_OPTION (TRAINMARK_REPEAT
 @json_option
 @click.pass_context
 def command(context: click.Context, verb: str | None, words: tuple[str, ...], as_json: bool) -> None:
-    """Show which options hold for VERB, and where each comes from.
+    """Show which options apply to VERB, and where each comes from.
 
     Without VERB, it shows only what a file or the environment sets.
     """
@@ -76,7 +76,7 @@ def _row(group: Verbs, made: click.Context, verb: str, option: click.Option) -> 
             source, where = "environment", variable_of(option)
         case ParameterSource.DEFAULT_MAP:
             source, where = "file", group.configuration(made).place_of(verb, option)
-        case _:  # what nobody set, or what has no source since the words were wrong
+        case _:  # not set, or without a source because the words could not be parsed
             pass
     value = made.params.get(name)
     value = str(value) if isinstance(value, Path) else value

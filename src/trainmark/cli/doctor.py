@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _TONES: dict[str, Tone] = {"FAIL": "bad", "WARN": "doubtful", "PASS": "good", "SKIP": "dim"}
-"""In the order in which they are shown."""
+"""The statuses in display order."""
 _PROBLEMS = ("FAIL", "WARN")
 
 EPILOG = """\b
@@ -66,7 +66,7 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
 
 
 def _show(checks: list[Check], *, verbose: bool) -> None:
-    """The verdict and the problems; if ``verbose``, the other checks below them."""
+    """Print the verdict and the problems and, if ``verbose``, the other checks below them."""
     ordered = sorted(checks, key=lambda check: list(_TONES).index(check.status))
     shown = [check for check in ordered if verbose or check.fix or check.status in _PROBLEMS]
     others = len(checks) - len(shown)

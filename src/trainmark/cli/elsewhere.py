@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 REMOVED = {
-    "--max-restarts": "Use scale --resume, which runs what failed again",
+    "--max-restarts": "Use scale --resume, which repeats failed runs",
     "--until-stable": "Use --budget, such as --budget 300, and --margin",
     "--cloud": "Use --label, such as --label instance=g5.xlarge",
     "--link": "trainmark reports what it measured: run the layouts on that network (docs/scaling.md)",
@@ -12,12 +12,12 @@ REMOVED = {
     "container": "Build the CPU image in a clone: docker build -f docker/Dockerfile -t trainmark:cpu "
     "--build-arg TORCH_INDEX=URL . (docs/containers.md has the URL and the CUDA image)",
 }
-"""Of version 0.1."""
+"""Options and verbs of version 0.1."""
 
 _WORKLOAD = "It belongs to the workload: copy the workload's TOML file, change it, and run that (docs/workload-file.md)"
 _RATE = f"{_WORKLOAD}, or try several: trainmark sweep WORKLOAD --grid learning_rate=0.1,0.01"
 _BATCH = f"{_WORKLOAD}, or try several: trainmark sweep WORKLOAD --grid batch_size=64,128"
-_WARM = "You need none: compilation, the first epoch and the first steps of every slice are timed apart"
+_WARM = "Not needed: compilation, the first epoch and the first steps of every slice are timed separately"
 _VARY = "Use --vary, such as --vary workers=0,4"
 ANSWERS = {
     "--warmup": _WARM,
@@ -52,4 +52,4 @@ ANSWERS = {
     "--warmup-rounds": _WARM,
     "-L": _VARY,
 }
-"""Of other tools."""
+"""Options and verbs of other tools."""

@@ -260,8 +260,8 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
     from trainmark.report.terminal import draw
 
     subject, side, dissection = found.subject, found.subject.side, found.found
-    how = f"{many(len(dissection.rounds), 'round')} interleaved, in {many(len(dissection.sittings), 'process')}"
-    conditions = [f"{subject.course.dataset.name}, {many(subject.batch, 'example')} a step, {side.precision}, {how}"]
+    how = f"{many(len(dissection.rounds), 'interleaved round')} in {many(len(dissection.sittings), 'process')}"
+    conditions = [f"{subject.course.dataset.name}, {many(subject.batch, 'example')} per step, {side.precision}, {how}"]
     if subject.starved:
         conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]

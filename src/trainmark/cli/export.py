@@ -73,7 +73,7 @@ def command(paths: tuple[Path, ...], form: str, output: str, as_json: bool) -> i
         print_json({"to": form, "records": len(records), "written": written})
     else:
         already = len(records) - len(written) if form == "mlflow" else 0
-        there = f"; {already:,} were already there" if already else ""
+        there = f"; {already:,} already existed" if already else ""
         say(f"wrote {len(records) - already:,} records to {output}{there}")
     return OK
 

@@ -35,7 +35,7 @@ def export_options(command: Any) -> Any:
 
 
 def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
-    """Write ``comparison`` into the files that were asked for."""
+    """Write ``comparison`` to the requested files."""
     for form in EXPORTS:
         if (file := options[f"export_{form}"]) is not None:
             write_file(file, text_of(comparison, form).encode())
@@ -43,7 +43,7 @@ def export(comparison: Comparison, options: Mapping[str, Any]) -> None:
 
 
 def text_of(comparison: Comparison, form: str) -> str:
-    """``comparison`` in one of :data:`EXPORTS`."""
+    """Return ``comparison`` in one of :data:`EXPORTS`."""
     from trainmark.report.csv_text import to_csv
     from trainmark.report.markdown import to_markdown
     from trainmark.report.tables import tables_of
@@ -57,13 +57,13 @@ legend_option: Callable[[Any], Any] = click.option("--legend", is_flag=True, hel
 
 
 def comparable(records: list[Record]) -> list[Record]:
-    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many it leaves out."""
+    """Return ``records`` without trials of a sweep, unless there are only trials. Prints how many it omits."""
     from trainmark.analysis.sweep import without_trials
 
     kept = without_trials(records)
     if not kept or len(kept) == len(records):
         return records
-    say(f"left out {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows them")
+    say(f"ignored {many(len(records) - len(kept), 'trial')} of a sweep; `trainmark report` shows them")
     return kept
 
 

@@ -167,7 +167,7 @@ def _plot(found: Scaling, path: Path, progress: Progress) -> None:
 
     chart = scaling_chart(found)
     if chart is None:
-        progress.say("There is nothing to draw.")
+        progress.say("Nothing to draw.")
         return
     write_file(path, in_format_of(path, [chart]))
     progress.say(f"Wrote {path}.")

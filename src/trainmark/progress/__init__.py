@@ -1,1 +1,1 @@
-"""Progress on a terminal, drawn by rich: what the command line and notebooks show of a study."""
+"""Progress of studies on a terminal, drawn by rich, for the command line and notebooks."""

@@ -1,4 +1,4 @@
-"""Progress of what comes before the training: downloads, generated datasets, the detection of devices."""
+"""Progress of the preparation: downloads, generated datasets, the detection of devices."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DataProgress(ProgressLine, Watcher):
         self._doing = ""
 
     def __call__(self, done: int, total: int | None, name: str) -> None:
-        """Bytes have arrived."""
+        """Show the progress of a download."""
         if name not in self._tasks:
             self._tasks[name] = self._progress.add_task(escape(name), total=total, done="")
         text = f"{units.bytes_(done)} of {units.bytes_(total)}" if total else units.bytes_(done)
@@ -34,11 +34,11 @@ class DataProgress(ProgressLine, Watcher):
         self._doing = f"{name}: {text}"
 
     def asking(self, backend: str) -> None:
-        """A backend is asked what it can do."""
+        """Show that a backend's devices are being detected."""
         self._begin(f"Detecting devices ({backend})")
 
     def measuring(self, what: str) -> None:
-        """The peak speed of a device is measured."""
+        """Show that a device's peak speed is being measured."""
         self._begin(f"Measuring peak speed ({what})")
 
     def _begin(self, what: str) -> None:

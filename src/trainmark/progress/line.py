@@ -1,4 +1,4 @@
-"""One line that moves; where no line can move, a whole line now and then."""
+"""One live progress line, or occasional plain lines if the terminal can't update one."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from trainmark.progress.plain_lines import PlainLines
 
 
 class ProgressLine:
-    """Drawn from when it is entered until it is left.
+    """A context manager that draws the line.
 
     Args:
-        columns: of the line that moves.
+        columns: columns of the live line.
     """
 
     def __init__(self, screen: Console, *columns: ProgressColumn) -> None:
@@ -33,5 +33,5 @@ class ProgressLine:
         self._progress.stop()
 
     def _words(self) -> str:
-        """The same for a whole line; empty while there is nothing to say."""
+        """Return the text of a plain line; empty if there is nothing to show."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""Progress without a terminal: in a log or a pipe, a whole line now and then, on stderr."""
+"""Progress without a terminal, as in a log or a pipe: an occasional line on stderr."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from rich.console import Console
 from trainmark import units
 
 FIRST_SECONDS = 10.0
-"""Seconds after the start, and after any other line was printed."""
+"""Seconds until the first line, and between any two lines."""
 EVERY_SECONDS = 30.0
 
 
 class PlainLines:
-    """Says what ``words`` says, if that is anything, 10 s after the beginning and every 30 s from then on.
+    """Prints the text of ``words``, unless it is empty, after 10 s and then every 30 s.
 
     Args:
-        screen: where; a terminal that can move a line gets none.
-        words: what is to be said.
+        screen: console to print on; one with a live line gets none.
+        words: returns the text.
     """
 
     def __init__(self, screen: Console, words: Callable[[], str]) -> None:
@@ -34,7 +34,7 @@ class PlainLines:
         self._beside: threading.Thread | None = None
 
     def look(self) -> None:
-        """Say it, if it is time to."""
+        """Print a line, if one is due."""
         now = time.monotonic()
         if self._wanted and now >= self._due and (words := self._words()):
             spent = f"{units.seconds(float(round(now - self._started)))} so far"
@@ -48,7 +48,7 @@ class PlainLines:
     def __enter__(self) -> PlainLines:
         """Start a thread that prints the lines."""
         if self._wanted:
-            # Signals go to the main thread: only it holds them back while it writes.
+            # Signals must go to the main thread: only it holds them back while it writes.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
             try:
                 self._beside = threading.Thread(target=self._look_by_itself, daemon=True)

@@ -1,4 +1,4 @@
-"""Progress of runs: one line that moves for each process, and one line that stays for each run that has ended."""
+"""Progress of runs: a live line per process, and a permanent line per finished run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LONGEST_WORDS = 200
 
 
 class RunProgress(Observer):
-    """One line that moves for each process, and one that stays for each finished run; on Ctrl-C what is kept.
+    """Shows a live line per process, a permanent line per finished run and, on Ctrl-C, what is kept.
 
     Args:
         folder: folder of the records.

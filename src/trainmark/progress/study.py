@@ -1,4 +1,4 @@
-"""Progress of a study: the current step, the share that is done, and the time left."""
+"""Progress of a study: the current step, the share done, and the time left."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trainmark.progress.time_left import whole_seconds
 
 
 class StudyProgress(ProgressLine):
-    """One line for a study: the current step, how much is done, and the time left."""
+    """A live line for a study: the current step, the share done, and the time left."""
 
     def __init__(self, screen: Console, title: str) -> None:
         super().__init__(
@@ -30,12 +30,12 @@ class StudyProgress(ProgressLine):
         return super().__enter__()
 
     def tell(self, what: str, share: float) -> None:
-        """Show the current step and the share that is done."""
+        """Show the current step and the share done."""
         self._doing, self._share = what, share
         self._progress.update(self._bar, description=escape(what), completed=share)
 
     def _words(self) -> str:
-        if not 0.05 < self._share < 1:  # too early to tell what is left
+        if not 0.05 < self._share < 1:  # too early to estimate the time left
             return self._doing
         left = (time.monotonic() - self._started) * (1 - self._share) / self._share
         return f"{self._doing}, {units.percent(self._share, 0)} done, ~{units.seconds(whole_seconds(left))} left"

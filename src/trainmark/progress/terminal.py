@@ -1,4 +1,4 @@
-"""The progress of every study, on the terminal's stderr."""
+"""Progress of studies on stderr."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from trainmark.study.progress import Progress, Tell
 
 
 class TerminalProgress(Progress):
-    """Shows a study where it can be seen next to what is printed.
+    """Shows a study's progress on stderr.
 
     Args:
         quiet: show nothing.
@@ -26,21 +26,21 @@ class TerminalProgress(Progress):
         self.screen = console(to_stderr=True, quiet=quiet)
 
     def say(self, text: str) -> None:
-        """Print ``text`` as it is."""
+        """Print ``text`` unchanged."""
         self.screen.print(text, soft_wrap=True, markup=False)
 
     def preparing(self) -> DataProgress:
-        """A line that moves."""
+        """Return a live line for the preparation."""
         return DataProgress(self.screen)
 
     def running(
         self, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
     ) -> RunProgress:
-        """A line that moves, and one that stays for each run that has ended."""
+        """Return a live line for the runs, with a permanent line per finished run."""
         return RunProgress(self.screen, tasks, folder, log=log, resumes=resumes)
 
     @contextmanager
     def working(self, title: str) -> Iterator[Tell]:
-        """The title, and a line that moves."""
+        """Show the title and a live line."""
         with StudyProgress(self.screen, title) as progress:
             yield progress.tell

@@ -1,4 +1,4 @@
-"""How fast it goes, and how long it will take."""
+"""Estimates of throughput and time left."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from trainmark.execute.parent.task import Task
 
 @dataclass
 class TaskTime:
-    """How long a task has computed so far, without the turns of others.
+    """The computing time of a task so far, without other sides' turns.
 
     Args:
-        kind: equal for tasks that take about as long.
-        elapsed: seconds since it began.
-        share: of its steps that are done.
-        trained: seconds since its first step, without its start-up.
+        kind: equal for tasks of about the same duration.
+        elapsed: seconds since its start.
+        share: share of its steps that are done.
+        trained: seconds since its first step, without start-up.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class TaskTime:
 
 
 class TimeLeft:
-    """Seconds until the last task is done, from how long the same side took before."""
+    """Estimates the seconds until the last task is done, from earlier tasks of the same side."""
 
     def __init__(self, tasks: Sequence[Task[Any]]) -> None:
         self._waiting = [task.first.title for task in tasks]
@@ -36,19 +36,19 @@ class TimeLeft:
         self._took: dict[str, float] = {}
 
     def started(self, kind: str) -> TaskTime:
-        """A task begins; who follows it keeps what is returned up to date."""
+        """Start a task; the caller keeps the returned object up to date."""
         if kind in self._waiting:
             self._waiting.remove(kind)
         self._running.append(TaskTime(kind))
         return self._running[-1]
 
     def done(self, task: TaskTime) -> None:
-        """It has ended."""
+        """End a task."""
         self._running.remove(task)
         self._took[task.kind] = task.elapsed
 
     def estimate(self) -> float | None:
-        """Seconds left; None when unknown."""
+        """Return the seconds left; None if unknown."""
         known = [(task, rest) for task in self._running if (rest := self._rest(task)) is not None]
         if len(known) < len(self._running):
             return None
@@ -59,25 +59,25 @@ class TimeLeft:
         )
 
     def _rest(self, task: TaskTime) -> float | None:
-        # Early, the pace would tell of the first steps alone; at the end, of steps, where something else is done.
+        # Early on, the pace is that of the first steps only; at the end, no steps remain but other work does.
         rest = task.trained * (1 - task.share) / task.share if 0.15 < task.share < 1 else None
         known = self._took.get(task.kind)
         if known is not None and known > task.elapsed:
-            return max(known - task.elapsed, rest or 0.0)  # it goes slower than the last time, or as fast
+            return max(known - task.elapsed, rest or 0.0)  # at least as long as the last time
         others = self._waiting or len(self._running) > 1
         return 0.0 if rest is None and known is not None and others else rest
 
 
 def whole_seconds(seconds: float) -> float:
-    """An estimate has no parts of a second."""
+    """Round an estimate to whole seconds."""
     return float(max(round(seconds), 1))
 
 
 class Throughput:
-    """Samples a second, from steps counted between looks.
+    """Samples per second, from the steps counted between calls.
 
     Args:
-        samples_a_step: as far as it is known before the first epoch tells; 0 is unknown.
+        samples_a_step: samples per step, if known before the first epoch ends; 0 is unknown.
     """
 
     def __init__(self, samples_a_step: float = 0.0) -> None:
@@ -85,7 +85,7 @@ class Throughput:
         self._looks: list[tuple[float, int]] = []
 
     def rate(self, steps: int) -> float | None:
-        """Samples a second over the last looks; None until it is known."""
+        """Return samples per second over the last calls; None until known."""
         self._looks = [*self._looks[-10:], (time.monotonic(), steps)]
         (start, first), (end, last) = self._looks[0], self._looks[-1]
         return self.samples_a_step * (last - first) / (end - start) if end > start and last > first else None

@@ -1,4 +1,4 @@
-"""Progress of a sweep: one line that moves, and one for each trial that has ended."""
+"""Progress of a sweep: a live line, and a permanent line per finished trial."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from trainmark.workload.grid import title
 
 
 class TrialProgress(StudyProgress):
-    """Shows ``trials`` trials, ``done`` of which had a record before."""
+    """Shows the progress of ``trials`` trials, ``done`` of which already had a record."""
 
     def __init__(self, screen: Console, text: str, folder: Path, trials: int, done: int) -> None:
         super().__init__(screen, text)
@@ -36,15 +36,15 @@ class TrialProgress(StudyProgress):
             self._screen.print(f"{kept}; --resume with the same command continues.", soft_wrap=True, markup=False)
 
     def recorded(self, record: Record) -> None:
-        """Print a line that stays."""
+        """Print the line of a finished trial."""
         self._ended += 1
         print_ended(self._screen, record, _summary(record))
         done = self._before + self._ended
         self.tell(f"{done}/{self._trials} trials", self._ended / (self._trials - self._before))
 
     def lost(self, run: Run, reason: str) -> None:
-        """Say that a trial's worker died and the trial is retried."""
-        self._screen.print(f"note: {run.turn}: {reason}; it is tried again", soft_wrap=True, markup=False)
+        """Print that a trial's worker died and the trial is retried."""
+        self._screen.print(f"note: {run.turn}: {reason}; it is retried", soft_wrap=True, markup=False)
 
 
 def _summary(record: Record) -> str:

@@ -1,1 +1,1 @@
-"""HOW IT IS SHOWN: tables as data, and small renderers for them. Knows nothing of measuring."""
+"""Presentation: tables as data, and small renderers for them. Independent of measuring."""

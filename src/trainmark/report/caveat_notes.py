@@ -1,4 +1,4 @@
-"""Caveats below a table, each once, with whom it concerns."""
+"""Notes below a table: each caveat once, with the rows it concerns."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from trainmark.record.caveats import Caveat
 
 
 def caveat_notes(of: Mapping[str, Collection[Caveat]], without: Caveat | None = None) -> Iterator[str]:
-    """A note for each caveat of any row.
+    """Yield a note for each caveat of any row.
 
     Args:
-        of: the caveats by what the row is called.
-        without: one that the table tells by itself.
+        of: the caveats, by row name.
+        without: a caveat to omit because the table already shows it.
     """
     for caveat in Caveat:
         rows = [row for row, caveats in of.items() if caveat in caveats]

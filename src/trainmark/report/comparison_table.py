@@ -20,7 +20,7 @@ _LEARNING_TONES: dict[str, Tone] = {"same": "plain", "differs": "bad", "unclear"
 
 
 def comparison_tables(comparison: Comparison) -> list[Table]:
-    """One table per workload, in the order measured; with ``by``, compared groups are adjacent."""
+    """Return one table per workload, in the order measured; with ``by``, compared groups are adjacent."""
     return [_table(comparison, positions) for positions in comparison.works]
 
 
@@ -49,7 +49,7 @@ def _table(comparison: Comparison, positions: Sequence[int]) -> Table:
 
 
 def title_of(groups: Sequence[GroupResult]) -> str:
-    """Workload and length, as far as the longest run came."""
+    """Return the workload and the length of its longest run."""
     longest = max(groups, key=lambda group: (group.steps, group.epochs))
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     none = "whole processes" if longest.key.precision is None else "no finished run"
@@ -59,10 +59,10 @@ def title_of(groups: Sequence[GroupResult]) -> str:
 def _fields(
     comparison: Comparison, rows: Sequence[GroupRow], marks: dict[Caveat, str], *, whole: bool
 ) -> list[Field[GroupRow]]:
-    """The columns worth showing, the most important first; the optional ones give way on a narrow terminal.
+    """Return the columns worth showing, the most important first; a narrow terminal drops the optional ones.
 
     Args:
-        whole: epochs don't give way.
+        whole: don't drop the columns of epochs.
     """
     groups = [row.group for row in rows]
     tested = any(group.test_accuracy is not None for group in groups)
@@ -77,7 +77,7 @@ def _fields(
         Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
         Field(
             "learns", _learning, "right", not whole,
-            f"final accuracy minus the reference's, with its 95 % interval in points; same: within ±{points}.",
+            f"final accuracy minus the reference's, in points, with its 95 % interval; same: within ±{points}.",
         ),
         Field(
             "epoch", lambda row: _timed(row.group.epoch_seconds), "right", not whole,
@@ -91,7 +91,7 @@ def _fields(
         Field("train\nloss", lambda row: number(row.group.train_loss, units.loss), "right", True),
         Field("notes", lambda row: Cell(" ".join(marks[c] for c in row.group.caveats), tone="doubtful")),
     ]  # fmt: skip
-    told = [dataclasses.replace(row, is_reference=False) for row in rows]  # that it is one alone needs no column
+    told = [dataclasses.replace(row, is_reference=False) for row in rows]  # "reference" alone needs no column
     shown = [each for each in fields if any(each.cell(row).text not in ("", units.MISSING) for row in told)]
     same_runs = len({_runs(group) for group in groups}) == 1 and not any(group.failed for group in groups)
     return [each for each in shown if not (same_runs and each.title == "runs")]
@@ -104,7 +104,7 @@ _TRAINING = "all epochs, including the first; without evaluation and compilation
 
 
 def _runs(group: GroupResult) -> str:
-    """``5``, or ``4/5`` where one of five failed."""
+    """Return ``5``, or ``4/5`` if one of five failed."""
     return f"{group.runs}/{group.runs + group.failed}" if group.failed else str(group.runs)
 
 
@@ -159,24 +159,24 @@ def _learning(row: GroupRow) -> Cell:
 
 
 def _verdict(group: GroupResult) -> str:
-    """In place of a verdict where there is no interval to base one on."""
+    """Return what replaces the verdict if there is no interval."""
     return "too few" if Caveat.FEW_ROUNDS in group.caveats else "unclear"
 
 
 def _points(difference: float) -> str:
-    """A difference of accuracies in percentage points, with its sign."""
+    """Return a difference of accuracies in percentage points, with its sign."""
     return f"{100 * difference:+.2f}".replace("-", "−")
 
 
 def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
-    """What could not be compared, and what is cheapest."""
+    """Return notes on what could not be compared, and on what is cheapest."""
     groups = [row.group for row in rows]
     lines = [] if all(group.runs for group in groups) else [_NOTHING_FINISHED]
     compared = any(row.group.reference is not None and not row.is_reference for row in rows)
     if not compared and comparison.by is not None and len(groups) > 1:
         lines.append(f"No two groups differ only in {comparison.by}, so nothing is compared.")
     if comparison.by == "machine" and len({bool(group.key.device_name) for group in groups}) > 1:
-        lines.append("CPUs are compared with CPUs, accelerators with accelerators; without --by, all with one.")
+        lines.append("CPUs are compared with CPUs, accelerators with accelerators; omit --by to compare all.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}.")
     lines += _cheapest(groups)
@@ -187,7 +187,7 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
 
 
 def _of_speedups(comparison: Comparison, groups: Sequence[GroupResult]) -> str:
-    """What they are ratios of, and what their verdicts mean."""
+    """Return what speed-ups are ratios of, and what their verdicts mean."""
     return (
         f"reference / this{_of_what(groups)}, {_how_matched(groups)} same: within ±{100 * comparison.margin:g} %; "
         "unclear: the interval allows both; too few: a verdict needs 3 rounds."
@@ -195,7 +195,7 @@ def _of_speedups(comparison: Comparison, groups: Sequence[GroupResult]) -> str:
 
 
 def _of_what(groups: Sequence[GroupResult]) -> str:
-    """Whether speed-ups are of epochs or processes, if that is not obvious."""
+    """Return whether speed-ups are of epochs or processes, if that is not obvious."""
     of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
     if not any(group.process_seconds.median is not None for group in groups):
         return ""
@@ -205,14 +205,14 @@ def _of_what(groups: Sequence[GroupResult]) -> str:
 
 
 def _how_matched(groups: Sequence[GroupResult]) -> str:
-    """How the two sides are matched, and what the interval covers."""
+    """Return how the two sides are matched, and what the interval covers."""
     if any(group.speedup.of == "slice" for group in groups):
-        return "of slices in which the sides took turns, with its 95 % interval over rounds."
+        return "from interleaved slices, with its 95 % interval over rounds."
     if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
         return "paired by round (not the ratio of the medians), with its 95 % interval."
     return (
-        "ratio of geometric means (not of the medians), with Welch's 95 % interval of the variation between runs, "
-        "not between days or other machines of the kind."
+        "ratio of geometric means (not of the medians), with Welch's 95 % interval; it covers variation between runs, "
+        "not between days or machines."
     )
 
 
@@ -228,7 +228,7 @@ def _of_targets(groups: Sequence[GroupResult]) -> str:
 
 
 def _of_peaks(groups: Sequence[GroupResult]) -> str:
-    """What the share of the peak is a share of."""
+    """Return which peaks the shares refer to."""
     several = {title for title, of in _PLACES if len({of(group.key) for group in groups}) > 1}
     peaks: dict[str, None] = {}
     for group in groups:
@@ -250,7 +250,7 @@ _PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
     ("threads", threads),
     ("machine", lambda key: f"machine {key.machine}"),
 )
-"""What else a peak belongs to, told where the groups differ in it."""
+"""What else a peak depends on, shown if the groups differ in it."""
 
 
 def _of_energy(groups: Sequence[GroupResult]) -> str:
@@ -259,7 +259,7 @@ def _of_energy(groups: Sequence[GroupResult]) -> str:
 
 
 def _cheapest(groups: Sequence[GroupResult]) -> list[str]:
-    """The device on which a million samples cost least, if there are several."""
+    """Return a note on the device with the lowest cost per sample, if there are several."""
     priced = [group for group in groups if group.cost.money_per_million_samples is not None]
     able = [group for group in priced if Caveat.NOT_LEARNING not in group.caveats]
     if len({(group.key.machine, group.key.device, group.key.device_name) for group in able}) < 2:
@@ -269,5 +269,5 @@ def _cheapest(groups: Sequence[GroupResult]) -> list[str]:
     where = best.key.words("device") + (f" of {best.key.machine}" if several else "")
     return [
         f"cheapest: {best.key.backend} {best.key.words('style')} on {where}, "
-        f"{units.money(best.cost.money_per_million_samples)} for a million samples."
+        f"{units.money(best.cost.money_per_million_samples)} per million samples."
     ]

@@ -1,4 +1,4 @@
-"""What holds for every group of a table is said once above it; what does not becomes a column."""
+"""Conditions of a table: shared ones go into its caption, the others become columns."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from trainmark.record.facts import Key
 
 @dataclass(frozen=True)
 class Condition:
-    """A fact of a key, or two, as captions, columns and labels show them.
+    """One or two facts of a key, as shown in captions, columns and labels.
 
     Args:
-        title: of its column, if groups differ in it.
-        words: empty says nothing.
-        line: of the caption.
-        follows: what decides it, such as the backend its version. Then it may differ between groups and still be in the
-            caption, once for each value of the first; and where one of these differs, a label leaves it out.
-        preposition: before it in a label.
+        title: column title, if groups differ in it.
+        words: its text; empty to show nothing.
+        line: line of the caption.
+        follows: facts that determine it, as the backend determines the version. It may then differ between groups and
+            still be in the caption, once per value of the first fact; a label omits it if one of the facts differs.
+        preposition: precedes it in a label.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Condition:
     preposition: str = ""
 
     def label(self, key: Key) -> str:
-        """Its words as a part of a label."""
+        """Return its text as a part of a label."""
         return f"{self.preposition} {self.words(key)}".strip()
 
 
@@ -43,7 +43,7 @@ def _data(key: Key) -> str:
 
 
 def threads(key: Key) -> str:
-    """How many the framework was given; nothing of a command, which does not tell."""
+    """Return the number of threads of the framework; empty for a command, where it is unknown."""
     if key.precision is None:
         return ""
     return "default threads" if key.threads is None else units.many(key.threads, "thread")
@@ -68,7 +68,7 @@ SIDE: dict[str, Callable[[Key], str]] = {
     "style": lambda key: key.style or "",
     "device": lambda key: key.device or "",
 }
-"""What every row of a table and every label names."""
+"""Facts that every row of a table and every label shows."""
 
 
 CONDITIONS = (
@@ -86,22 +86,22 @@ CONDITIONS = (
     Condition("program", lambda key: f"program {key.program}" if key.program else "", 2, ("style",)),
     Condition("memory fraction", _memory_fraction),
 )
-"""Every fact that separates groups is in the words of one, or in ``SIDE``."""
+"""Every fact that separates groups is in one of these, or in ``SIDE``."""
 
 
 def when_measured(at: str | None, others_share: float | None) -> str:
-    """``measured on 2026-11-21 17:12 UTC``, and that others used the machine then, where they did."""
+    """Return ``measured on 2026-11-21 17:12 UTC``, and the load by other programs at that time, if any."""
     words = f"measured on {units.moment(at)}" if at else "measured"
     if others_share is not None and others_share > BUSY_SHARE:
-        words += f" while others used {others_share:.0%} of the CPU, so the device can do more"
+        words += f" while other programs used {others_share:.0%} of the CPU, so the true peak is higher"
     return words
 
 
 def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
-    """The lines above a table of ``groups``, and the conditions that need a column in it.
+    """Return the caption of a table of ``groups``, and the conditions that need a column in it.
 
     Args:
-        told: titles of those that the table tells anyway.
+        told: titles of conditions that the table shows anyway.
     """
     keys = [group.key for group in groups]
     asked = sorted((each for each in CONDITIONS if each.title not in told), key=lambda each: each.line)
@@ -113,7 +113,7 @@ def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tup
 
 
 def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
-    """The condition in words for all of ``keys``, or None when a reader could not tell which holds for which."""
+    """Return the condition's text for all of ``keys``, or None if it would be ambiguous."""
     if not condition.follows:
         values = {condition.words(key) for key in keys}
         return values.pop() if len(values) == 1 else None
@@ -124,7 +124,7 @@ def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
             return None
     told = {name: value for name, value in by_name.items() if value}
     if condition.title == "CPU" and len(by_name) == 1:
-        return next(iter(told.values()), "")  # the machine's name stands before it already
+        return next(iter(told.values()), "")  # the machine's name precedes it already
     return ", ".join(f"{name} {value}" for name, value in told.items())
 
 

@@ -1,4 +1,4 @@
-"""Tables as CSV: unrounded numbers in base units, one header a kind of table."""
+"""Tables as CSV: unrounded numbers in base units, one header per kind of table."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from trainmark.report.printable import printable
 from trainmark.report.table import Scalar, Table
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "|", "＝", "＋", "－", "＠")
-"""How one may begin, in spreadsheets of any language."""
+"""First characters of formulas in common spreadsheets."""
 
 
 def to_csv(tables: Iterable[Table]) -> str:
-    """All rows of tables with the same data keys under one header; another header follows after an empty line.
+    """Return the tables as CSV: tables with the same keys share a header; the next header follows an empty line.
 
-    Seconds are seconds, accuracies and margins fractions; unknown is empty, what is not finite ``nan`` or ``inf``.
+    Durations are in seconds, accuracies and margins are fractions; unknown values are empty.
     """
     blocks: dict[tuple[str, ...], list[dict[str, Scalar]]] = {}
     for table in tables:
@@ -33,7 +33,7 @@ def to_csv(tables: Iterable[Table]) -> str:
 
 
 def _cell(value: Scalar) -> Scalar:
-    """Text that a spreadsheet would take for a formula begins with an apostrophe."""
+    """Prefix text that a spreadsheet would take for a formula with an apostrophe."""
     if not isinstance(value, str):
         return value
     text = printable(value)

@@ -1,4 +1,4 @@
-"""What is wrong with a run that did not learn: the cause in words, and the steps that were opened up."""
+"""Tables of the diagnosis of a run that did not learn: the cause, and the inspected steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def diagnosis_tables(title: str, diagnosis: Diagnosis, replay: Replay, notes: tuple[str, ...]) -> list[Table]:
-    """The cause first, then what was seen at each step that was opened."""
+    """Return the table of the cause, then that of the inspected steps."""
     where = "" if diagnosis.where is None else f", first seen in: {diagnosis.where}"
     step = "" if diagnosis.step is None else f" at step {diagnosis.step:,} (counted from 0)"
     cause = Table(
@@ -28,7 +28,7 @@ def _steps(replay: Replay) -> Table:
     return table_of(
         replay.opened,
         _FIELDS,
-        title="The inspected steps",
+        title="Inspected steps",
         conditions=(
             "the backend, and the reference from the same weights on the same batch, without dropout or distortions",
         ),
@@ -48,9 +48,9 @@ def _largest_move(opened: StepInspection) -> str:
 _FIELDS: tuple[Field[StepInspection], ...] = (
     Field("step", lambda opened: units.count(opened.step), "right"),
     Field("loss", lambda opened: units.loss(opened.loss), "right"),
-    Field("loss of the\nreference", lambda opened: units.loss(opened.reference_loss), "right"),
-    Field("first tensor that\nis not finite", _first_bad),
+    Field("reference\nloss", lambda opened: units.loss(opened.reference_loss), "right"),
+    Field("first non-finite\ntensor", _first_bad),
     Field("logit gap", lambda opened: units.MISSING if opened.gap is None else units.significant(opened.gap), "right"),
-    Field("largest move\nof a weight", _largest_move, "right"),
-    Field("weights that\ndid not move", lambda opened: ", ".join(opened.unchanged) or "none", optional=True),
+    Field("largest change\nof a weight", _largest_move, "right"),
+    Field("unchanged\nweights", lambda opened: ", ".join(opened.unchanged) or "none", optional=True),
 )

@@ -1,4 +1,4 @@
-"""What `trainmark explain --json` wrote, read back."""
+"""Read the output of `trainmark explain --json`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_BYTES = 16 << 20
 
 
 class Part(msgspec.Struct, frozen=True):
-    """A cause and its share of a step, a fraction."""
+    """A cause and its share of a step, as a fraction."""
 
     cause: str
     share: float
@@ -23,7 +23,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """One step that was taken apart; other keys are left alone."""
+    """One explained step; other keys are ignored."""
 
     workload: str
     backend: str
@@ -36,23 +36,23 @@ class Explained(msgspec.Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What was taken apart."""
+        """What was explained."""
         return f"{self.workload}: {self.backend} {self.style} {self.device}"
 
     @property
     def parts(self) -> list[Part]:
-        """The largest first, what is unexplained last; without what comes on top."""
+        """The causes within a step, the largest first and the unexplained part last."""
         inner = sorted((each for each in self.shares if not each.on_top), key=lambda each: -each.share)
         return [*inner, Part("unexplained", self.unexplained)]
 
 
 def read_explained(path: Path) -> Explained:
-    """One answer; raises :class:`~trainmark.errors.RecordError`."""
+    """Read one file; raises :class:`~trainmark.errors.RecordError`."""
     try:
         return msgspec.json.decode(regular.read(path, MOST_BYTES), type=Explained)
     except (OSError, msgspec.DecodeError) as error:
         raise RecordError(
-            f"{path} is no explanation",
-            expected="what trainmark explain --json printed of a workload or a record",
+            f"{path} is not an explanation",
+            expected="the output of trainmark explain --json for a workload or a record",
             found=str(error),
         ) from error

@@ -1,4 +1,4 @@
-"""Where the time of a step goes: a table of causes, and sentences about the largest."""
+"""A table of where the time of a step goes, and sentences about the largest causes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def explanation_table(
     rest: str = "not attributed to any cause",
     answer: str = "",
 ) -> Table:
-    """The causes of a step's time, the largest first.
+    """Return the table of the causes of a step's time, the largest first.
 
     Args:
-        answer: what can be done.
-        title: the training that is explained.
+        answer: the advice.
+        title: the explained training.
         conditions: conditions of all rows.
         notes: notes below the table, before the list of what was not measured.
         rest: description of the unexplained part.
@@ -44,7 +44,7 @@ def explanation_table(
             Field("95 % interval", _interval, "right"),
             Field("time in\na step", lambda part: _time(part, step.value), "right"),
             Field("", lambda part: Cell(_bar(part), tone="dim" if part.on_top else "plain")),
-            Field("what it is", lambda part: _what_it_is(part, rest), optional=True),
+            Field("description", lambda part: _what_it_is(part, rest), optional=True),
         ),
         title=title,
         conditions=(f"a step takes {_seconds(step)}", *conditions),
@@ -55,11 +55,11 @@ def explanation_table(
 
 
 def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]:
-    """What to do, the most that you can gain, and the largest cause; in this order."""
+    """Return the advice, the most that you can gain, and the largest cause, in this order."""
     largest = largest_cause(attribution)
     if largest is None:
         return [
-            "Too noisy to tell: no cause is more than noise and larger than the unexplained share. Try more --seconds, "
+            "Too noisy to tell: no cause exceeds both the noise and the unexplained share. Try more --seconds, "
             "or an idle machine."
         ]
     cause = f"The largest cause is {largest.cause}, {_percent(largest.share)} of a step: {WORDS[largest.cause][0]}."
@@ -69,8 +69,8 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
     if _batch_is_too_small(best, largest):
         above_all = f"{largest.cause} ({_percent(largest.share)}): {WORDS[largest.cause][0]}"
         cause = (
-            f"The largest cause is that the batch is too small: {_percent(best.fixed or 0.0)} of a step costs the same "
-            f"for any number of examples, mainly {above_all}."
+            f"The main problem is that the batch is too small: {_percent(best.fixed or 0.0)} of a step doesn't depend "
+            f"on the number of examples, mainly {above_all}."
         )
     if best.cause != largest.cause:
         cause += f" You can't reduce it; the next is {best.cause}."
@@ -80,29 +80,29 @@ def sentences(attribution: Attribution, advice: tuple[Advice, ...]) -> list[str]
 
 
 def _batch_is_too_small(best: Advice, largest: Share) -> bool:
-    """Whether to say this first: it is certain, and about as large as the largest cause or larger."""
+    """Return whether to report this first: it is certain, and about as large as the largest cause or larger."""
     if best.fixed is None or best.low is None or best.low <= 1:
         return False
     return best.fixed >= _ABOUT * largest.share
 
 
 def crossing_sentence(crossing: Crossing, device: str) -> str:
-    """From which batch size on the device overtakes the CPU."""
+    """Return from which batch size on the device overtakes the CPU."""
     smallest, largest = min(crossing.seconds), max(crossing.seconds)
     if crossing.batch is not None:
         return f"{device} overtakes the CPU at batches of about {round(crossing.batch):,} examples."
     if crossing.faster:
         return f"{device} is faster than the CPU at every batch size from {smallest:,} examples."
-    return f"{device} is never faster than the CPU up to batches of {largest:,} examples, the largest tried."
+    return f"{device} is not faster than the CPU at any batch size up to {largest:,} examples, the largest tried."
 
 
 def _of_noise(attribution: Attribution) -> tuple[str, ...]:
-    """A note on the causes whose interval holds 0."""
+    """Return a note if the interval of any cause includes 0."""
     return ("More --seconds narrow the intervals.",) if any(map(_too_noisy, attribution.shares)) else ()
 
 
 def _too_noisy(part: Share | Part) -> bool:
-    """Whether the interval of a cause holds 0; what is left unexplained may be anything."""
+    """Return whether the interval of a cause includes 0; the unexplained part never counts as noisy."""
     return not isinstance(part, Part) and part.low is not None and part.low < 0
 
 
@@ -124,7 +124,7 @@ def _interval(part: Share | Part) -> str:
 
 def _what_it_is(part: Share | Part, rest: str) -> Cell:
     words = rest if isinstance(part, Part) else WORDS[part.cause][0]
-    return Cell(words + (" (outside the steps, spread over them)" if part.on_top else ""), tone="dim")
+    return Cell(words + (" (outside the steps, averaged over them)" if part.on_top else ""), tone="dim")
 
 
 def _bar(part: Share | Part) -> str:

@@ -1,4 +1,4 @@
-"""Libraries beyond the core, that pictures, pages and files need."""
+"""Optional libraries, for charts, pages and exports."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Extra = Literal["report", "frame", "tensorboard", "mlflow"]
 _NEEDED: dict[Extra, tuple[str, dict[str, str]]] = {
     "report": ("charts and pages", {"altair": "altair", "vl_convert": "vl-convert-python", "jinja2": "jinja2"}),
     "frame": ("Parquet files", {"polars": "polars"}),
-    "tensorboard": ("event files of TensorBoard", {"tensorboardX": "tensorboardX"}),
-    "mlflow": ("runs in MLflow", {"mlflow": "mlflow-skinny"}),
+    "tensorboard": ("TensorBoard event files", {"tensorboardX": "tensorboardX"}),
+    "mlflow": ("MLflow runs", {"mlflow": "mlflow-skinny"}),
 }
 
 
 def require_extras(extra: Extra) -> None:
-    """Raise :class:`~trainmark.errors.NotInstalled` unless all that it needs is there."""
+    """Raise :class:`~trainmark.errors.NotInstalled` unless everything that ``extra`` needs is installed."""
     what, packages = _NEEDED[extra]
     absent = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
     if absent:
         raise NotInstalled(
-            f"{what} need more than the core of trainmark",
+            f"{what} need additional packages",
             expected=", ".join(packages.values()),
             found=f"no {', no '.join(absent)}",
             fix=f"pip install 'trainmark[{extra}]', or in a clone: pip install '.[{extra}]'",

@@ -1,4 +1,4 @@
-"""Charts and pictures as files, without a browser and without a network."""
+"""Charts as files, without a browser or a network."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _PNG_SCALE = 2.0
 
 
 def drawn(path: Path, works: Sequence[MeasuredWork], names: Sequence[str]) -> bytes:
-    """The charts that are called so, as the end of ``path`` says: ``.svg`` or ``.png``.
+    """Return the named charts in the format of ``path``'s suffix: ``.svg`` or ``.png``.
 
     Raises:
-        UsageError: another end, or nothing to draw.
+        UsageError: another suffix, or nothing to draw.
         UnknownName: no such chart.
-        NotInstalled: what draws is not there.
+        NotInstalled: the drawing libraries are missing.
     """
     require_drawable(path)
     return in_format_of(path, chosen(works, names))
 
 
 def require_drawable(path: Path) -> None:
-    """Raise UsageError for a name that says no format of a picture, NotInstalled where nobody can draw."""
+    """Raise UsageError if the suffix is not an image format, NotInstalled if the drawing libraries are missing."""
     if path.suffix not in ENDINGS:
-        raise UsageError(f"{path} can't be drawn", expected=f"a name that ends in {' or '.join(ENDINGS)}")
+        raise UsageError(f"can't draw {path}", expected=f"a file name that ends in {' or '.join(ENDINGS)}")
     require_extras("report")
 
 
 def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
-    """The charts below each other, with titles and real colours, as the end of ``path`` says; two pixels for each."""
+    """Return the charts below each other in the format of ``path``'s suffix, with titles; PNG at double resolution."""
     import vl_convert
 
     spec = _spec(every, WIDTH)
@@ -47,20 +47,20 @@ def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
 
 
 def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
-    """The charts that are called so; raises as :func:`drawn`."""
+    """Return the charts with these names; raises as :func:`drawn` does."""
     require_charts(names)
     found = charts(works, names)
     if not found:
         raise UsageError(
-            f"there is nothing to draw for {', '.join(names)}",
-            expected="records that hold what the chart shows",
-            fix="A speed-up needs two groups of one workload; another chart may have enough.",
+            f"nothing to draw for {', '.join(names)}",
+            expected="records with the data that the chart shows",
+            fix="Choose another chart; a speed-up needs two groups of one workload.",
         )
     return found
 
 
 def require_charts(names: Sequence[str]) -> None:
-    """Raise UnknownName for a chart that there is not, NotInstalled without the libraries that draw."""
+    """Raise UnknownName for an unknown chart, NotInstalled if the drawing libraries are missing."""
     require_extras("report")
     for name in names:
         if name not in NAMES:
@@ -68,14 +68,14 @@ def require_charts(names: Sequence[str]) -> None:
 
 
 def together(every: Sequence[Chart], width: int = WIDTH) -> Any:
-    """As one Altair chart, which a notebook draws."""
+    """Return the charts as one Altair chart, which a notebook can display."""
     import altair as alt
 
     return alt.VConcatChart.from_dict(_spec(every, width), validate=False)
 
 
 def svg_to_png(text: str) -> bytes:
-    """An SVG picture in pixels, two for each."""
+    """Convert an SVG image to PNG, at double resolution."""
     import vl_convert
 
     pixels: bytes = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
@@ -88,7 +88,7 @@ def _spec(every: Sequence[Chart], width: int) -> dict[str, Any]:
         spec = chart.spec()
         spec.pop("config")
         schema = spec.pop("$schema")
-        datasets.update(spec.pop("datasets", {}))  # which only stand at the top
+        datasets.update(spec.pop("datasets", {}))  # only allowed at the top level
         parts.append({**spec, "width": width, "title": {"text": chart.title, "subtitle": chart.note}})
     return {
         "$schema": schema,

@@ -11,7 +11,7 @@ from trainmark.analysis.efficiency import Efficiency
 from trainmark.analysis.results import GroupResult, Learning, MedianInterval, Reached, Speedup
 from trainmark.report.table import Scalar
 
-# A published figure has a field ``device`` of its own: the kind it was printed for.
+# A published figure has a ``device`` too: the kind of device it was published for.
 _WHO = {"backend": "backend", "style": "style", "on_device": "device", "machine": "machine", "python": "python"}
 
 _NESTED: dict[str, Any] = {
@@ -23,11 +23,11 @@ _NESTED: dict[str, Any] = {
     "cost": Cost,
     "reached": Reached,
 }
-"""Parts of a group with their classes, so that a part that is unknown still has its columns."""
+"""Nested parts of a group with their classes, so that an unknown part still has its columns."""
 
 
 def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
-    """One group; ``position`` is what other rows' ``reference`` points to."""
+    """Return the row of a group; other rows' ``reference`` refers to its ``position``."""
     data = dataclasses.asdict(group)
     flat: dict[str, Scalar] = {"position": position, **data.pop("key")}
     for name, value in data.items():
@@ -41,6 +41,6 @@ def flat_group(group: GroupResult, position: int) -> dict[str, Scalar]:
 
 
 def flat_published(result: PublishedResult, figure: ValueResult | TimingResult) -> dict[str, Scalar]:
-    """One published figure next to the measured one."""
+    """Return the row of a published figure and the measured one."""
     who = {column: getattr(result.key, name) if result.key else None for column, name in _WHO.items()}
     return {"workload": result.workload, "run": result.run, **who, **dataclasses.asdict(figure)}

@@ -1,4 +1,4 @@
-"""Rows as a data frame of pandas or polars, which are imported only when needed."""
+"""Rows as a data frame of pandas or polars, imported on demand."""
 
 from __future__ import annotations
 

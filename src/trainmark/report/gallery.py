@@ -1,4 +1,4 @@
-"""Examples of the test set as a picture, with their labels and what the network predicted."""
+"""A picture of test examples with their labels and predictions."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ COLUMNS = 8
 
 
 def picture(found: Predictions, images: NDArray[Any], names: Sequence[str], title: str = "") -> str:
-    """Draw the first examples that were recognised, and the mistakes of which the network was surest, as SVG.
+    """Draw the first recognised examples and the most confident mistakes, as SVG.
 
     Args:
-        images: of the test set, uint8 ``[examples, height, width, channels]``.
-        names: of the classes.
+        images: images of the test set, uint8 ``[examples, height, width, channels]``.
+        names: names of the classes.
     """
     wrong = np.flatnonzero(~found.right)
     surest = wrong[np.argsort(-found.probabilities[wrong].max(axis=1), kind="stable")]
     parts, top = ([_text(title, GAP, 26, 16)], 44) if title else ([], GAP)
-    for heading, chosen in (("Recognised", np.flatnonzero(found.right)), ("Mistakes, the surest first", surest)):
+    for heading, chosen in (("Recognised", np.flatnonzero(found.right)), ("Mistakes, most confident first", surest)):
         parts.append(_text(heading if len(chosen) else f"{heading}: none", GAP, top + 12, 13, LIGHT.quiet))
         for column, index in enumerate(chosen[:COLUMNS]):
             parts.append(_example(found, int(index), images, names, GAP + column * (SIDE + GAP), top + 24))

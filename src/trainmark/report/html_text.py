@@ -1,4 +1,4 @@
-"""Tables as HTML, for notebooks; they look as the notebook's own tables do."""
+"""Tables as HTML, for notebooks, in the notebook's style."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.report.table import Cell, Column, Table
 
 
 def to_html(tables: Iterable[Table]) -> str:
-    """The tables under each other, each with its title, answer, conditions, notes and legend."""
+    """Return the tables below each other, each with its title, answer, conditions, notes and legend."""
     return "\n".join(_one(table) for table in tables)
 
 

@@ -1,4 +1,4 @@
-"""What tells groups apart, in as few words as do."""
+"""Short labels that tell groups apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST = 60
 
 
 def side_of(record: Record) -> str:
-    """What was trained or run, by whom and where, on one line; of a command what it was told."""
+    """Return the record's workload, backend, style and device on one line."""
     backend = None if record.process else record.backend.name
     return " ".join(filter(None, (record.workload.name, backend, record.backend.style, record.device.id)))
 
@@ -26,7 +26,7 @@ _WHERE_NEEDED = sorted(
 
 
 def labels(keys: Sequence[Key]) -> list[str]:
-    """A name for each, no two alike: backend, style and device, and whatever else is needed to tell them apart."""
+    """Return a unique name for each: backend, style and device, and whatever else is needed to tell them apart."""
     parts = list(_ALWAYS)
     for condition in _WHERE_NEEDED:
         if len({_joined(key, parts) for key in keys}) == len(keys):
@@ -38,7 +38,7 @@ def labels(keys: Sequence[Key]) -> list[str]:
 
 
 def apart(these: Key, those: Key) -> tuple[str, str, str]:
-    """Names for two groups, of all that differs, and what they share of the rest: `` with torch fast``, `` on cpu``."""
+    """Return names for two groups, of all that differs, and what they share, such as `` with torch fast on cpu``."""
     pairs = [(of(these), of(those)) for of in _ALWAYS]
     told = [pair for pair in pairs if pair[0] != pair[1]]
     for condition in _WHERE_NEEDED:

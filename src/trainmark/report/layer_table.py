@@ -15,7 +15,7 @@ from trainmark.workload.spec import Workload
 
 
 def layer_table(workload: Workload) -> Table:
-    """Every layer of ``workload`` with its shapes, parameters and FLOPs an example, and their totals."""
+    """Return the table of the layers of ``workload``: shapes, parameters, FLOPs per example, and totals."""
     model = lay_out(workload)
     layers = table_of(
         model.layers,
@@ -23,8 +23,8 @@ def layer_table(workload: Workload) -> Table:
         title=f"{workload.name}: {workload.title}",
         conditions=_conditions(workload),
         notes=(
-            "FLOPs an example, of matrix products and convolutions alone; one multiply-add is two.",
-            "training: forward, gradient of the weights and, but for the first layer, gradient of the inputs.",
+            "FLOPs per example, of matrix products and convolutions only; a multiply-add counts as two.",
+            "training: forward pass, weight gradients and, except for the first layer, input gradients.",
             *_published(workload),
         ),
     )
@@ -35,7 +35,7 @@ def layer_table(workload: Workload) -> Table:
 
 
 def layer_data(workload: Workload) -> dict[str, Any]:
-    """The same for ``--json``, with the whole specification."""
+    """Return the same for ``--json``, with the whole specification."""
     model = lay_out(workload)
     return {
         "name": workload.name,
@@ -76,7 +76,7 @@ def _layer_data(plan: LayerPlan) -> dict[str, Any]:
 
 def _conditions(workload: Workload) -> tuple[str, ...]:
     schedule, size = workload.schedule, workload.batches.size
-    batch = "the whole dataset a step" if size == "full" else f"batches of {size:,}"
+    batch = "the whole dataset per step" if size == "full" else f"batches of {size:,}"
     epochs = f"{schedule.epochs} epoch{'s' if schedule.epochs != 1 else ''}"
     if schedule.steps_per_epoch is not None:
         epochs += f" of {schedule.steps_per_epoch:,} steps"
@@ -91,7 +91,7 @@ def _conditions(workload: Workload) -> tuple[str, ...]:
 
 
 def _with_settings(part: Loss | Optimizer) -> str:
-    """``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; what is 0, and so off, is left out."""
+    """Return ``adam, learning rate 0.001, beta1 0.9``: the kind and its numbers; zeros (off) are omitted."""
     return ", ".join([part.kind, *_numbers(dataclasses.asdict(part))])
 
 

@@ -1,4 +1,4 @@
-"""Where runs were made, with what, and what differs between the machines."""
+"""Tables of the machines and versions of runs, and of their differences."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def machines_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
-    """All that is known, a column for each machine; what is not the same everywhere is marked."""
+    """Return the table of all known facts, with a column per machine; differences are marked."""
     known = facts(records, machine_of)
     marked = any(each.differs for each in known) and len(known[0].values) > 1
     return table_of(
         known,
         (Field("what", _marked), *_by_machine(known)),
         title="Machines and versions",
-        conditions=("What differs is marked with ≠.",) if marked else (),
+        conditions=("Differences are marked with ≠.",) if marked else (),
         data=lambda each: {"what": each.what, "differs": each.differs, **each.values},
     )
 
 
 def differences_table(differences: Sequence[Difference]) -> Table:
-    """What is not the same on every machine, for above their numbers."""
+    """Return the table of the differences between machines, to show above the results."""
     return table_of(
         differences,
         (Field("", lambda each: Cell(each.what, tone="strong")), *_by_machine(differences)),
-        title="What differs between the machines",
+        title="Differences between the machines",
         data=lambda each: {"what": each.what, **each.values},
     )
 

@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from trainmark.report.printable import printable
 from trainmark.report.table import Cell, Table
 
-# What GitHub makes into a link without being asked: addresses of the web and of mail, and whom or what it mentions.
-# It looks for these in what is left when escapes and entities are read, so only a space of no width helps.
+# Text that GitHub turns into links: web and mail addresses, and mentions of users and issues.
+# It does so after it has resolved escapes and entities, so only a zero-width space prevents it.
 _LINKING = re.compile(r":(?=//)|www(?=\.)|@(?=\S)|#(?=\d)|(?<![a-z])gh(?=-\d)", re.IGNORECASE)
 
 
 def to_markdown(tables: Iterable[Table]) -> str:
-    """The tables under each other, each with its title, answer, conditions, notes and legend."""
+    """Return the tables below each other, each with its title, answer, conditions, notes and legend."""
     return "\n".join(_one(table) for table in tables)
 
 

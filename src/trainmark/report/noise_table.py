@@ -1,4 +1,4 @@
-"""How small a difference a machine can show, in words and as a table."""
+"""A table of the smallest differences that a machine can detect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 
 def noise_table(found: Noise) -> Table:
-    """The smallest differences by the time that is spent, and what they come from."""
+    """Return the smallest detectable differences by measuring time, and the sources of noise."""
     threads = "default threads" if found.threads is None else units.many(found.threads, "thread")
     return table_of(
         found.smallest,
@@ -23,7 +23,7 @@ def noise_table(found: Noise) -> Table:
         conditions=(
             f"{found.machine} · {threads}",
             f"{units.many(found.rounds, 'round')} of {units.seconds(found.round_seconds)}, "
-            f"{units.many(found.blocks, 'block')}, {found.disturbed} of them left out",
+            f"{units.many(found.blocks, 'block')}, {found.disturbed} of them excluded",
         ),
         notes=tuple(_notes(found)),
         answer=Cell(_answer(found)),
@@ -33,10 +33,10 @@ def noise_table(found: Noise) -> Table:
 def _answer(found: Noise) -> str:
     least = found.smallest[0].difference
     if least is None:
-        return "There were too few undisturbed rounds to tell how small a difference this machine can show."
+        return "Too few undisturbed rounds to tell how small a difference this machine can detect."
     if found.withheld:
-        return "Others disturb this machine too much for a verdict; try fewer --threads, or another time."
-    return f"A comparison of one minute finds differences of {_percent(least)} or more here, in 4 of 5 tries."
+        return "Other programs disturb this machine too much for a verdict; use fewer --threads, or try again later."
+    return f"A one-minute comparison detects differences of {_percent(least)} or more here, in 4 of 5 tries."
 
 
 def _notes(found: Noise) -> Iterator[str]:
@@ -48,8 +48,8 @@ def _notes(found: Noise) -> Iterator[str]:
             f"the same processes: {_percent(found.between_blocks)}."
         )
     yield (
-        f"Others took {_percent(found.others)} of the cores' time, the host of this virtual machine "
-        f"{_percent(found.stolen)}. Left out: blocks in which both together took more than {_percent(EXTERNAL_SHARE)}."
+        f"Other programs took {_percent(found.others)} of the cores' time, the virtual machine's host "
+        f"{_percent(found.stolen)}. Excluded: blocks in which both together took more than {_percent(EXTERNAL_SHARE)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""What was seen of a command from outside, as a table."""
+"""A table of what was observed of a command from outside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
-    """One line for each observation."""
+    """Return a table with a row per observation."""
     return table_of(
         found,
         (
@@ -18,7 +18,7 @@ def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
         ),
         title=title,
         conditions=("measured from outside, so step time can't be broken down",),
-        notes=() if found else ("No observations: the command ended too soon, or failed at once.",),
+        notes=() if found else ("No observations: the command ended too soon, or failed immediately.",),
     )
 
 

@@ -1,4 +1,4 @@
-"""Which sides compute the same: a table of pairs, and the curves of those that differ."""
+"""Tables of which sides compute the same losses, and of the losses of those that differ."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from trainmark.analysis.parity import FLOOR_UNITS, Pair, Parity
 from trainmark.report.table import Cell, Field, Table, table_of
 
 _AROUND = 2
-"""Steps shown on either side of the one where two sides part."""
+"""Steps shown before and after the one from which two sides differ."""
 _WIDE = 0.01
-"""A tolerance from which on only a gross mistake would show, as a share of the loss."""
+"""Tolerance from which on only gross mistakes are detectable, as a share of the loss."""
 
 
 def parity_tables(parity: Parity) -> list[Table]:
-    """The pairs, then the losses of each pair that has a step to show and did not pass."""
+    """Return the table of pairs, then the losses of each pair that failed and has steps to show."""
     return [_pairs(parity), *(_curve(pair) for pair in parity.pairs if not pair.passed and pair.steps)]
 
 
@@ -25,7 +25,7 @@ def _pairs(parity: Parity) -> Table:
     tolerance = (
         f"{parity.multiple:g} times the change of the losses up to that step when the initial weights change by one "
         f"unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the last place of a "
-        "loss. It grows as training amplifies rounding. Shown for the step where the sides part, otherwise for the "
+        "loss. It grows as training amplifies rounding. Shown for the step from which the sides differ, else for the "
         "largest difference."
     )
     return table_of(
@@ -85,7 +85,7 @@ def _curve(pair: Pair) -> Table:
 
 
 def steps_to_show(steps: int, parts_at: int | None) -> list[int]:
-    """The first, the last, those around the parting, and more and more rarely those after it."""
+    """Return the first and last step, those around ``parts_at``, and ever sparser ones after it."""
     start = parts_at or 0
     around = range(start - _AROUND, start + _AROUND + 1)
     later = itertools.takewhile(lambda step: step < steps, (start + _AROUND + 2**power for power in range(1, 64)))
@@ -93,7 +93,7 @@ def steps_to_show(steps: int, parts_at: int | None) -> list[int]:
 
 
 def _small(share: float | None) -> str:
-    """A relative difference, ``3.1e-08``: its order of magnitude is what matters."""
+    """Format a relative difference as ``3.1e-08``; only its order of magnitude matters."""
     if share is None:
         return units.MISSING
     return f"{share:.1e}" if share else "0"
@@ -105,6 +105,6 @@ _PAIR: tuple[Field[Pair], ...] = (
     Field("steps", lambda pair: units.count(pair.steps), "right"),
     Field("largest\ndifference", lambda pair: _small(pair.largest_difference), "right"),
     Field("tolerance", lambda pair: _small(pair.tolerance), "right"),
-    Field("part at\nstep", lambda pair: units.count(pair.parts_at_step), "right"),
+    Field("differ from\nstep", lambda pair: units.count(pair.parts_at_step), "right"),
     Field("verdict", lambda pair: Cell("PASS", tone="good") if pair.passed else Cell("FAIL", tone="bad")),
 )

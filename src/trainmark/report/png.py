@@ -1,4 +1,4 @@
-"""Images as PNG: what browsers and SVG take without a library that reads files."""
+"""Images as PNG, without an image library."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 
 def png(image: NDArray[Any]) -> bytes:
-    """``[height, width, channels]`` of bytes, one channel for grey or three for RGB (PNG specification, 1.2)."""
+    """Encode ``[height, width, channels]`` of bytes, one channel for grey or three for RGB (PNG specification, 1.2)."""
     height, width, channels = image.shape
-    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each begins with its filter: none
+    lines = np.zeros((height, 1 + width * channels), np.uint8)  # each begins with its filter type: none
     lines[:, 1:] = image.reshape(height, -1)
     header = struct.pack(">IIBBBBB", width, height, 8, 0 if channels == 1 else 2, 0, 0, 0)
     chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines.tobytes(), 9)), (b"IEND", b""))
@@ -24,5 +24,5 @@ def png(image: NDArray[Any]) -> bytes:
 
 
 def as_address(image: NDArray[Any]) -> str:
-    """A ``data:`` address of it, which needs no host."""
+    """Return the image as a ``data:`` URL."""
     return "data:image/png;base64," + base64.b64encode(png(image)).decode()

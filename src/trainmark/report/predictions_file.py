@@ -1,4 +1,4 @@
-"""All probabilities as a file for other programs."""
+"""All probabilities as a CSV or Parquet file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from trainmark.analysis.predictions import Predictions
 
 
 def predictions_file(found: Predictions, ending: str) -> bytes:
-    """One row an example: index, label, predicted, right, and the probability of each class.
+    """Return a file with one row per example: index, label, predicted, right, and the probability of each class.
 
     Args:
         ending: ``.csv``, or ``.parquet``, which needs polars.

@@ -1,4 +1,4 @@
-"""Predictions as tables: the confusion matrix, and the probabilities of one example."""
+"""Tables of predictions: the confusion matrix, and the probabilities of one example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trainmark.report.table import Cell, Column, Field, Table, TableRow, table_o
 
 
 def confusion_table(found: Predictions, names: Sequence[str], side: str, record: Record, notes: Sequence[str]) -> Table:
-    """True classes in rows, predicted ones in columns."""
+    """Return the confusion matrix, with true classes in rows and predicted ones in columns."""
     recorded = record.final.test_accuracy
     same = "as recorded" if recorded == found.accuracy else f"recorded: {units.percent(recorded)}"
     rows = []
@@ -37,7 +37,7 @@ def confusion_table(found: Predictions, names: Sequence[str], side: str, record:
 
 
 def probabilities_table(found: Predictions, names: Sequence[str], index: int) -> Table:
-    """One example, the likeliest class first."""
+    """Return the probabilities of one example, the likeliest class first."""
     label, predicted = int(found.labels[index]), int(found.predicted[index])
     verdict = "recognised" if predicted == label else f"mistaken for {names[predicted]}"
     return table_of(

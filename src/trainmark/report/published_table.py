@@ -1,4 +1,4 @@
-"""Published figures beside measured ones, as tables."""
+"""Tables of published and measured figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMES = {
 
 
 def published_tables(results: Iterable[PublishedResult]) -> list[Table]:
-    """Two tables a published run and group, its figures and its timings; one line for what nobody measured."""
+    """Return a table of figures and one of timings per published run and group; one line for unmeasured runs."""
     results = list(results)
     several = len({result.key.machine for result in results if result.key is not None}) > 1
     tables = []
@@ -44,7 +44,7 @@ def _values_table(result: PublishedResult, heading: str) -> Table:
         result.values,
         _VALUE,
         title=f"{heading}: compared with the published figures",
-        conditions=tuple(filter(None, (result.source, result.note and f"Mind: {result.note}."))),
+        conditions=tuple(filter(None, (result.source, result.note and f"Note: {result.note}."))),
         data=partial(flat_published, result),
     )
 
@@ -65,7 +65,7 @@ def _measured(value: ValueResult) -> Cell:
 
 
 def _as_printed(value: float | None) -> str:
-    """A published loss with the digits it was printed with, no more."""
+    """Return a published loss with only its published digits."""
     if value is None:
         return units.MISSING
     return "NaN" if math.isnan(value) else f"{value:g}"
@@ -76,7 +76,7 @@ def _timings_table(result: PublishedResult, heading: str) -> Table:
         result.timings,
         _TIMING,
         title=f"{heading}: time",
-        conditions=("Not judged: the hardware differs, and the published times include what the last column says.",),
+        conditions=("Not judged: the hardware differs. The last column says what the published times include.",),
         data=partial(flat_published, result),
     )
 
@@ -87,16 +87,16 @@ def _time(timing: TimingResult, value: float | None) -> Cell:
 
 
 def _unmeasured_table(workload: str, missing: Sequence[PublishedResult]) -> Table:
-    """No rows: nothing stands beside these figures, so they are named and no more."""
+    """Return a table without rows that names the published runs with no measured counterpart."""
     names = ", ".join(f"{result.run!r}" for result in missing)
     return Table(
         title=f"{workload}: published, but not measured here",
-        conditions=(f"no run of {names} is among these. Run: trainmark run {workload} --published",),
+        conditions=(f"no records of {names}. To measure: trainmark run {workload} --published",),
     )
 
 
 def _heading(result: PublishedResult, key: Key, *, several: bool) -> str:
-    """``several`` machines have to be told apart."""
+    """Return the heading, with the machine if there are ``several``."""
     machine = f" of {key.machine}" if several else ""
     return f"{result.workload}, {result.run}, {key.backend} {key.style} on {key.device}{machine}"
 
@@ -120,6 +120,6 @@ _TIMING: tuple[Field[TimingResult], ...] = (
     Field("on", lambda timing: timing.device),
     Field("published", lambda timing: _time(timing, timing.published), "right"),
     Field("measured", lambda timing: _time(timing, timing.measured), "right"),
-    Field("as fast", lambda timing: number(timing.ratio, units.ratio), "right"),
+    Field("speed-up", lambda timing: number(timing.ratio, units.ratio), "right"),
     Field("published hardware; what its times include", lambda timing: Cell(timing.hardware, timing.includes)),
 )

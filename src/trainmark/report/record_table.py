@@ -1,4 +1,4 @@
-"""One record, readable: how it ended, its epochs, where it arrived, and under which conditions."""
+"""Tables of one record: outcome, epochs, final figures and conditions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
 
 def record_tables(record: Record) -> list[Table]:
-    """The record's epochs under its outcome and conditions, and its final figures with its caveats."""
+    """Return the record's epochs with its outcome and conditions, and its final figures with its caveats."""
     return [_epochs_table(record), _final_table(record)]
 
 
@@ -62,15 +62,15 @@ def _final_table(record: Record) -> Table:
     figures = [(each.replace("_", " "), _shown(each, getattr(final, each)), _how(record, each)) for each in _FIGURES]
     pairs = [
         *_process(record.process),
-        ("training", units.seconds(final.training_seconds), "the sum of the epochs, evaluation left out"),
-        ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "the median of the steady epochs"),
-        ("throughput", units.rate(run.samples_per_second, "samples/s"), "in it" if single else "in a steady epoch"),
+        ("training", units.seconds(final.training_seconds), "sum of the epochs, without evaluation"),
+        ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "median of the steady epochs"),
+        ("throughput", units.rate(run.samples_per_second, "samples/s"), "only epoch" if single else "steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
         *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
-        ("host memory", units.bytes_(record.memory.host_peak_bytes), "highest"),
-        ("device memory", units.bytes_(record.memory.device_peak_bytes), "highest"),
+        ("host memory", units.bytes_(record.memory.host_peak_bytes), "peak"),
+        ("device memory", units.bytes_(record.memory.device_peak_bytes), "peak"),
         *_seen(record.samples),
         ("energy", units.joules(energy.joules), energy.source or ""),
         *_against_limit(efficiency(record, run.samples_per_second, limits_of([record]))),
@@ -82,7 +82,7 @@ def _final_table(record: Record) -> Table:
             Field("value", lambda pair: pair[1], "right"),
             Field("", lambda pair: Cell(pair[2], tone="dim")),
         ),
-        title="In all",
+        title="Totals",
         notes=tuple(f"{caveat.value}: {caveat.meaning}" for caveat in Caveat if caveat in run.caveats),
     )
 
@@ -94,7 +94,7 @@ def _outcome(record: Record) -> Iterator[str]:
     if outcome.step is not None:
         yield f"stopped at step {outcome.step:,}; the loss before it was {units.loss(outcome.loss_before)}"
     if outcome.stderr_tail:
-        yield f"the end of its stderr:\n{outcome.stderr_tail.rstrip()}"
+        yield f"end of stderr:\n{outcome.stderr_tail.rstrip()}"
 
 
 def _conditions(record: Record) -> Iterator[str]:
@@ -104,10 +104,10 @@ def _conditions(record: Record) -> Iterator[str]:
     memory, device_memory = units.bytes_(machine.memory_bytes), units.bytes_(device.memory_bytes)
     yield f"record {record.id}, {record.created}"
     if record.process is not None:
-        yield f"a command: {shlex.join(record.process.argv)}"
+        yield f"command: {shlex.join(record.process.argv)}"
         yield f"in {record.process.directory}"
         if record.process.odd:
-            yield f"not understood, {record.process.left_out or 0:,} in all: {'; '.join(record.process.odd)}"
+            yield f"reports not understood ({record.process.left_out or 0:,} in total): {'; '.join(record.process.odd)}"
         yield "not known of a command: data, network, precision, threads, versions that it did not report"
     if dataset is not None:
         yield f"{dataset.name}, {dataset.train_examples:,} training and {dataset.test_examples:,} test examples"
@@ -143,7 +143,7 @@ def _shown(figure: str, value: float | None) -> str:
 
 
 def _process(process: Process | None) -> Iterator[tuple[str, str, str]]:
-    """The whole of a command."""
+    """Yield the figures of a whole command."""
     if process is None:
         return
     yield "whole command", units.seconds(process.seconds), "from start to end"
@@ -153,7 +153,7 @@ def _process(process: Process | None) -> Iterator[tuple[str, str, str]]:
 
 
 def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
-    """What was seen from outside, over the whole run."""
+    """Yield the figures sampled from outside, over the whole run."""
     if samples is None:
         return
     tree = [percent for percent in samples.tree_cpu_percent or () if percent is not None]
@@ -162,7 +162,7 @@ def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
     if tree:
         yield "CPU", f"{statistics.median(tree):.0f} %", f"median, 100 per core; {note}"
     if resident:
-        yield "memory", units.bytes_(max(resident)), "highest resident memory of all its processes"
+        yield "memory", units.bytes_(max(resident)), "peak resident memory of all its processes"
     for number in range(max((len(line) for line in samples.gpu_percent or ()), default=0)):
         shares = [line[number] for line in samples.gpu_percent or () if number < len(line)]
         busy = [percent for percent in shares if percent is not None]
@@ -174,13 +174,13 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
     if known is None:
         return
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
-    yield "achieved", f"{units.flops(known.flops_per_second)}/s", "of the specification's products and convolutions"
+    yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
     when = when_measured(known.measured_at, known.others_share)
     yield "MFU", units.percent(known.mfu, 1), f"of {peak} in matrix products of {known.measured_by}, {when}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
         yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
-    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move at least"
+    yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move"
     if known.roofline_seconds is not None and known.gap is not None:
         yield "roofline", units.seconds(known.roofline_seconds), "a step limited only by these peaks"
-        yield "gap", units.ratio(known.gap), "how many times longer a step takes"
+        yield "gap", units.ratio(known.gap), "step time as a multiple of that"

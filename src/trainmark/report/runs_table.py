@@ -1,4 +1,4 @@
-"""Every run, a line each: also those that failed, and why."""
+"""A table of every run, including failed ones and why they failed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TONES: dict[Status, Tone] = {"ok": "plain", "diverged": "bad", "failed": "bad"}
 
 
 def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -> Table:
-    """In the order measured."""
+    """Return the table of runs, in the order measured."""
     machine_of = machine_of or tell_apart(records)
     return table_of(
         ((record, summarize(record)) for record in records),
@@ -26,7 +26,7 @@ def runs_table(records: Sequence[Record], machine_of: MachineOf | None = None) -
 
 
 def _part(record: Record) -> str:
-    """Of what the run is a part: its layout and rank, its trial; nothing of an ordinary one."""
+    """Return the layout and rank, or the trial, that the run is part of; empty for an ordinary run."""
     group, words = record.group, []
     if group.spread is not None:
         words.append(f"{group.spread.data}×{group.spread.pipeline}")
@@ -59,7 +59,7 @@ def _data(record: Record, run: RunSummary, machine: str) -> dict[str, Scalar]:
 
 
 def outcome_cell(status: Status, reason: str | None) -> Cell:
-    """How a run ended, and why."""
+    """Return how a run ended, and why."""
     return Cell(status, reason or "", _TONES.get(status, "doubtful"))
 
 

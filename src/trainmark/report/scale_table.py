@@ -1,4 +1,4 @@
-"""Scaling to several devices."""
+"""Tables of scaling to several devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ANSWERS: dict[SpeedVerdict, str] = {
 
 
 def scale_tables(scaling: Scaling) -> list[Table]:
-    """The layouts that were run."""
+    """Return the table of measured layouts, if any."""
     if not scaling.layouts:
         return []
     threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
@@ -35,7 +35,7 @@ def scale_tables(scaling: Scaling) -> list[Table]:
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
             f"{machines}",
             f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
-            f"{units.many(scaling.repeats, 'round')} in turns; losses of {units.many(scaling.steps, 'step')}",
+            f"{units.many(scaling.repeats, 'interleaved round')}; losses of {units.many(scaling.steps, 'step')}",
         ),
         notes=tuple(_notes(scaling)),
         answer=_answer(scaling),
@@ -44,7 +44,7 @@ def scale_tables(scaling: Scaling) -> list[Table]:
 
 
 def _explained(column: Column, scaling: Scaling) -> Column:
-    if column.heading != "losses as on one" or scaling.mode != "strong":
+    if column.heading != "losses agree" or scaling.mode != "strong":
         return column
     meaning = (
         f"the largest relative difference in {_steps(scaling)}, and the tolerance: 3 times the effect of changing the "
@@ -83,7 +83,7 @@ def _notes(scaling: Scaling) -> Iterator[str]:
 
 
 def _answer(scaling: Scaling) -> Cell | None:
-    """Does it pay? Of the fastest layout with several devices."""
+    """Return whether several devices pay off, for the fastest layout."""
     paces = [(each.speedup, each) for each in scaling.layouts if each.ranks > 1 and each.speedup]
     if not paces:
         return None
@@ -110,7 +110,7 @@ _LAYOUT: tuple[Field[LayoutResult], ...] = (
     Field("copies", lambda each: Cell(str(each.data), tone="strong")),
     Field("stages", lambda each: Cell(str(each.pipeline), tone="strong"), "right"),
     Field("rounds", _runs, "right"),
-    Field("a step", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
+    Field("step\ntime", lambda each: units.seconds(each.step_seconds.value if each.step_seconds else None), "right"),
     Field("examples/s", _pace, "right"),
     Field(
         "efficiency\n[95 %]", lambda each: _percent(each.efficiency), "right",
@@ -121,5 +121,5 @@ _LAYOUT: tuple[Field[LayoutResult], ...] = (
         meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative values "
         "are noise.",
     ),
-    Field("losses as on one", _agreement),
+    Field("losses agree", _agreement),
 )  # fmt: skip

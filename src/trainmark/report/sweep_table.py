@@ -1,4 +1,4 @@
-"""The trials of a sweep, best first."""
+"""A table of the trials of a sweep, best first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DATA = ("test_accuracy", "test_loss", "training_seconds", "outcome", "reason", 
 
 
 def sweep_table(sweep: Sweep) -> Table:
-    """One row per trial; the keys that were varied are columns."""
+    """Return a table with a row per trial and a column per varied key."""
     unfinished = sum(trial.outcome != "ok" for trial in sweep.trials)
     failed = f", {unfinished} not finished" if unfinished else ""
 
@@ -44,7 +44,7 @@ def sweep_table(sweep: Sweep) -> Table:
 
 
 def sentence(sweep: Sweep) -> str:
-    """The answer, in a sentence or two."""
+    """Return the answer, in a sentence or two."""
     trials = units.many(len(sweep.trials), "trial")
     if sweep.best is None:
         return f"None of {trials} of {sweep.workload} finished."

@@ -1,4 +1,4 @@
-"""A table as data: made once, drawn by the terminal, Markdown and CSV renderers alike."""
+"""Tables as data, for the terminal, Markdown, HTML and CSV renderers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class Column:
     """One column.
 
     Args:
-        title: with the unit where the cells carry none.
-        align: numbers stand to the right.
-        optional: may be left out where the terminal is narrow; the last one goes first.
-        meaning: for the legend, which explains only the columns that are shown.
+        title: title, with the unit if the cells have none.
+        align: ``right`` for numbers.
+        optional: dropped if the terminal is narrow, from the last one on.
+        meaning: explanation in the legend.
     """
 
     title: str
@@ -31,13 +31,13 @@ class Column:
 
     @property
     def heading(self) -> str:
-        """Its title on one line."""
+        """The title on one line."""
         return self.title.replace("\n", " ")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number or word; ``detail``, such as its interval, stands below or behind it; ``value`` is what to sort by."""
+    """One number or word. ``detail``, such as its interval, is shown below or after it; ``value`` is the sort key."""
 
     text: str
     detail: str = ""
@@ -47,11 +47,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One line of a table.
+    """One row of a table.
 
     Args:
-        cells: as many as there are columns.
-        data: the same for machines, unrounded, by the names of the JSON keys.
+        cells: one per column.
+        data: unrounded values by JSON key.
         starts_section: draw a line above it.
     """
 
@@ -62,7 +62,7 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, the conditions that all rows share, the rows, and notes below them.
+    """A title, conditions that all rows share, the rows, and notes below them.
 
     Args:
         answer: the sentence that answers the user's question.
@@ -76,17 +76,17 @@ class Table:
     answer: Cell | None = None
 
     def legend(self, shown: Iterable[Column] | None = None) -> list[str]:
-        """Return what the columns mean, only for those that are ``shown`` if given."""
+        """Return the meaning of each column, or only of the ``shown`` ones."""
         columns = self.columns if shown is None else shown
         return [f"{column.heading}: {column.meaning}" for column in columns if column.meaning]
 
 
 @dataclass(frozen=True)
 class Field(Generic[Item]):
-    """A column and what it shows of an item.
+    """A column and a function that gives its cell for an item.
 
     Args:
-        of: its cell, or the text of a plain one.
+        of: returns the cell, or the text of a plain one.
     """
 
     title: str
@@ -97,11 +97,11 @@ class Field(Generic[Item]):
 
     @property
     def column(self) -> Column:
-        """Without its cells."""
+        """The column, without cells."""
         return Column(self.title, self.align, self.optional, self.meaning)
 
     def cell(self, item: Item) -> Cell:
-        """What it shows of ``item``."""
+        """Return the cell for ``item``."""
         shown = self.of(item)
         return Cell(shown) if isinstance(shown, str) else shown
 
@@ -117,27 +117,27 @@ def table_of(
     starts_section: Callable[[Item], bool] = lambda _: False,
     answer: Cell | None = None,
 ) -> Table:
-    """A row for each item.
+    """Return a table with a row per item.
 
     Args:
-        data: of an item, for machines.
-        starts_section: whether to draw a line above an item.
+        data: returns an item's unrounded values by JSON key.
+        starts_section: whether to draw a line above an item's row.
     """
     rows = (TableRow(tuple(field.cell(item) for field in fields), data(item), starts_section(item)) for item in items)
     return Table(title, conditions, tuple(field.column for field in fields), tuple(rows), notes, answer)
 
 
 def number(value: float | None, written: Callable[[float | None], str]) -> Cell:
-    """A number in words, to be sorted by the number."""
+    """Return a cell with the formatted number, sorted by its value."""
     return Cell(written(value), value=value)
 
 
 def interval(low: float | None, high: float | None) -> str:
-    """`` [1.21, 1.34]``, to follow an estimate; empty where a bound is not known."""
+    """Return `` [1.21, 1.34]``, to append to an estimate; empty if a bound is unknown."""
     return "" if low is None or high is None else f" [{units.significant(low)}, {units.significant(high)}]"
 
 
 def span(low: str, high: str) -> str:
-    """``7.20–7.44 s`` of ``7.20 s`` and ``7.44 s``: the unit once when it is the same."""
+    """Return ``7.20–7.44 s`` for ``7.20 s`` and ``7.44 s``: a common unit only once."""
     number, _, unit = low.partition(" ")
     return f"{number}–{high}" if unit and high.endswith(f" {unit}") and " " not in unit else f"{low}–{high}"

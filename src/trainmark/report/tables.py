@@ -16,10 +16,8 @@ from trainmark.report.yardstick_table import yardstick_table
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """A table with its answer for each workload; above them what differs between machines, below what was published.
-
-    Published figures and reference devices are there if the comparison has them.
-    """
+    """Return the differences between machines, a table with its answer per workload, the published figures, and the
+    reference devices; each only if the comparison has them."""
     differing = [differences_table(comparison.differences)] if comparison.differences else []
     known = [yardstick_table(comparison, comparison.references)] if comparison.references else []
     answered = [
@@ -30,5 +28,5 @@ def tables_of(comparison: Comparison) -> list[Table]:
 
 
 def comparison_markdown(comparison: Comparison) -> str:
-    """``comparison`` as Markdown."""
+    """Return ``comparison`` as Markdown."""
     return to_markdown(tables_of(comparison))

@@ -1,4 +1,4 @@
-"""An image in a terminal: two pixels a character where there are colours, else shades."""
+"""An image in a terminal: two pixels per character with colours, otherwise in shades."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHADES = " ░▒▓█"
 
 
 def draw_image(screen: Console, image: NDArray[Any]) -> None:
-    """Print ``[height, width, channels]`` of bytes, one channel or three."""
+    """Print ``[height, width, channels]`` of bytes, with one or three channels."""
     from rich.text import Text
 
     if screen.color_system is None:

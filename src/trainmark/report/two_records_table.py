@@ -1,4 +1,4 @@
-"""Why two runs differ, as a table of what is not the same."""
+"""A table of the differences between two runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
-    """What is not the same in ``a`` and ``b``, and how much faster the one is."""
+    """Return the differences between ``a`` and ``b``, and which one is faster by how much."""
     return table_of(
         found.contrasts,
         (
@@ -24,7 +24,7 @@ def two_records_table(a: str, b: str, found: TwoRecords) -> Table:
 
 def _pace(found: TwoRecords) -> str:
     if found.ratio is None:
-        return "One of them has no finished epoch, so their speeds can't be compared."
+        return "One of the runs has no finished epoch, so their speeds can't be compared."
     faster, ratio = ("b", found.ratio) if found.ratio >= 1 else ("a", 1 / found.ratio)
     return f"{faster} trains {units.ratio(ratio)} as fast as the other (medians of all epochs but the first, if any)."
 
@@ -33,5 +33,5 @@ def _conclusion(found: TwoRecords) -> str:
     if found.noise:
         return "No known difference, and epochs within one run differ as much; measure several runs of each."
     if found.contrasts:
-        return "Any of these may be the cause; change one at a time. One run each does not show the noise."
+        return "Any of these may be the cause; change one at a time. With one run each, the noise is unknown."
     return "No known difference; measure several runs of each to see whether this is more than noise."

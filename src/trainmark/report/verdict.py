@@ -1,4 +1,4 @@
-"""The answer in one sentence per workload: how much faster, how certain, and whether it learns the same."""
+"""The answer in one sentence per workload: how much faster, how certain, and whether both learn the same."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ HARMLESS = frozenset(
         *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET),
     }
 )
-"""Caveats that do not weaken a ratio of speeds."""
+"""Caveats that don't weaken a speed-up."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence and its caveats; where one of them weakens it, it is no more than doubtful."""
+    """One sentence and its caveats; ``doubtful`` if one of them weakens it."""
 
     text: str
     tone: Tone
@@ -34,8 +34,8 @@ class Verdict:
 
 
 def verdict(work: MeasuredWork) -> Verdict:
-    """Of what is fastest here and learns: its device against the CPU or the device measured first, else against the
-    reference; with a baseline, against that."""
+    """Return the answer for ``work``: the pair chosen by :mod:`~trainmark.analysis.answer`, or the first side alone if
+    there is none."""
     measured = [side for side in work.sides if side.result.runs]
     workload = work.sides[0].result.key.workload
     if not measured:
@@ -73,7 +73,7 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     side = measured[0]
     accuracy = side.result.test_accuracy
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
-    pace = f"at {units.rate(side.result.samples_per_second, 'examples a second')}"
+    pace = f"at {units.rate(side.result.samples_per_second, 'examples/s')}"
     if side.result.samples_per_second is None and side.result.process_seconds.median is not None:
         pace = f"in {units.seconds(side.result.process_seconds.median)} from start to end"
     others = " The other results can't be compared with it." if len(measured) > 1 else ""
@@ -87,7 +87,7 @@ def _speed(here: str, there: str, speedup: Speedup, *, disturbed: bool) -> str:
         ratio, low, high = 1 / ratio, high and 1 / high, low and 1 / low
     times = f"{units.ratio(ratio)}{interval(low, high)}"
     if disturbed:
-        return f"No verdict, since others disturbed the machine: {here} and {there}, {times}"
+        return f"No verdict, because other programs disturbed the machine: {here} and {there}, {times}"
     if speedup.verdict in ("faster", "slower"):
         return f"{here} is {times} {speedup.verdict} than {there}"
     if speedup.verdict == "same":
@@ -102,8 +102,8 @@ def _learning(learning: Learning) -> str:
         return "; learning was not measured"
     if learning.verdict == "same":
         return "; both learn the same"
-    points = f"{100 * abs(learning.difference):.2f} points of {(learning.quantity or 'accuracy').replace('_', ' ')}"
-    where = "higher" if learning.difference > 0 else "lower"
+    points, quantity = f"{100 * abs(learning.difference):.2f} points", learning.quantity or "accuracy"
+    quantity, where = quantity.replace("_", " "), "higher" if learning.difference > 0 else "lower"
     if learning.verdict == "differs":
-        return f"; but it ends {points} {where}"
-    return f"; no clear difference in learning ({points} {where})"
+        return f"; but its {quantity} is {points} {where}"
+    return f"; no clear difference in learning ({points} of {quantity} {where})"

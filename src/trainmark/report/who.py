@@ -1,4 +1,4 @@
-"""The first columns of a comparison: who was measured. By machine, that is its hardware and what it costs."""
+"""The first columns of a comparison: backend, style and device, or the machines with their hardware and price."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ HARDWARE = ("machine", "CPU", "device name")
 
 
 def who(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """Backend, style, device and whatever else is not the same for all; of one group its backend."""
+    """Return columns for backend, style, device and other conditions that differ; for one group, its backend."""
     varied = _varied([group.key for group in groups]) or ([] if conditions else ["backend"])
     return [_side_column(name) for name in varied] + [_condition_column(each) for each in conditions]
 
 
 def who_by_machine(groups: Sequence[GroupResult], conditions: Sequence[Condition]) -> list[Field[GroupRow]]:
-    """The machine, what computed there, which instance it is and its price; then what else is not the same for all."""
+    """Return columns for the machine, its hardware, instance and price, and for other conditions that differ."""
     keys = [group.key for group in groups]
     varied = _varied(keys)
     if len({(key.machine, key.device_name) for key in keys}) == len({(key.machine, key.device) for key in keys}):
-        varied = [name for name in varied if name != "device"]  # the hardware says which
+        varied = [name for name in varied if name != "device"]  # the hardware column shows it
     return [
         Field("machine", lambda row: Cell(row.group.key.machine, tone="strong")),
         Field("computed on", lambda row: _hardware(row.group.key)),
         Field("cores", lambda row: _cores(row.group.key), "right"),
         Field("instance", lambda row: row.group.key.instance or units.MISSING),
-        Field("price\nan hour", lambda row: number(row.group.cost.price_per_hour, units.money), "right"),
+        Field("price\nper hour", lambda row: number(row.group.cost.price_per_hour, units.money), "right"),
         *(_side_column(name) for name in varied),
         *(_condition_column(each) for each in conditions),
     ]
 
 
 def same_side(groups: Sequence[GroupResult]) -> str:
-    """What of backend, style and device is the same for all, so that it has no column."""
+    """Return the backend, style and device that all groups share, which have no columns."""
     values = ({of(group.key) for group in groups} for of in SIDE.values())
     return " ".join(filter(None, (each.pop() for each in values if len(each) == 1)))
 
@@ -65,7 +65,7 @@ def _hardware(key: Key) -> Cell:
 
 
 def _cores(key: Key) -> Cell:
-    quota = "" if key.cpu_quota is None else f"{key.cpu_quota:g} at a time"
+    quota = "" if key.cpu_quota is None else f"quota {key.cpu_quota:g}"
     return Cell(units.MISSING if key.cores is None else str(key.cores), quota, value=key.cores)
 
 

@@ -1,4 +1,4 @@
-"""A comparison with the names of its sides: what charts and pages are made from."""
+"""A comparison with labelled sides, for charts and pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.report.labels import labels
 
 
 def works(comparison: Comparison) -> list[MeasuredWork]:
-    """One for each workload and schedule, in the order measured."""
+    """Return one item per workload and schedule, in the order measured."""
     found = []
     for positions in comparison.works:
         results = [comparison.groups[position] for position in positions]

@@ -1,4 +1,4 @@
-"""A comparison beside devices that are known."""
+"""A table of the comparison with reference devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 
 def yardstick_table(comparison: Comparison, rows: Sequence[Beside]) -> Table:
-    """One row for each group and known device."""
+    """Return a table with a row per group and reference device."""
 
     def side(row: Beside) -> Cell:
         key = comparison.groups[row.position].key
@@ -25,12 +25,12 @@ def yardstick_table(comparison: Comparison, rows: Sequence[Beside]) -> Table:
         (
             Field("measured here", side),
             Field("samples\nper s", here, "right"),
-            Field("known device", lambda row: Cell(row.device, "the same model" if row.same_model else "")),
+            Field("reference device", lambda row: Cell(row.device, "same model" if row.same_model else "")),
             Field("samples\nper s", lambda row: units.rate(row.samples_per_second, "").strip(), "right"),
             Field("here / there", _ratio, "right"),
             Field("how", lambda row: Cell(row.how, tone="dim"), optional=True),
         ),
-        title="Beside devices that are known",
+        title="Compared with reference devices",
         notes=(
             *(_sentence(comparison, row) for row in rows if row.same_model),
             *(dict.fromkeys(f"{row.device}: {row.source}" for row in rows)),
@@ -46,6 +46,6 @@ def _ratio(row: Beside) -> str:
 def _sentence(comparison: Comparison, row: Beside) -> str:
     key = comparison.groups[row.position].key
     return (
-        f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference of the same model in {key.workload}, "
+        f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference for the same model in {key.workload}, "
         f"{key.backend} {key.style}."
     )

@@ -1,1 +1,1 @@
-"""STUDIES: questions that planned runs answer."""
+"""Studies: questions that planned runs answer."""

@@ -17,6 +17,6 @@ def earlier_records(store: Store, progress: Progress) -> list[Record]:
         (kept if made_here(record.machine) else others).append(record)
     if others:
         names = ", ".join(sorted({record.machine.name for record in others}))
-        left_out = f"left out {many(len(others), 'record')} of {names}"
-        progress.say(f"note: --resume continues only runs of this machine; {left_out}")
+        left_out = f"ignoring {many(len(others), 'record')} of {names}"
+        progress.say(f"note: --resume only continues runs of this machine; {left_out}")
     return kept

@@ -68,7 +68,7 @@ def test_that_the_batch_is_too_small_is_said_where_a_larger_one_helps_most() -> 
     attribution = attribute(dissection([dispatching()] * 5, starts=NO_STARTS))
     do, _, cause = sentences(attribution, advised(dispatching(), starts=NO_STARTS))
     assert do.startswith("Use a batch of 1,000 instead of 100.")
-    assert "the batch is too small: 80.0 % of a step costs the same" in cause
+    assert "the batch is too small: 80.0 % of a step doesn't depend on the number of examples" in cause
     assert "dispatch (80.0 %)" in cause
 
 
@@ -101,7 +101,7 @@ def test_what_may_be_noise_is_neither_named_nor_advised_against() -> None:
     assert share.share > 0.5
     assert share.low is not None and share.low < 0
     assert advise(found, attribution) == ()
-    assert "more than noise" in sentences(attribution, ())[0]
+    assert "exceeds both the noise" in sentences(attribution, ())[0]
 
 
 def test_all_cores_are_a_measured_promise() -> None:

@@ -72,7 +72,7 @@ def test_what_nobody_measured_is_not_judged() -> None:
 def test_too_few_repeats_stand_for_other_states() -> None:
     accuracy = figure(measured(agree(repeats(scheduled("mnist-mlp32"), 5))), "train_accuracy")
     assert (accuracy.measured, accuracy.verdict) == (None, "not judged")
-    assert accuracy.reason == "needs 10 repeats that follow from one another"
+    assert accuracy.reason == "needs 10 continued repeats"
 
 
 def test_a_gap_between_repeats_is_not_bridged() -> None:

@@ -88,7 +88,7 @@ def test_with_several_denominators_each_says_whose_and_when_it_is() -> None:
     busy = Peaks(1e11, 2e10, {"created": "2026-11-20T11:30:00+01:00", "load_before": 0.5})
     text = comparison_markdown(compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([3.0] * 3, threads=1, peaks=busy)]))
     assert "reach on cpu in fp32, 2 threads, measured on 2026-11-21 10:00 UTC" in text
-    assert "reach on cpu in fp32, 1 thread, measured on 2026-11-20 10:30 UTC while others used 50% of the CPU" in text
+    assert "1 thread, measured on 2026-11-20 10:30 UTC while other programs used 50% of the CPU" in text
 
 
 def test_the_promise_of_the_maker_stands_beside_it() -> None:

@@ -29,7 +29,7 @@ def test_what_lies_outside_of_epochs_is_start_up() -> None:
     assert seen(a_command(seconds=(3.0, 3.0, 2.0)))["start-up"].value == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize(("waits", "words"), [((0.2, 0.4), "keeps up"), ((2.0, 2.0), "holds the training up")])
+@pytest.mark.parametrize(("waits", "words"), [((0.2, 0.4), "keeps up"), ((2.0, 2.0), "is the bottleneck")])
 def test_the_wait_for_batches(waits: tuple[float, float], words: str) -> None:
     record = a_command(seconds=(3.0, 3.0))
     epochs = [structs.replace(epoch, data_wait_seconds=wait) for epoch, wait in zip(record.epochs, waits, strict=True)]
@@ -41,7 +41,7 @@ def test_the_wait_for_batches(waits: tuple[float, float], words: str) -> None:
 @pytest.mark.parametrize(
     ("percent", "words"),
     [
-        (195.0, "bound by the CPU"),
+        (195.0, "CPU-bound"),
         (100.0, "one thread does the work"),
         (20.0, "mostly idle"),
         (60.0, "0.6 of 2 cores busy."),
@@ -56,7 +56,7 @@ def test_how_busy_the_cores_were(percent: float, words: str) -> None:
 def test_a_quota_is_all_the_cores_there_are() -> None:
     record = a_command(samples=watched(tree_cpu_percent=[None, *[50.0] * 39]))
     quota = structs.replace(record, machine=structs.replace(record.machine, cpu_quota=0.5))
-    assert "bound by the CPU" in seen(quota)["CPU"].words
+    assert "CPU-bound" in seen(quota)["CPU"].words
 
 
 def test_of_a_command_that_was_ended_all_that_was_seen_counts() -> None:
@@ -71,7 +71,7 @@ def test_a_long_first_epoch_may_be_start_up() -> None:
 
 def test_on_a_busy_machine_nothing_is_said_of_what_it_waits_for() -> None:
     record = a_command(samples=watched(tree_cpu_percent=[None, *[20.0] * 39]), caveats=[Caveat.BUSY_MACHINE])
-    assert "can't be told" in seen(record)["CPU"].words
+    assert "so the bottleneck is unclear" in seen(record)["CPU"].words
 
 
 def test_what_comes_after_the_end_does_not_count() -> None:
@@ -91,7 +91,7 @@ def test_gaps_of_its_gpu_and_of_no_other() -> None:
 def test_memory_that_grows() -> None:
     grows = watched(tree_resident_bytes=[(100 + 10 * row) << 20 for row in range(40)])
     stays = watched(tree_resident_bytes=[500 << 20] * 40)
-    assert "a leak, or a cache" in seen(a_command(samples=grows))["memory growth"].words
+    assert "a leak or a cache" in seen(a_command(samples=grows))["memory growth"].words
     assert "about the same" in seen(a_command(samples=stays))["memory growth"].words
 
 

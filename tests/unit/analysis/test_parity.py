@@ -44,7 +44,7 @@ def test_what_rounding_does_later_excuses_nothing_before() -> None:
     late = replace(late, nudged=[[*late.losses[:5], *(2 * loss for loss in late.losses[5:])]])
     pair = judge(late, curve("b", moved=1e-3), FP32)
     assert (pair.passed, pair.parts_at_step, pair.tolerance) == (False, 0, FLOOR)
-    assert pair.reason == "they part at step 0"
+    assert pair.reason == "they differ from step 0 on"
 
 
 def test_the_tolerance_never_shrinks() -> None:
@@ -80,13 +80,13 @@ def cut(side: Curve, at: int) -> Curve:
 def test_a_loss_that_is_not_finite_on_both_sides_is_said_and_not_passed() -> None:
     pair = judge(cut(curve("a"), 4), cut(curve("b"), 4), FP32)
     assert (pair.passed, pair.steps, pair.parts_at_step, pair.largest_difference) == (False, 4, None, 0.0)
-    assert pair.reason == "both reach a loss that is not finite at step 4 and agree up to there"
+    assert pair.reason == "both reach a loss that is not finite at step 4 and agree until then"
     assert len(pair.losses_a) == STEPS, "what was measured is kept"
 
 
 def test_two_that_diverge_after_they_part() -> None:
     pair = judge(cut(curve("a"), 4), cut(curve("b", moved=1e-3), 4), FP32)
-    assert pair.reason == "they part at step 0; both reach a loss that is not finite at step 4"
+    assert pair.reason == "they differ from step 0 on; both reach a loss that is not finite at step 4"
 
 
 def test_one_side_that_diverges_is_named() -> None:

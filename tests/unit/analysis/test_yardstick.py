@@ -64,7 +64,7 @@ def test_as_many_cores_make_the_same_cpu() -> None:
 def test_the_sentence() -> None:
     comparison = thirty_thousand()
     told = dataclasses.replace(comparison, references=beside(comparison, [xeon(rate(48_400))]))
-    assert "cpu reaches 62 % of the reference of the same model in mnist-mlp512" in comparison_markdown(told)
+    assert "cpu reaches 62 % of the reference for the same model in mnist-mlp512" in comparison_markdown(told)
 
 
 def test_what_ships_can_be_read() -> None:

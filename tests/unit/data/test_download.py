@@ -78,7 +78,7 @@ def never_answers(handler: Handler) -> None:
         (web_page(), "served a web page instead of the file"),
         (serving(CONTENT * 2), "announced 512,000 bytes, expected at most 300,000"),
         (endless(), "sent more than the expected 300,000 bytes"),
-        (hanging_up(CONTENT, 70_000), r"broke off after 65,536 bytes: .*IncompleteRead\(70000 bytes read"),
+        (hanging_up(CONTENT, 70_000), r"stopped after 65,536 bytes: .*IncompleteRead\(70000 bytes read"),
         (not_http, "SSH-2.0-OpenSSH"),
         (silence, "Remote end closed connection"),
         (never_answers, r"Read timed out\. \(read timeout=0\.3\)"),
@@ -92,7 +92,7 @@ def test_other_things_are_refused(site: Site, page: Page, reason: str) -> None:
 
 def test_a_stall_ends(site: Site) -> None:
     site.pages["/file"] = site.stalling(CONTENT, 70_000)
-    with pytest.raises(DownloadFailed, match=r"broke off after 65,536 bytes: Read timed out"):
+    with pytest.raises(DownloadFailed, match=r"stopped after 65,536 bytes: Read timed out"):
         get(f"{site.url}/file")
 
 

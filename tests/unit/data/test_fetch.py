@@ -53,7 +53,7 @@ def test_an_archive_with_a_wrong_checksum_is_not_opened(site: Site, tmp_path: Pa
     sample = pictures(Mirror(f"{site.url}/p.tar.gz", "tar.gz", "0" * 64, "bin/"))
     site.pages["/p.tar.gz"] = serving(tar_gz({f"bin/{name}": each for name, each in sample.contents.items()}))
     (failure,) = fetch(sample.known, tmp_path, progress=silent)
-    assert f"another archive: expected SHA-256 {'0' * 64}, found" in failure
+    assert f"a different archive: expected SHA-256 {'0' * 64}, found" in failure
     assert not list(tmp_path.iterdir())
 
 
@@ -78,11 +78,11 @@ def wrong_content(sample: Sample) -> bytes:
     [
         ("absent", "HTTP 404"),
         ("page", "served a web page instead of the file"),
-        ("cut", "broke off after 0 bytes: "),
+        ("cut", "stopped after 0 bytes: "),
         ("short", "served a gzip that can't be read: Compressed file ended"),
         ("garbled", "served a gzip that can't be read: Error -3"),
-        ("wrong", "served another train-images-idx3-ubyte: expected SHA-256"),
-        ("stall", "broke off after 0 bytes: Read timed out"),
+        ("wrong", "served a different train-images-idx3-ubyte: expected SHA-256"),
+        ("stall", "stopped after 0 bytes: Read timed out"),
     ],
 )
 def test_the_next_mirror_serves_what_one_could_not(site: Site, tmp_path: Path, trouble: str, reason: str) -> None:
@@ -140,5 +140,5 @@ def test_without_a_network_the_last_mirrors_are_not_waited_for(tmp_path: Path, m
     sample = digits(*(Mirror(f"http://host{number}.invalid/") for number in range(6)))
     failures = fetch(sample.known, tmp_path, progress=silent, timeout=(0.01, 1))
     assert failures[0].endswith("no answer: timed out")
-    assert "not tried, since the mirrors before it could not be reached" in failures[-1]
+    assert "not tried, since earlier mirrors could not be reached" in failures[-1]
     assert len(failures) == 6

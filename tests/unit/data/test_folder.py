@@ -35,7 +35,7 @@ def test_an_empty_folder_holds_nothing(some_digits: Sample, tmp_path: Path) -> N
 
 def test_digits_with_a_missing_file_are_refused(some_digits: Sample, tmp_path: Path) -> None:
     some_digits.write(tmp_path, "train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte")
-    with pytest.raises(DamagedData, match="expected t10k-labels-idx1-ubyte too"):
+    with pytest.raises(DamagedData, match="expected also t10k-labels-idx1-ubyte"):
         folder.search(some_digits.known, tmp_path)
 
 

@@ -53,9 +53,9 @@ def test_a_part_says_so_and_has_another_name(some_pictures: Sample, tmp_path: Pa
     ("name", "place", "byte", "problem"),
     [
         ("train-images-idx3-ubyte", 3, 0x01, "magic number"),
-        ("train-images-idx3-ubyte", 5000, None, "not the train-images-idx3-ubyte that is known"),
+        ("train-images-idx3-ubyte", 5000, None, "not the known train-images-idx3-ubyte"),
         ("t10k-labels-idx1-ubyte", 8 + 7, 10, "found 10 at example 7"),
-        ("t10k-labels-idx1-ubyte", 8 + 7, None, "not the t10k-labels-idx1-ubyte that is known"),
+        ("t10k-labels-idx1-ubyte", 8 + 7, None, "not the known t10k-labels-idx1-ubyte"),
     ],
 )
 def test_damaged_digits(
@@ -72,7 +72,7 @@ def test_damaged_digits(
 
 @pytest.mark.parametrize(
     ("place", "byte", "problem"),
-    [(0, 10, "found 10 at example 0"), (1, None, "not the data_batch_2.bin that is known")],
+    [(0, 10, "found 10 at example 0"), (1, None, "not the known data_batch_2.bin")],
 )
 def test_damaged_pictures(some_pictures: Sample, tmp_path: Path, place: int, byte: int | None, problem: str) -> None:
     path = some_pictures.write(tmp_path) / "data_batch_2.bin"
@@ -84,7 +84,7 @@ def test_damaged_pictures(some_pictures: Sample, tmp_path: Path, place: int, byt
 
 
 def test_a_folder_without_it(some_digits: Sample, tmp_path: Path) -> None:
-    with pytest.raises(DataUnavailable, match="does not hold digits"):
+    with pytest.raises(DataUnavailable, match="does not contain digits"):
         load("digits", tmp_path, known_datasets=catalog_of(some_digits))
 
 

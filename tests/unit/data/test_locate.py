@@ -114,7 +114,7 @@ def test_nowhere(tmp_path: Path) -> None:
         find(FETCHED, tmp_path, named=tmp_path / "folder")
     text = str(caught.value)
     assert f"{tmp_path / 'folder'}: no digits in it" in text
-    assert "mirrors: not asked" in text
+    assert "mirrors: not tried" in text
     assert "--data-dir" in text
     assert "synthetic-digits" in text
 

@@ -120,9 +120,9 @@ def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"event": "Juggle"}, "can't do what it is asked for"),
-        ({"repeats": [{"index": "first", "weights": None}]}, r"Train does not fit at repeats\[0\].index"),
-        ({"batches": 3}, "Train does not fit at batches"),
+        ({"event": "Juggle"}, "unknown request"),
+        ({"repeats": [{"index": "first", "weights": None}]}, r"Train is invalid at repeats\[0\].index"),
+        ({"batches": 3}, "Train is invalid at batches"),
     ],
 )
 def test_a_request_of_another_version_is_refused_by_field(change: dict[str, Any], problem: str) -> None:

@@ -86,7 +86,7 @@ def test_an_old_command_is_printed_in_the_same_words() -> None:
     assert table.rows[0].cells[0].text == "python"
     assert "as is program 9d34fc60" in table.conditions
     (side,) = runs_table([store.read(OLD / "command.json")]).rows
-    assert [cell.text for cell in side.cells[3:5]] == ["as is", "not told"]
+    assert [cell.text for cell in side.cells[3:5]] == ["as is", "-"]
 
 
 def test_a_record_of_today_is_left_as_it_is() -> None:

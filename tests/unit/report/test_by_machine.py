@@ -54,7 +54,7 @@ def test_a_row_a_machine_with_its_hardware_and_price(folder: Path, capsys: pytes
     head = next(line for line in text.splitlines() if line.startswith("| machine |"))
     titles = [cell.strip() for cell in head.strip("|").split("|")]
     table = [dict(zip(titles, row, strict=True)) for row in rows if len(row) == len(titles)]
-    told = [[row[name] for name in ("machine", "computed on", "cores", "instance", "price an hour")] for row in table]
+    told = [[row[name] for name in ("machine", "computed on", "cores", "instance", "price per hour")] for row in table]
     assert told == [
         ["vm (1)", "Xeon 8481C", "2", "-", "0.100"],
         ["vm (2)", "EPYC 7R32", "8", "aws g5.xlarge, eu-west-1", "1.00"],
@@ -110,4 +110,4 @@ def test_the_page_says_which_instances(folder: Path) -> None:
     assert [column.title for column in table.columns] == ["what", "vm (1)", "vm (2)", "mac"]
     rows = {row.cells[0].text: [cell.text for cell in row.cells[1:]] for row in table.rows}
     assert rows["labels ≠"] == ["not known", "aws g5.xlarge, eu-west-1", "not known"]
-    assert rows["price an hour ≠"] == ["0.100", "1.00", "not known"]
+    assert rows["price per hour ≠"] == ["0.100", "1.00", "not known"]

@@ -75,4 +75,4 @@ def test_a_single_epoch_is_not_called_a_steady_one(seconds: tuple[float, ...], o
     (work,) = works(compare(records))
     chart = pace(work)
     assert chart is not None
-    assert chart.note == f"Of {of}, the median over runs."
+    assert chart.note == f"Median over runs, of {of}."

@@ -30,7 +30,7 @@ def test_a_pair_that_agrees_is_one_line() -> None:
 def test_a_pair_that_parts_shows_where_and_how_far() -> None:
     text = shown(GOOD, PARTS)
     assert "| 1 | FAIL |" in text
-    assert "torch fast cpu and wrong fast cpu: they part at step 1." in text
+    assert "torch fast cpu and wrong fast cpu: they differ from step 1 on." in text
     assert "### torch fast cpu against wrong fast cpu" in text
     assert "| 1 | 1 | 1.001 | 1.0e-03 | 9.5e-07 | 1,048× |" in text
 

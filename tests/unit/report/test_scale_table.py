@@ -100,13 +100,13 @@ def test_one_device_has_no_answer() -> None:
 
 
 def test_losses_that_part_and_runs_that_fail_are_told() -> None:
-    parted = Agreement(100, 0.5, 9e-7, 1, False, "they part at step 1")
+    parted = Agreement(100, 0.5, 9e-7, 1, False, "they differ from step 1 on")
     (table,) = scale_tables(
         answer(layout(1), layout(2, agreement=parted, runs=4, failed=1, reason="failed: rank 1 was killed"))
     )
     shown = text(table)
     assert "FAIL" in shown
-    assert "2 × 1: they part at step 1." in shown
+    assert "2 × 1: they differ from step 1 on." in shown
     assert "4 + 1 failed" in shown
     assert "2 × 1: failed: rank 1 was killed" in shown
 
@@ -118,7 +118,7 @@ def test_nothing_run_is_no_table() -> None:
 def test_the_answer_passes_only_where_every_layout_does() -> None:
     assert answer(layout(1), layout(2)).passed
     assert not answer(layout(1), layout(2, failed=1)).passed
-    parted = Agreement(100, 0.5, 9e-7, 1, False, "they part at step 1")
+    parted = Agreement(100, 0.5, 9e-7, 1, False, "they differ from step 1 on")
     assert not answer(layout(1), layout(2, agreement=parted)).passed
 
 
@@ -131,7 +131,7 @@ def test_the_chart_holds_points_a_straight_line_and_words() -> None:
     spec = json.dumps(chart.spec())
     assert '"kind": "perfect", "devices": 2, "rate": 50000.0' in spec
     assert spec.count('"kind": "measured"') == 2
-    assert "2 × 1, 25,000 examples a second" in chart.text
+    assert "2 × 1, 25,000 examples per second" in chart.text
     assert scaling_chart(answer()) is None
     alone = scaling_chart(answer(layout(2)))
     assert alone is not None

@@ -78,7 +78,7 @@ def test_no_digit_is_lost_on_a_narrow_terminal(width: int) -> None:
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text.replace("…+", "")  # the one between the bounds of a difference
     if width < 140:
-        assert "Left out at this width" in text
+        assert "Hidden at this width" in text
 
 
 def test_what_differs_is_a_column_and_what_is_equal_a_condition() -> None:
@@ -138,8 +138,8 @@ def test_published_figures_come_with_their_note_and_verdicts() -> None:
         assert said in text, said
     assert "3.54 s" in text
     assert "10 steps; no loading, no evaluation" in text
-    assert "no run of 'benchmark 2', 'benchmark 3', 'benchmark 4' is among these." in text
-    assert "Run: trainmark run mnist-mlp32 --published" in text
+    assert "no records of 'benchmark 2', 'benchmark 3', 'benchmark 4'." in text
+    assert "To measure: trainmark run mnist-mlp32 --published" in text
 
 
 def test_csv_is_unrounded_and_rectangular() -> None:

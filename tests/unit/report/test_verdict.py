@@ -50,7 +50,7 @@ def test_slower_is_told_by_how_many_times_and_not_by_what_fraction() -> None:
 
 def test_what_learns_less_is_told() -> None:
     text = said([*CPU, *rounds([1.0, 1.05, 0.95, 1.0], device="cuda:0", test_accuracy=0.9)]).text
-    assert "; but it ends 8.00 points of test accuracy lower (" in text
+    assert "; but its test accuracy is 8.00 points lower (" in text
 
 
 def test_a_run_that_does_not_learn_is_never_called_faster() -> None:

@@ -35,7 +35,7 @@ def test_resume_goes_on_from_this_machine_and_says_what_it_leaves_out(tmp_path: 
         store.write(of(machine, name))
     heard = Heard()
     assert [record.id for record in earlier_records(store, heard)] == ["mine"]
-    assert "left out 2 records of a-container" in heard.said[0]
+    assert "ignoring 2 records of a-container" in heard.said[0]
 
 
 def test_where_all_is_its_own_nothing_is_said(tmp_path: Path) -> None:

@@ -101,13 +101,13 @@ def test_shapes(name: str, shapes: list[tuple[int, ...]]) -> None:
     ("layers", "path", "message"),
     [
         ((Dense(10),), ("model", 0), "a 'flatten' layer before 'dense', found images of 4 × 4 × 1"),
-        ((Flatten(), Conv2D(1, 1)), ("model", 1), "images before 'conv2d', found 16 values an example"),
+        ((Flatten(), Conv2D(1, 1)), ("model", 1), "images before 'conv2d', found 16 values per example"),
         ((Flatten(), MaxPool(1, 1)), ("model", 1), "images before 'max-pool'"),
         ((Flatten(), LocalResponseNorm(1, 1, 1)), ("model", 1), "images before 'local-response-norm'"),
         ((Flatten(), ChannelDropout(0.5)), ("model", 1), "images before 'channel-dropout'"),
         ((Conv2D(1, 5),), ("model", 0, "size"), "a window of at most 4, found 5"),
         ((MaxPool(2, 2), MaxPool(3, 1)), ("model", 1, "size"), "a window of at most 2, found 3"),
-        ((ReLU(),), ("model", 0), "one value a class at the end of the network"),
+        ((ReLU(),), ("model", 0), "one value per class at the end of the network"),
     ],
 )
 def test_a_layer_that_does_not_fit_is_named(layers: tuple[Layer, ...], path: tuple[object, ...], message: str) -> None:

@@ -1,1 +1,1 @@
-"""What runs in trainmark itself: plans, starts measured processes, listens, and writes records."""
+"""Code of trainmark's own process: plans runs, starts measured processes, listens to them, and writes records."""

@@ -16,7 +16,7 @@ from trainmark.units import many
 
 
 def read(message: Message) -> Answer | None:
-    """The answer in ``message``; None for one of an unknown kind, such as a later version's.
+    """Return the answer in ``message``; None for an unknown kind, such as a later version's.
 
     Raises:
         ProtocolError: an answer of another form.
@@ -28,7 +28,7 @@ def read(message: Message) -> Answer | None:
     try:
         answer = msgspec.convert(message, kind)
         require_shallow(message)
-        msgspec.msgpack.encode(message)  # OverflowError for a whole number that no record can hold
+        msgspec.msgpack.encode(message)  # OverflowError for an integer that is too large for a record
         if isinstance(answer, OfRank):
             inner = answer.message
             if not (isinstance(inner, dict) and isinstance(inner.get("event"), str)) or inner["event"] == event:

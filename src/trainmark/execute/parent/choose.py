@@ -18,7 +18,7 @@ GENERIC = ("gpu", "cuda")
 
 
 def choose_backends(names: Sequence[str], interpreters: Sequence[Interpreter]) -> list[Choice]:
-    """Backends with the interpreter each runs in; without ``names`` the best one installed here.
+    """Return backends with the interpreter each runs in; without ``names``, the best one installed here.
 
     Args:
         names: ``torch`` or ``torch@label``.
@@ -102,7 +102,7 @@ def choose_sides(
     precision: Precision,
     limits: ResourceLimits,
 ) -> tuple[list[Side], list[str]]:
-    """The sides that can run ``workload``, and a sentence for each requested combination that can't.
+    """Return the sides that can run ``workload``, and a sentence for each requested combination that can't.
 
     Args:
         seen: what the chosen backends support.

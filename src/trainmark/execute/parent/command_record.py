@@ -67,7 +67,7 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def slices(self) -> list[Slice]:
-        """Those so far; none before the end of an epoch tells how many examples a step has."""
+        """The slices so far; none until the first epoch ends, which reports the examples per step."""
         per_step = self._examples_of_step
         return (
             []
@@ -76,7 +76,7 @@ class CommandRecordBuilder(RecordBuilder):
         )
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """The record of the reports so far."""
+        """Return the record of the reports so far."""
         run, of = self.run, self.run.of
         program, gpu = run.words[0], self.gpu
         without_gpu: Literal["cpu"] | None = "cpu" if run.side.device == "cpu" else None
@@ -109,7 +109,7 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def _versions(self) -> str | None:
-        """Of the frameworks that it reports."""
+        """Return the versions of the reported frameworks."""
         told = [f"{name} {version}" for name, version in sorted(self._packages.items()) if name != "numpy"]
         return ", ".join(told) or None
 
@@ -121,7 +121,7 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def _windows(self) -> list[Epoch]:
-        """When it trained: its epochs, or all of it where it reports none."""
+        """Return the times of training: its epochs, or the whole process if it reports none."""
         if self.epochs or self._exited is None or self._start is None:
             return self.epochs
         return [Epoch(0, self._start, self._exited.seconds, None, None)]

@@ -26,17 +26,17 @@ class Framework:
     """The result of examining a framework.
 
     Args:
-        name: of its backend.
-        installed: whether its packages are there.
-        install: the command that installs it; ``install_gpu`` its build for GPUs.
-        version: of its package.
-        devices: that it sees; None where it did not get so far.
-        examination: None where it did not get so far, or is a plug-in that can't be examined.
-        products: one a device; of the one it died at, why.
-        libraries: GPU libraries that it loaded, each with the files it came from.
-        problem: why it did not come to an end: what it raised, a signal, silence.
-        printed: the end of what it printed.
-        seconds: that all this took, while the others did the same.
+        name: name of its backend.
+        installed: whether its packages are installed.
+        install: the command that installs it; ``install_gpu`` installs its build for GPUs.
+        version: version of its package.
+        devices: the devices that it sees; None if it failed before.
+        examination: None if it failed before, or is a plug-in that can't be examined.
+        products: one per device; for one that crashed it, the reason.
+        libraries: GPU libraries that it loaded, each with its files.
+        problem: why it failed: an exception, a signal, or no answer.
+        printed: the end of its output.
+        seconds: duration, with the others running at the same time.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Framework:
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """The devices that are no CPU."""
+        """The devices other than the CPU."""
         return tuple(device for device in self.devices or () if device != "cpu")
 
 
@@ -69,12 +69,12 @@ def examine_all(
     *,
     at_once: bool = True,
 ) -> tuple[Framework, ...]:
-    """Every framework of ``interpreter``, those that are not installed too.
+    """Examine every framework of ``interpreter``, including those not installed.
 
     Args:
-        names: of backends; by default one a framework, plug-ins included.
+        names: backends; by default one per framework, plug-ins included.
         timeout: seconds after which a process is ended.
-        at_once: else one after the other.
+        at_once: whether to examine them in parallel.
     """
     known = registry.entries()
     entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
@@ -83,7 +83,7 @@ def examine_all(
         try:
             answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
             while wait(answers, _LOOK_SECONDS).not_done:
-                pass  # a signal that comes just before a wait is only seen after it, so none is long
+                pass  # a signal just before a wait is only handled after it, so waits are short
             return tuple(answer.result() for answer in answers)
         except BaseException:  # Ctrl-C does not reach the processes, which have separate sessions
             stop.set()

@@ -35,7 +35,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS
 
 
 Source = Channel | IO[bytes]
-"""What a process's messages and output are read from."""
+"""Source of a process's messages or output."""
 EndStatus = Literal["done", "died", "timeout"]
 
 
@@ -270,7 +270,7 @@ def ask(
     threads: int | None = None,
     timeout: float | None = None,
 ) -> tuple[list[Answer], Ending]:
-    """All answers to ``request`` of a new process, and how it ended; the arguments are those of :func:`run_worker`."""
+    """Return all answers of a new process to ``request``, and how it ended; arguments as for :func:`run_worker`."""
     answers: list[Answer] = []
 
     def collect(answer: Answer) -> None:

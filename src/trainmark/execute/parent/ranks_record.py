@@ -28,7 +28,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
         self._fallen: int | None = None
 
     def hear(self, answer: Answer) -> None:
-        """Take in an answer: of one rank, or of the first that speaks for all."""
+        """Take in an answer of one rank, or of the first rank on behalf of all."""
         match answer:
             case OfRank():
                 self._hear_rank(answer.rank, answer.message)
@@ -38,7 +38,7 @@ class RanksRecordBuilder(TrainingRecordBuilder):
                 super().hear(answer)
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """Of each rank that came to life here, and of the whole where rank 0 is here or none came."""
+        """Return the record of each rank that started here, and of the whole if rank 0 is here or none started."""
         ranks = [notes.record(self._of_rank(rank, outcome)) for rank, notes in sorted(self._ranks.items())]
         if self._ranks and 0 not in self._ranks:
             return ranks

@@ -1,4 +1,4 @@
-"""What records of workloads and of commands have in common."""
+"""The common part of the records of workloads and of commands."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class RecordBuilder:
                 self._add_evaluation(answer)
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """The records of the answers so far; the last one is that of the whole run.
+        """Return the records of the answers so far; the last one is that of the whole run.
 
         Args:
             outcome: how the run ended.
@@ -160,10 +160,10 @@ class RecordBuilder:
         holds: Mapping[Caveat, bool],
         **facts: Any,
     ) -> Record:
-        """The record.
+        """Make the record.
 
         Args:
-            windows: when it trained.
+            windows: times of training.
             holds: caveats of this kind of run.
             facts: fields of this kind of run.
         """

@@ -11,7 +11,7 @@ from trainmark.backends.layout import Rendezvous
 from trainmark.errors import UsageError
 
 DEFAULT_PORT = 29400
-"""As in ``torchrun``."""
+"""Default port, as in ``torchrun``."""
 _FIRST_JOB_PORT, _JOB_PORTS = 15_000, 10_000
 
 
@@ -26,7 +26,7 @@ class LocalNetwork:
     addresses: Mapping[str, str]
 
     def resolve(self, host: str) -> str:
-        """The address of ``host``; raises OSError."""
+        """Return the address of ``host``; raises OSError."""
         return socket.getaddrinfo(host, None, socket.AF_UNSPEC, socket.SOCK_STREAM)[0][4][0]  # type: ignore[return-value]
 
     def towards(self, address: str) -> str:
@@ -38,7 +38,7 @@ class LocalNetwork:
 
     @property
     def outward(self) -> str:
-        """An address of this machine that others can reach; raises OSError if there is none.
+        """Return an address of this machine that others can reach; raises OSError if there is none.
 
         On many machines the host name resolves to 127.0.1.1, which is of no use to others.
         """
@@ -49,7 +49,7 @@ class LocalNetwork:
 
 
 def here() -> LocalNetwork:
-    """This machine's current network."""
+    """Return this machine's current network."""
     import psutil
 
     found = {
@@ -62,7 +62,7 @@ def here() -> LocalNetwork:
 
 
 def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork) -> Rendezvous:
-    """The rendezvous of ``nodes`` machines at ``endpoint``.
+    """Return the rendezvous of ``nodes`` machines at ``endpoint``.
 
     Args:
         endpoint: ``host`` or ``host:port``, the same on every machine.
@@ -95,7 +95,7 @@ def meet(nodes: int, endpoint: str | None, seconds: float, network: LocalNetwork
 
 
 def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
-    """Machines and endpoint of the Slurm step that this is a task of; None outside one, or on one machine.
+    """Return the number of machines and the endpoint of the current Slurm step; None without one, or on one machine.
 
     Raises:
         UsageError: a step with several tasks on a machine; each would start all ranks of it.
@@ -119,7 +119,7 @@ def from_slurm(environment: Mapping[str, str]) -> tuple[int, str] | None:
 
 
 def first_host(listed: str) -> str:
-    """The first of a Slurm host list such as ``node[03-05,9],login``."""
+    """Return the first host of a Slurm host list such as ``node[03-05,9],login``."""
     found = re.match(r"([^,\[]*)(?:\[([^\]-]*?)(?:[-,][^\]]*)?\]([^,\[]*))?", listed)
     if found is None or not found[0]:
         raise UsageError("Slurm lists no machines", expected="a host list in SLURM_STEP_NODELIST", found=repr(listed))

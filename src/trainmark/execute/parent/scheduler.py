@@ -1,4 +1,4 @@
-"""Runs the tasks, round by round, and leaves a record of every run that was started, however it ended."""
+"""Runs the tasks, round by round, and writes a record of every started run, however it ended."""
 
 from __future__ import annotations
 
@@ -42,42 +42,42 @@ _NO_ROOM = (
     *("out of memory", "resource_exhausted", "busy or unavailable", "sigkill", "cannot allocate memory"),
     "resource temporarily unavailable",
 )
-"""How frameworks, drivers and the system say, in small letters, that there is no room for one more process."""
+"""Parts of error messages, in lower case, that mean that there is no memory or device left for another process."""
 
 
 class RunStopped(Exception):
-    """Raised by an observer to end the current run: its result is what it has done so far.
+    """Raised by an observer to end the current run and keep its results so far.
 
     Args:
-        reason: for the record.
+        reason: reason for the record.
     """
 
 
 class Observer:
-    """Watches runs; override the methods you need. Called in the parent, between the child's messages, so nothing here
-    touches the child's clock. Several tasks may be alive at once; each method says which one it is about."""
+    """Observes runs; override the methods you need. They are called in the parent, between the child's messages, so
+    they don't affect the child's timing. Several tasks may be alive at once."""
 
     def task_started(self, task: Task[Any]) -> None:
-        """A process begins."""
+        """A process starts."""
 
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
-        """The process begins a run; a replayed one leaves no record."""
+        """The process starts a run; a replayed one leaves no record."""
 
     def heard(self, task: Task[Any], answer: Answer) -> None:
-        """The process said something of the run."""
+        """The process has sent an answer about the run."""
 
     def counted(self, task: Task[Any], steps: int) -> None:
-        """So many steps of the process are done, called a few times a second while it computes; may raise
+        """The process has done this many steps; called a few times a second while it computes. May raise
         :class:`RunStopped`."""
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
-        """What is seen of the process from outside: the newest rows, the last one now, and which GPU it trains on."""
+        """The process was sampled from outside: the newest rows, the last one from now, and the GPU it trains on."""
 
     def recorded(self, task: Task[Any], record: Record) -> None:
         """A record was written."""
 
     def task_ended(self, task: Task[Any]) -> None:
-        """The process is gone."""
+        """The process has ended."""
 
 
 def execute(
@@ -91,19 +91,19 @@ def execute(
     apart: list[object] | None = None,
     stops_after_first: Callable[[Sequence[Record]], bool] = lambda _: False,
 ) -> list[Record]:
-    """Run ``tasks`` in order; those of one round are alive together and take turns.
+    """Run ``tasks`` in order; those of one round are interleaved.
 
-    Where there is no room for all of them, they run one after the other, and so do those of later rounds.
+    If there is no room for all of them, they run one after the other, and so do those of later rounds.
 
     Args:
-        seen: what each backend can do, by (backend, interpreter label); commands need none.
-        store: where records go.
-        observer: told of everything.
-        here: reads the machine before each round.
-        sampler: makes what watches a process.
+        seen: what each backend supports, by (backend, interpreter label); not needed for commands.
+        store: where the records are written.
+        observer: notified of all events.
+        here: reads the machine's state before each round.
+        sampler: makes the sampler of a process.
         peaks: measured peaks of the sides.
-        apart: courses and commands whose sides have no room together; those that are found are added.
-        stops_after_first: whether the records of the first round leave no reason for others.
+        apart: courses and commands whose sides don't fit together; further ones found are added.
+        stops_after_first: returns whether to stop, given the records of the first round.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
@@ -137,7 +137,7 @@ def execute(
 def _builders(
     task: Task[Any], here: Here, seen: Mapping[tuple[str, str], Seen], peaks: Mapping[Key, Peaks]
 ) -> list[RecordBuilder]:
-    """One for each run of ``task``."""
+    """Return a builder for each run of ``task``."""
     token = secrets.token_hex(4)
     first: Run | CommandRun = task.first
     if isinstance(first, CommandRun):
@@ -150,10 +150,10 @@ def _builders(
 
 
 def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversation] | None) -> None:
-    """Start the processes of all, and listen until all are gone.
+    """Start the processes of all, and listen until all have ended.
 
     Args:
-        turns: that they take; None where one is alone, and never pauses.
+        turns: their turns; None for a single one, which never pauses.
     """
     ears, coming = Ears(), list(conversations)
     live: list[_Conversation] = []
@@ -161,9 +161,9 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
         while coming or live:
             while coming and (turns is None or not coming[0].begins_alone or all(map(turns.pauses, live))):
                 coming[0].prepare(turns)
-                live.append(coming.pop(0))  # from here on it has a record, whatever happens
+                live.append(coming.pop(0))  # from now on it leaves a record, whatever happens
                 live[-1].begin()
-            live = [conversation for conversation in live if not conversation.over]  # one could not be started
+            live = [conversation for conversation in live if not conversation.over]  # without failed starts
             heard = ears.wait([conversation.worker for conversation in live])
             shown = (turns and turns.holder) or (live[-1] if live else None)
             looks = ears.is_time_to_look()
@@ -182,7 +182,7 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
 
 
 def _turns(players: list[_Conversation], *, alone: bool = False) -> Turns[_Conversation]:
-    """Longer ones where a GPU has to reach its clock, which falls while a CPU computes."""
+    """Return the turns of a round; longer ones with a GPU, whose clock drops while the CPU computes."""
     on_gpus = [each for each in players if each.on_accelerator]
     seconds = GPU_SLICE_SECONDS if on_gpus else SLICE_SECONDS
     ramp = on_gpus if len(on_gpus) < len(players) else []
@@ -193,9 +193,9 @@ class _Conversation:
     """One task: its process, and the record builders of its runs.
 
     Attributes:
-        over: its process is gone.
-        crowded_out: it is, for want of memory or of the device, before it could train; so it has no record.
-        is_apart: the other sides of its round are not there at the same time.
+        over: whether its process has ended.
+        crowded_out: whether it ended before training because memory or the device was taken; it then has no record.
+        is_apart: whether the other sides of its round run at other times.
     """
 
     def __init__(
@@ -222,18 +222,18 @@ class _Conversation:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether it computes before it can wait for a turn, so that no other may compute then."""
+        """Whether it computes before it can wait for a turn, so that no other may compute meanwhile."""
         return isinstance(self.task.first, CommandRun)
 
     @property
     def blocks(self) -> int | None:
-        """After how many blocks of slices it stops; None is at the end of the training."""
+        """Number of blocks of slices after which it stops; None trains to the end."""
         run: Run | CommandRun = self.task.first
         return run.blocks if isinstance(run, Run) else None
 
     @property
     def on_accelerator(self) -> bool:
-        """Whether it is known to train on one."""
+        """Whether it is known to train on an accelerator."""
         run: Run | CommandRun = self.task.first
         return run.side.device not in ("cpu", None)
 
@@ -246,10 +246,10 @@ class _Conversation:
         return self._index == len(self._builders)
 
     def prepare(self, turns: Turns[_Conversation] | None) -> None:
-        """Make ready what follows the process.
+        """Prepare the worker and the record builders.
 
         Args:
-            turns: those that it takes part in; None if it is alone.
+            turns: the turns it takes part in; None if it is alone.
         """
         self._turns, task, run = turns, self.task, self.task.first
         self._builders = self._make_builders()
@@ -267,13 +267,13 @@ class _Conversation:
         """Start the process."""
         try:
             self._stack.enter_context(self.worker)
-        except OSError as error:  # the interpreter went away, or the system has no process left to give
+        except OSError as error:  # the interpreter was removed, or the system's process limit is reached
             self.break_off(Outcome("failed", f"the process can't be started: {error}"))
         else:
             self._sampler.watch(self.worker.pid)
 
     def attend(self, ready: list[Source], *, looks: bool) -> None:
-        """Hear what has arrived, and look from outside if it is time."""
+        """Handle what has arrived, and sample the process if ``looks``."""
         try:
             ending = self.worker.attend(ready)
             if looks and ending is None:
@@ -287,10 +287,10 @@ class _Conversation:
                 self.break_off(_outcome(ending, self._end))
 
     def take(self, turn: Turn[_Conversation], idle: Sequence[_Conversation]) -> None:
-        """Let it compute.
+        """Start its turn.
 
         Args:
-            idle: the other sides, which pause meanwhile.
+            idle: the other sides, which are paused.
         """
         self._turn, self._idle, self._idle_before = turn, idle, _cpu_seconds(idle)
         self._before = self._sampler.look_now()
@@ -298,17 +298,17 @@ class _Conversation:
 
     @property
     def cpu_seconds(self) -> float | None:
-        """Of its process and all that it started."""
+        """CPU time of its process and all descendants."""
         return self._sampler.cpu_seconds()
 
     @property
     def threads(self) -> int | None:
-        """Of the CPU, that it may use; None is all."""
+        """Number of CPU threads it may use; None is all."""
         run: Run | CommandRun = self.task.first
         return run.settings.threads
 
     def break_off(self, outcome: Outcome) -> None:
-        """The conversation is over: whatever run it was at ends like this."""
+        """End the process, and record the current run with this outcome."""
         self.close()
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
@@ -319,7 +319,7 @@ class _Conversation:
         self._observer.task_ended(self.task)
 
     def _lacks_room(self, outcome: Outcome) -> bool:
-        """Whether it ended like this because the other sides of its round were there."""
+        """Return whether it ended like this because the other sides of its round took the memory or the device."""
         shares = self._turns is not None and self._turns.has_company(self, begun=not self.begins_alone)
         if outcome.status != "failed" or not shares or self._index or self._current.epochs:
             return False
@@ -339,7 +339,7 @@ class _Conversation:
         match answer:
             case Failed() | Diverged():
                 self._end = answer
-            case CommandStarted():  # what is watched is the command, not our process before it
+            case CommandStarted():  # sample the command, not the worker that starts it
                 self._sampler.watch(answer.pid)
             case Waiting() if self._turns is not None:
                 self._turn = None
@@ -389,13 +389,13 @@ class _Conversation:
 
 
 def _cpu_seconds(conversations: Iterable[_Conversation]) -> float | None:
-    """Of all of them together; None where one can't be read."""
+    """Return the sum over all of them; None if one can't be read."""
     used = [each.cpu_seconds for each in conversations]
     return None if None in used else sum(filter(None, used))
 
 
 def _outcome(ending: Ending, said: Failed | Diverged | None) -> Outcome:
-    """The outcome of a run that did not finish."""
+    """Return the outcome of a run that did not finish."""
     if isinstance(said, Diverged):
         return Outcome("diverged", said.reason, step=said.step, loss_before=said.before)
     status: Status = "timeout" if ending.status == "timeout" else "failed"

@@ -1,4 +1,4 @@
-"""What will be run, in which order: rounds, so that a slow drift of the machine affects every side alike."""
+"""Tasks in execution order: rounds, so that a slow drift of the machine affects every side alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Task(Generic[AnyRun]):
 
 
 def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings: Settings) -> list[Task[Run]]:
-    """The tasks in execution order: each round runs every side of a course once."""
+    """Return the tasks in execution order: each round runs every side of a course once."""
     tasks = []
     group_id = session = secrets.token_hex(6)
     for course, sides in courses:
@@ -61,7 +61,7 @@ def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings:
 def command_in_rounds(
     command: Command, sides: Iterable[CommandSide], rounds: int, settings: Settings
 ) -> list[Task[CommandRun]]:
-    """The tasks in execution order: each round runs every side once."""
+    """Return the tasks in execution order: each round runs every side once."""
     sides = list(sides)
     group_id = session = secrets.token_hex(6)
     return [
@@ -92,7 +92,7 @@ def _party(position: int, task: Task[Any]) -> tuple[object, int]:
 
 
 def remaining(tasks: Iterable[Task[AnyRun]], records: Iterable[Record]) -> list[Task[AnyRun]]:
-    """The tasks with runs that have neither ended well nor diverged, in the group that they complete."""
+    """Return the tasks with runs that have neither succeeded nor diverged, in the group that they complete."""
     tasks, records = list(tasks), list(records)
     group = group_to_complete({run.key for task in tasks for run in task.runs}, records)
     recorded = {RunKey.of(record): record.outcome.status for record in records}

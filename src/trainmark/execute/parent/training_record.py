@@ -102,11 +102,11 @@ class TrainingRecordBuilder(RecordBuilder):
         return known or 0.0
 
     def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """The only record of the run."""
+        """Return the only record of the run."""
         return [self.record(outcome, samples)]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
-        """The record of the answers so far."""
+        """Return the record of the answers so far."""
         run, side, workload = self.run, self.run.side, self.run.course.workload
         model, dataset = run.course.model, run.course.dataset
         device = self.seen.device(side.device)

@@ -103,7 +103,7 @@ class Turns(Generic[Player]):
         return player in self._waiting
 
     def next(self) -> Turn[Player] | None:
-        """The next turn; None while a player computes, or is not ready yet."""
+        """Return the next turn; None while a player computes, or is not ready yet."""
         if not self._active or not self._waiting.issuperset(self._active):
             return None
         turn = next(self._turns)

@@ -1,1 +1,1 @@
-"""What trainmark and the processes that it measures say to each other."""
+"""The protocol between trainmark and the processes it measures."""

@@ -1,4 +1,4 @@
-"""What a worker answers. It may run a plug-in, and its answers end in records, so the parent checks each of them
+"""Answers of a worker. It may run a plug-in, and its answers are kept in records, so the parent checks each of them
 (:mod:`trainmark.execute.parent.check`)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from trainmark.record.inspection import StepInspection
 from trainmark.workload.decode import annotations_of
 
 NOT_A_PART = "not a part of this step"
-"""Why a variant is dropped that would leave out what the step does not have."""
+"""Reason to drop a variant that would omit a part the step doesn't have."""
 
 
 class Within(NamedTuple):
@@ -31,7 +31,7 @@ Count = Annotated[int, Within(0, (1 << 53) - 1)]
 
 @dataclass(frozen=True)
 class Answer:
-    """Any of them; refuses numbers out of their bounds."""
+    """Base class; rejects numbers out of range."""
 
     def __post_init__(self) -> None:
         for name, bounds in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
@@ -42,7 +42,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Failed(Answer):
-    """It can't go on; ``rank`` of several."""
+    """The process can't continue; ``rank`` if it has several."""
 
     reason: str
     rank: int | None = None
@@ -50,7 +50,7 @@ class Failed(Answer):
 
 @dataclass(frozen=True)
 class Diverged(Answer):
-    """A loss is not finite: at this step, behind one with the loss ``before``."""
+    """The loss of this step is not finite; the previous one was ``before``."""
 
     reason: str
     step: int | None
@@ -59,12 +59,12 @@ class Diverged(Answer):
 
 @dataclass(frozen=True)
 class Done(Answer):
-    """All has been said."""
+    """There are no further answers."""
 
 
 @dataclass(frozen=True)
 class Ready(Answer):
-    """A training or a command can begin; the seconds are since the process started, the steps are those of a run."""
+    """A training or a command can begin; the seconds are since the process started, the steps are per run."""
 
     seconds: Seconds | None = None
     packages: dict[str, str] = field(default_factory=dict)
@@ -75,14 +75,14 @@ class Ready(Answer):
 
 @dataclass(frozen=True)
 class Compiled(Answer):
-    """The seconds are None where there was nothing to compile."""
+    """Compilation has ended; the seconds are None if there was nothing to compile."""
 
     seconds: Seconds | None
 
 
 @dataclass(frozen=True)
 class LoggedStep(Answer):
-    """What ``--log-every`` prints of a step."""
+    """A step, as printed by ``--log-every``."""
 
     step: Count
     loss: float
@@ -92,9 +92,9 @@ class LoggedStep(Answer):
 
 @dataclass(frozen=True)
 class EpochEnded(Answer):
-    """One epoch; of a command None is what it does not report, and ``batches`` are how many the hook counted.
+    """One epoch. For a command, None is what it does not report, and ``batches`` is the hook's count.
 
-    The ``windows`` are when it trained: start, seconds.
+    The ``windows`` are the times of training: start, seconds.
     """
 
     index: Count
@@ -115,9 +115,9 @@ class EpochEnded(Answer):
 
 @dataclass(frozen=True)
 class Waiting(Answer):
-    """The training pauses until it is its turn; it has ``settled`` where it trained before the first one.
+    """The training pauses until its turn; ``settled`` if it trained before the first one.
 
-    The ``loss`` is that of its last step, if that is known.
+    The ``loss`` is that of its last step, if known.
     """
 
     settled: bool = False
@@ -126,9 +126,9 @@ class Waiting(Answer):
 
 @dataclass(frozen=True)
 class SliceTimed(Answer):
-    """A slice of a training is over: ``steps`` from ``start`` on, the last ``timed_steps`` of them took ``seconds``.
+    """A slice of a training has ended: ``steps`` from ``start`` on, of which the last ``timed_steps`` took ``seconds``.
 
-    Of a command a step is a batch or, where it tells of none, an epoch, whose ``examples`` it tells with the epoch.
+    For a command, a step is a batch or, if it reports none, an epoch, whose ``examples`` come with the epoch.
     """
 
     start: Seconds
@@ -140,7 +140,7 @@ class SliceTimed(Answer):
 
 @dataclass(frozen=True)
 class Evaluated(Answer):
-    """The test behind an epoch; the training figures are exact ones, where those are asked for."""
+    """The evaluation after an epoch; its training figures are exact, if requested."""
 
     index: Count
     seconds: Seconds
@@ -152,7 +152,7 @@ class Evaluated(Answer):
 
 @dataclass(frozen=True)
 class Finished(Answer):
-    """A run is over."""
+    """A run has ended."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     unchanged_weights: list[str] | None = None
@@ -162,7 +162,7 @@ class Finished(Answer):
 
 @dataclass(frozen=True)
 class RankBorn(Answer):
-    """One rank of several."""
+    """One of several ranks has started."""
 
     rank: Count
     local_rank: Count
@@ -171,7 +171,7 @@ class RankBorn(Answer):
 
 @dataclass(frozen=True)
 class OfRank(Answer):
-    """What a rank said, whatever that is."""
+    """An answer of one rank."""
 
     rank: int
     message: Any
@@ -179,7 +179,7 @@ class OfRank(Answer):
 
 @dataclass(frozen=True)
 class CommandStarted(Answer):
-    """A command runs."""
+    """A command has started."""
 
     pid: Annotated[int, Within(2, (1 << 31) - 1)]
     start: Seconds
@@ -187,7 +187,7 @@ class CommandStarted(Answer):
 
 @dataclass(frozen=True)
 class CommandExited(Answer):
-    """A command has ended; ``left`` processes that it left behind, ``left_out`` things of its reports."""
+    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its ignored reports."""
 
     code: Annotated[int, Within(-(1 << 31), (1 << 31) - 1)]
     seconds: Seconds
@@ -203,7 +203,7 @@ class CommandExited(Answer):
 
 @dataclass(frozen=True)
 class Capable(Answer):
-    """What a backend can do; ``limited`` is whether it can measure its devices' peaks."""
+    """The capabilities of a backend; ``limited`` is whether it can measure its devices' peaks."""
 
     capabilities: Capabilities
     python: str
@@ -212,28 +212,28 @@ class Capable(Answer):
 
 @dataclass(frozen=True)
 class BackendsListed(Answer):
-    """The command that installs each backend, by its name."""
+    """The command that installs each backend, by name."""
 
     install: dict[str, str]
 
 
 @dataclass(frozen=True)
 class PeaksMeasured(Answer):
-    """How fast the device can be."""
+    """The peak speed of the device."""
 
     peaks: DevicePeaks
 
 
 @dataclass(frozen=True)
 class Examined(Answer):
-    """How a framework stands to this machine's devices."""
+    """How a framework fits this machine's devices."""
 
     examination: Examination
 
 
 @dataclass(frozen=True)
 class DevicesSeen(Answer):
-    """What a framework sees."""
+    """The devices a framework sees."""
 
     version: str | None
     devices: tuple[str, ...]
@@ -241,21 +241,21 @@ class DevicesSeen(Answer):
 
 @dataclass(frozen=True)
 class Multiplied(Answer):
-    """A small product on one device."""
+    """A small matrix product on one device."""
 
     product: DeviceProduct
 
 
 @dataclass(frozen=True)
 class LibrariesLoaded(Answer):
-    """GPU libraries, each with the files it came from."""
+    """The loaded GPU libraries, each with its files."""
 
     libraries: dict[str, list[str]]
 
 
 @dataclass(frozen=True)
 class Scored(Answer):
-    """What given weights reach on the test set, and its labels."""
+    """The result of given weights on the test set, and the set's labels."""
 
     loss: float
     accuracy: float
@@ -264,14 +264,14 @@ class Scored(Answer):
 
 @dataclass(frozen=True)
 class Outputs(Answer):
-    """Of the last layer, for the next examples of the test set."""
+    """Outputs of the last layer for the next examples of the test set."""
 
     values: list[list[float]]
 
 
 @dataclass(frozen=True)
 class Preparing(Answer):
-    """A variant is made ready, after ``done`` others."""
+    """A variant is being prepared, after ``done`` others."""
 
     name: str
     done: Count
@@ -280,7 +280,7 @@ class Preparing(Answer):
 
 @dataclass(frozen=True)
 class Dropped(Answer):
-    """A variant is not to be had."""
+    """A variant is not available."""
 
     name: str
     reason: str
@@ -288,7 +288,7 @@ class Dropped(Answer):
 
 @dataclass(frozen=True)
 class VariantsReady(Answer):
-    """All variants are ready; ``lengths`` are the steps of each one's short and long stretch."""
+    """All variants are ready; ``lengths`` has the steps of each one's short and long stretch."""
 
     compile_seconds: Seconds | None
     lengths: dict[str, tuple[int, int]]
@@ -298,7 +298,7 @@ class VariantsReady(Answer):
 
 @dataclass(frozen=True)
 class RoundTimed(Answer):
-    """Seconds of a step, and of starting an epoch, by variant."""
+    """Seconds of a step and of starting an epoch, by variant."""
 
     index: Count
     seconds: dict[str, float]
@@ -314,7 +314,7 @@ class EvaluationTimed(Answer):
 
 @dataclass(frozen=True)
 class Replayed(Answer):
-    """Losses up to and with the first that is not finite."""
+    """The losses up to and including the first that is not finite."""
 
     losses: list[float]
     failed_at: Count | None
@@ -328,12 +328,12 @@ class StepInspected(Answer):
 
 
 ANSWERS: Mapping[str, type[Answer]] = {kind.__name__: kind for kind in Answer.__subclasses__()}
-"""By name; the parent ignores any other answer."""
+"""Answers by name; the parent ignores any other."""
 
 
 _A = TypeVar("_A", bound=Answer)
 
 
 def of_kind(answers: Iterable[Answer], kind: type[_A]) -> list[_A]:
-    """Those of ``answers`` that are of ``kind``."""
+    """Return the ``answers`` of one kind."""
     return [answer for answer in answers if isinstance(answer, kind)]

@@ -1,4 +1,4 @@
-"""What a measured process is asked for. It reads its request with :func:`read`, since it has no msgspec."""
+"""Requests to a measured process, which parses them with :func:`read`, since it has no msgspec."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from trainmark.workload.spec import Workload
 
 @dataclass(frozen=True)
 class Probe:
-    """What can this backend do here? Answered by ``Capable``."""
+    """Report the backend's capabilities. Answered by ``Capable``."""
 
     backend: str
 
 
 @dataclass(frozen=True)
 class ListBackends:
-    """Which backends are registered here, plug-ins included? Answered by ``BackendsListed``."""
+    """List the registered backends, plug-ins included. Answered by ``BackendsListed``."""
 
 
 @dataclass(frozen=True)
 class MeasurePeaks:
-    """How fast can the device be? Answered by ``PeaksMeasured``; not at all by a backend that can't tell."""
+    """Measure the device's peak speed. Answered by ``PeaksMeasured``, or not at all if the backend can't."""
 
     backend: str
     options: Options
@@ -37,14 +37,14 @@ class MeasurePeaks:
 
 @dataclass(frozen=True)
 class Examine:
-    """Is the backend well? Answered bit by bit, so that what was learnt before a crash is kept."""
+    """Examine the backend. Answered in several parts, so that a crash loses only the remaining ones."""
 
     backend: str
 
 
 @dataclass(frozen=True)
 class OfTraining:
-    """Any request about the training of one workload."""
+    """Base class of requests about the training of one workload."""
 
     backend: str
     workload: Workload
@@ -54,21 +54,21 @@ class OfTraining:
 
 @dataclass(frozen=True)
 class Predict(OfTraining):
-    """Evaluate these weights and tell the outputs for the test set."""
+    """Evaluate these weights and send the outputs for the test set."""
 
     weights: str
 
 
 @dataclass(frozen=True)
 class ReplayTraining(OfTraining):
-    """Train again up to the step that fails, at most ``steps``, and open up what may show why."""
+    """Train again up to the step that fails, at most ``steps``, and inspect the steps that may show why."""
 
     steps: int
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """One of the runs of a process; ``weights`` is the file to keep its weights in."""
+    """One of the runs of a process; ``weights`` is the file to save its weights to."""
 
     index: int
     weights: str | None
@@ -80,12 +80,12 @@ class Train(OfTraining):
 
     Args:
         origin: reading of the clock at the start of the process.
-        inject_order: trainmark decides the order of the examples, not the framework.
+        inject_order: whether trainmark, not the framework, decides the order of the examples.
         initial_weights: their file; None draws them from the seed.
-        trainmark: the version that the ranks of several machines must have in common.
-        nudge: number of the nudge that the weights get; None leaves them.
-        turns: train only when it is this training's turn (:class:`TakeTurn`); ``until-stopped`` for slices alone,
-            without an evaluation. None trains at once.
+        trainmark: the version, which must be the same on all machines of a training.
+        nudge: number of the nudge applied to the weights; None leaves them unchanged.
+        turns: train only in this training's turns (:class:`TakeTurn`); ``until-stopped`` for slices only, without
+        evaluation. None trains without pauses.
     """
 
     origin: float
@@ -100,10 +100,10 @@ class Train(OfTraining):
 
 @dataclass(frozen=True)
 class TakeTurn:
-    """Compute until so many seconds of steps are timed; None is to the end. Sent while a training runs.
+    """Compute until this many seconds of steps are timed; None trains to the end. Sent while a training runs.
 
     Args:
-        untimed: seconds of steps that come first.
+        untimed: seconds of untimed steps that come first.
     """
 
     seconds: float | None
@@ -112,12 +112,12 @@ class TakeTurn:
 
 @dataclass(frozen=True)
 class Stop:
-    """Finish where you are: no more slices are needed. Sent while a training runs."""
+    """Stop: no more slices are needed. Sent while a training runs."""
 
 
 @dataclass(frozen=True)
 class StartRanks:
-    """Start ``ranks`` processes on this machine, and give each of them ``request``."""
+    """Start ``ranks`` processes on this machine, and send ``request`` to each of them."""
 
     backend: str
     device: str
@@ -128,12 +128,12 @@ class StartRanks:
 
 @dataclass(frozen=True)
 class Variant:
-    """One training that is timed.
+    """One timed variant of a training.
 
     Args:
-        without: parts that are left out, those of them that the step has.
-        takes_away: the part whose cost this variant tells; it is not made where the step has none.
-        stretch: steps timed at once, as a multiple of those of the first variant.
+        without: omitted parts, as far as the step has them.
+        takes_away: the part whose cost this variant measures; the variant is dropped if the step doesn't have it.
+        stretch: steps timed at a time, as a multiple of those of the first variant.
     """
 
     name: str
@@ -146,17 +146,17 @@ class Variant:
 
 @dataclass(frozen=True)
 class Dissect:
-    """Time variants of a training against each other, in rounds; the first one is the whole step.
+    """Time variants of a training in interleaved rounds; the first one is the whole step.
 
     Args:
-        products, convolutions: that are timed alone.
-        peak_size: of the product that stands for the device's peak.
+        products, convolutions: operations that are timed alone.
+        peak_size: size of the product that measures the device's peak.
         window: seconds of a stretch.
         budget: seconds after which no round begins, over all sittings.
-        rounds: over all sittings.
-        sitting, sittings: this process is one of so many, counted from 0, each of which makes its part of the rounds.
-        evaluations: of the first variant that are timed at the end.
-        settling: seconds that all of them may take to be ready; the first tells how many that allows. None is no limit.
+        rounds: number of rounds, over all sittings.
+        sitting, sittings: number of this process, from 0, and of all processes; each does its share of the rounds.
+        evaluations: number of evaluations of the first variant, timed at the end.
+        settling: seconds that all sittings may take to start, which limits their number; None is no limit.
     """
 
     backend: str
@@ -176,7 +176,7 @@ class Dissect:
 
 @dataclass(frozen=True)
 class RunScript:
-    """Run a command of the user's own; in turns it pauses where it can."""
+    """Run a user's command; if it takes turns, it pauses where it can."""
 
     origin: float
     argv: tuple[str, ...]
@@ -190,14 +190,14 @@ _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(R
 
 
 def read(message: Message) -> Request:
-    """The request in ``message``; raises :class:`~trainmark.errors.ProtocolError` for anything else."""
+    """Parse the request in ``message``; raises :class:`~trainmark.errors.ProtocolError` for anything else."""
     event, fields = message["event"], {name: value for name, value in message.items() if name != "event"}
     if event not in _BY_NAME:
-        raise ProtocolError("this trainmark can't do what it is asked for", expected=", ".join(_BY_NAME), found=event)
+        raise ProtocolError("unknown request to this version of trainmark", expected=", ".join(_BY_NAME), found=event)
     try:
         return decode(_BY_NAME[event], fields)
     except Misfit as misfit:
         place = dotted(misfit.path) or "its keys"
         raise ProtocolError(
-            f"the request {event} does not fit at {place}", expected=misfit.expected, found=misfit.found
+            f"the request {event} is invalid at {place}", expected=misfit.expected, found=misfit.found
         ) from misfit

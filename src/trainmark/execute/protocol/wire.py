@@ -1,8 +1,8 @@
-"""What parent and child say to each other: one JSON object a line, on a socket of their own.
+"""The connection between parent and child: one JSON object per line, on a separate socket.
 
 Frameworks print on stdout and stderr, so neither is used. Both ends are Python, so the non-finite numbers of its
-``json`` are allowed. The child tells its position by counting steps in shared memory, which costs it nothing to
-speak of and needs no message.
+``json`` are allowed. The child reports its position by counting steps in shared memory, which costs almost nothing
+and needs no message.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any
 from trainmark.errors import ProtocolError
 
 Message = dict[str, Any]
-"""As it travels: an ``event``, and the fields of the class of that name in ``requests`` or ``answers``."""
+"""A message: an ``event``, and the fields of the class of that name in ``requests`` or ``answers``."""
 Say = Callable[[object], None]
 """Sends an answer."""
 POSITION_BYTES = mmap.PAGESIZE
 SCRATCH = "TRAINMARK_SCRATCH"
-"""The variable that names a folder which the parent removes, however the child ends."""
+"""Variable with the path of a folder that the parent removes, however the child ends."""
 LONGEST_SECONDS = 1e12
-"""Thirty thousand years: more is no time that anything took."""
+"""Largest plausible duration: thirty thousand years."""
 _MOST_LINE_BYTES = 64 * 2**20
 _MOST_BYTES = 256 * 2**20
-"""All that one side may say: the losses of some ten million steps."""
+"""Most bytes from one side: the losses of about ten million steps."""
 
 
 class Channel:
-    """One end of the conversation."""
+    """One end of the connection."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
@@ -41,18 +41,18 @@ class Channel:
         self._heard = 0
 
     def fileno(self) -> int:
-        """For ``selectors``."""
+        """Return the descriptor, for ``selectors``."""
         return self._end.fileno()
 
     def send(self, said: object) -> None:
-        """Say something, a dataclass or a message; raises OSError when nobody listens any more."""
+        """Send a dataclass or a message; raises OSError if the other end is closed."""
         self._end.sendall(encoded(said if isinstance(said, dict) else to_message(said)) + b"\n")
 
     def receive(self) -> Iterator[Message] | None:
-        """The messages in what has arrived, waiting for at least some bytes; None when the other end is closed.
+        """Return the messages that have arrived, after waiting for at least one byte; None if the other end is closed.
 
         Raises:
-            ProtocolError: a line that is no JSON object, or one that never ends.
+            ProtocolError: a line that is not a JSON object, or that never ends.
         """
         try:
             arrived = self._end.recv(1 << 16)
@@ -74,24 +74,24 @@ class Channel:
         return iter([_parsed(bytes(line)) for line in lines if line])
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._end.close()
 
 
 def to_message(said: object) -> Message:
-    """A dataclass as it is sent: its fields, and its class's name as the event."""
+    """Return a dataclass as a message: its fields, and its class's name as the event."""
     return {"event": type(said).__name__, **vars(said)}
 
 
 def encoded(value: object) -> bytes:
-    """As JSON; dataclasses and sets in it as well."""
+    """Encode as JSON, including dataclasses and sets."""
     return json.dumps(
         value, separators=(",", ":"), default=lambda part: sorted(part) if isinstance(part, frozenset) else vars(part)
     ).encode()
 
 
 def signal_name(exit_code: int) -> str:
-    """Of the signal in an exit code below 0."""
+    """Return the name of the signal in a negative exit code."""
     try:
         return signal.Signals(-exit_code).name
     except ValueError:
@@ -99,7 +99,7 @@ def signal_name(exit_code: int) -> str:
 
 
 def shared_page() -> int:
-    """A descriptor of zeros that both sides map. In memory where that can be: on a full disk, counting would kill."""
+    """Return the descriptor of a page of zeros that both sides map; in memory if possible, in case the disk is full."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("trainmark-position")
     else:
@@ -110,7 +110,7 @@ def shared_page() -> int:
 
 
 def counter(descriptor: int) -> Callable[[], None]:
-    """The child's side of the shared position: a function that counts one step."""
+    """Return the child's side of the shared position: a function that counts one step."""
     shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES)).cast("Q")
 
     def tick() -> None:
@@ -120,7 +120,7 @@ def counter(descriptor: int) -> Callable[[], None]:
 
 
 def position(descriptor: int) -> Callable[[], int]:
-    """The parent's side: a function that returns how many steps the child has counted."""
+    """Return the parent's side: a function that returns the number of steps counted by the child."""
     shared = memoryview(mmap.mmap(descriptor, POSITION_BYTES, prot=mmap.PROT_READ)).cast("Q")
     return lambda: shared[0]
 

@@ -1,1 +1,1 @@
-"""What runs in the measured process: the standard library, NumPy and one framework, nothing else."""
+"""Code of the measured process, which imports only the standard library, NumPy and one framework."""

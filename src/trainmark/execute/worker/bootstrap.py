@@ -1,7 +1,7 @@
-"""What the measured interpreter runs: puts trainmark, and nothing else of the parent's, on its path.
+"""Entry point of the measured interpreter: makes trainmark, and nothing else of the parent's, importable.
 
-Run as a file by any Python from 3.10, with trainmark installed or not. The parent's ``site-packages`` must not come
-along, or its NumPy would be measured instead of the child's own.
+Run as a file by any Python from 3.10, with or without trainmark installed. The parent's ``site-packages`` must not be
+on the path, or its NumPy would be measured instead of the child's.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def adopt(package: Path) -> None:
-    """Make ``trainmark`` mean the package in this folder."""
+    """Import the package in this folder as ``trainmark``."""
     spec = spec_from_file_location("trainmark", package / "__init__.py", submodule_search_locations=[str(package)])
     if spec is None or spec.loader is None:
         raise ImportError(f"no package in {package}")
@@ -34,4 +34,4 @@ if __name__ == "__main__":
     code = worker.main(int(sys.argv[1]), int(sys.argv[2]))
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # all is said; to take an interpreter with a framework apart lasts up to a second
+    os._exit(code)  # all messages are sent; finalising an interpreter with a framework takes up to a second

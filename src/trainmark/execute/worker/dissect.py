@@ -1,4 +1,4 @@
-"""Times variants of one training interleaved in one process: what the measured process does for ``explain``.
+"""Time variants of one training, interleaved in one process: the worker's side of ``explain``.
 
 All variants share a process, since the result is the difference between two variants: timed right after each other, on
 the same cores and in the same memory, they differ in nothing else. A stretch is a shortened epoch, timed like an epoch.
@@ -40,22 +40,22 @@ from trainmark.workload.spec import Workload
 
 _FEWEST_STEPS = 3
 _FEWEST_LARGE_STEPS = 2
-"""Of a stretch that was asked to be shorter, as its steps are long."""
+"""Fewest steps of a shorter stretch, for variants with long steps."""
 _TRIED_STEPS = 12
 _SHORT = 0.125
 """Steps of the short stretch, as a share of those of the long one."""
 _FEWEST_ROUNDS = 5
 _FEWEST_SITTINGS = 3
 _LONGEST_WINDOWS = 4
-"""Of a stretch: with it and the usual number of rounds the fewest of them still fit into the time there is."""
+"""Longest stretch, in windows, so that the fewest rounds still fit into the budget."""
 _PROBE_SECONDS = 0.02
 _MOST_VALUES = 2**24
-"""Of the largest matrix of a product; a larger product is measured in part, and the rest taken in proportion."""
+"""Most values in a matrix of a product; a larger product is measured in part and extrapolated."""
 
 
 @dataclass(frozen=True)
 class ReadyVariant:
-    """One training, ready to go: an epoch of many steps, and one of few."""
+    """One prepared training: an epoch of many steps, and one of few."""
 
     trainer: Trainer
     weights: Weights
@@ -68,27 +68,27 @@ class ReadyVariant:
         return len(self.short.sizes), len(self.long.sizes)
 
     def seconds(self, tick: Callable[[], None], clock: Clock) -> tuple[float, float]:
-        """Of a step, and of starting an epoch: a long and a short one differ by nothing but steps."""
+        """Return the seconds of a step and of starting an epoch, since a long and a short one differ only in steps."""
         short, long = (self._epoch(plan, tick, clock) for plan in (self.short, self.long))
         few, many = self.lengths
         step = (long - short) / (many - few)
         return step, short - few * step
 
     def _epoch(self, plan: EpochPlan, tick: Callable[[], None], clock: Clock) -> float:
-        self.trainer.load(self.weights)  # who takes the same batch for ever arrives at numbers that are slow to compute
+        self.trainer.load(self.weights)  # training on one batch for long leads to numbers that are slow to compute
         return timed_epoch(self.trainer, plan, tick, clock).seconds
 
 
 @dataclass(frozen=True)
 class TimedWork:
-    """A piece of work that is no training: ``number`` of it are timed at once, and count ``times`` over."""
+    """Work other than training: ``number`` of it are timed together, and the result is multiplied by ``times``."""
 
     work: QueuedWork
     number: int
     times: float
 
     def seconds(self, clock: Clock) -> float:
-        """Of all that it stands for."""
+        """Return the seconds of all the work that it represents."""
         start = clock()
         for _ in range(self.number):
             self.work.queue()
@@ -156,7 +156,7 @@ def _time_rounds(
     tick: Callable[[], None],
     clock: Clock,
 ) -> None:
-    """Every variant once a round, in another order each time, until ``budget`` seconds are over."""
+    """Time every variant once per round, in a different order each time, until ``budget`` seconds have passed."""
     shuffled, end = random.Random(request.sitting), clock() + budget
     for index in range(rounds):
         order = list(variants)
@@ -183,10 +183,10 @@ def _sittings(request: Dissect, seconds: float) -> int:
 def _steps_in(
     window: float, backend: Backend, workload: Workload, options: Options, data: Dataset, clock: Clock
 ) -> tuple[int, float | None]:
-    """How many steps fill ``window`` seconds, or are twice as long as an epoch takes to start, within reason; an epoch
-    at most.
+    """Return the number of steps that fill ``window`` seconds or twice the time to start an epoch, within limits and
+    at most an epoch.
 
-    And how long the first compilation took: later ones find much of it done.
+    Also returns the duration of the first compilation, since later ones reuse much of it.
     """
     most = len(workload.batches.sizes(len(data.train)))
     trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
@@ -200,7 +200,7 @@ def _steps_in(
 def _made(
     backend: Backend, workload: Workload, options: Options, data: Dataset, steps: int, clock: Clock
 ) -> tuple[ReadyVariant, float | None]:
-    """A variant with this many steps per stretch, and its compile time in seconds."""
+    """Return a variant with this many steps per stretch, and its compile time in seconds."""
     model = lay_out(workload)
     trainer = backend.trainer(workload, model, data, options)
     weights = initial_weights(model, options.seed)
@@ -215,7 +215,7 @@ def _made(
 
 
 def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
-    """One epoch of this many steps, with the order of a run."""
+    """Return an epoch of this many steps, in the order of a run."""
     one_pass = len(workload.batches.sizes(examples))
     schedule = dataclasses.replace(
         workload.schedule, epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=-(-steps // one_pass)
@@ -224,15 +224,15 @@ def _plan(workload: Workload, examples: int, steps: int, options: Options) -> Ep
 
 
 def _cut(data: Dataset, batches: Batches) -> Dataset:
-    """The first batch of the training set, and the whole test set."""
+    """Return the first batch of the training set, and the whole test set."""
     size = batches.sizes(len(data.train))[0]
     train = Split(np.array(data.train.images[:size]), np.array(data.train.labels[:size]))
     return dataclasses.replace(data, train=train, complete=False)
 
 
 def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[TimedWork]]:
-    """``products``: each product and convolution once; ``empty``: as many that compute nothing; ``peak``: the product
-    that is fastest."""
+    """Return ``products``: each product and convolution once; ``empty``: equally many of minimal size; ``peak``: the
+    product that is fastest."""
     products, convolutions = list(request.products), request.convolutions
     if not (products or convolutions) or not isinstance(backend, Limited):
         return {}
@@ -253,7 +253,7 @@ def _probes(backend: Backend, request: Dissect, clock: Clock) -> dict[str, list[
 
 
 def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Iterator[TimedWork]:
-    """Those that fit together; each that is too large alone, and in part."""
+    """Yield the products that fit in memory together, then a part of each larger one."""
     whole = [product for product in asked if _largest_matrix(product) <= _MOST_VALUES]
     if whole:
         yield _ready(limits.products(whole), 1.0, clock)
@@ -266,7 +266,7 @@ def _products(limits: DeviceLimits, asked: list[Product], clock: Clock) -> Itera
 
 
 def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock) -> Iterator[TimedWork]:
-    """As many examples of a layer as are not too large."""
+    """Yield each layer's convolution, with fewer examples if it is too large."""
     for each in asked:
         largest = max(math.prod(each.input_shape), math.prod(each.output_shape))
         fewer = max(1, min(each.batch, each.batch * _MOST_VALUES // largest))
@@ -279,7 +279,7 @@ def _largest_matrix(product: Product) -> int:
 
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
-    """Used once, for that compiles and allocates; and as often at a time as fills a window."""
+    """Run the work once, to compile and allocate, and return it repeated until it fills a window."""
     once = TimedWork(work, 1, 1.0)
     once.seconds(clock)
     return TimedWork(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)

@@ -12,10 +12,10 @@ from trainmark.execute.protocol.wire import Channel, Message
 
 
 def tie(channel: Channel, inbox: Callable[[Message], object]) -> None:
-    """Die with the parent, and pass on to ``inbox`` what it sends until then.
+    """End this process with the parent, and pass the parent's messages on to ``inbox`` until then.
 
-    On Linux the kernel sees to it, even while this process hangs in native code. Elsewhere the socket tells: it closes
-    with the parent, and the whole process group goes.
+    On Linux the kernel does this, even while this process hangs in native code. Elsewhere the socket closes with the
+    parent, and then the whole process group is killed.
     """
     set_parent_death_signal = 1
     control(set_parent_death_signal, signal.SIGKILL)
@@ -23,7 +23,7 @@ def tie(channel: Channel, inbox: Callable[[Message], object]) -> None:
 
 
 def tie_with(channel: Channel, before: Callable[[], object], inbox: Callable[[Message], object]) -> None:
-    """Die a moment after the parent: ``before`` is called first. For who never hangs in native code."""
+    """End this process shortly after the parent, after calling ``before``; for processes that run no native code."""
 
     def wait() -> None:
         while (messages := channel.receive()) is not None:
@@ -36,7 +36,7 @@ def tie_with(channel: Channel, before: Callable[[], object], inbox: Callable[[Me
 
 
 def control(option: int, value: int) -> None:
-    """Linux's ``prctl`` for this process; does nothing elsewhere."""
+    """Call Linux's ``prctl`` for this process; does nothing elsewhere."""
     if sys.platform == "linux":
         import ctypes
 

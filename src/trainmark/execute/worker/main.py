@@ -1,7 +1,7 @@
-"""The measured process: carries out one request and reports on it.
+"""The measured process: carries out one request and reports the results.
 
-Imports the standard library, NumPy and one framework, nothing else. Time is read here and only at synchronised edges;
-between two readings runs the backend's code alone.
+It imports only the standard library, NumPy and one framework. The clock is only read at synchronised points; between
+two readings, only the backend's code runs.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _GPU_LIBRARY = re.compile(r"lib(cudnn|cublas|cudart|nccl|cufft|cusolver)\.so")
 
 
 def main(socket_descriptor: int, position_descriptor: int) -> int:
-    """Serve one request that comes over the socket; returns the process's exit code."""
+    """Serve one request from the socket; returns the process's exit code."""
     return _serve(Channel(socket.socket(fileno=socket_descriptor)), counter(position_descriptor), position_descriptor)
 
 
 def rank_main(address: str) -> int:
-    """Serve, as one rank of many, the request that its launcher has."""
+    """Serve the launcher's request as one of several ranks."""
     return _serve(*ranks.answer(address))
 
 
@@ -65,7 +65,7 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
         message = next(arrived, None)
     try:
         request = requests.read(message)
-        if isinstance(request, requests.RunScript):  # what it started must go first, or it would be left behind
+        if isinstance(request, requests.RunScript):  # the processes that it started must be ended first
             lifeline.tie_with(channel, end_descendants, turns.put)
         else:
             lifeline.tie(channel, turns.put)
@@ -101,7 +101,7 @@ def _carry_out(
         case requests.ReplayTraining():
             replay(request, say, tick)
         case requests.StartRanks():
-            assert position_descriptor is not None, "a rank launches no ranks"
+            assert position_descriptor is not None, "a rank can't launch ranks"
             ranks.launch(request, say, position_descriptor, turns)
         case requests.Train():
             train(request, say, tick, time.perf_counter, turns)
@@ -110,13 +110,13 @@ def _carry_out(
 
 
 def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Clock, turns: Turns) -> None:
-    """Train as ``request`` says."""
+    """Carry out a training."""
     workload, options = request.workload, request.options
     model = lay_out(workload)
     data = request.dataset.load()
     backend = registry.load(request.backend)
     trainer = backend.trainer(workload, model, data, options)
-    can = backend.capabilities()  # not before: looking at devices would settle how many there are
+    can = backend.capabilities()  # only now, since it may initialise the devices
     weights = _first_weights(request, model)
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
@@ -144,7 +144,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
         compiled = trainer.compile(first)
         trainer.synchronize()
         say(answers.Compiled(clock() - start if compiled else None))
-        while request.turns == "until-stopped":  # a training that is shorter than the slices is made again
+        while request.turns == "until-stopped":  # a training shorter than the slices is repeated
             for plan in state.plans():
                 timed_epoch(trainer, plan, tick, clock, pacing=pacing)
             trainer.load(weights)
@@ -158,7 +158,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
 
 @dataclass(frozen=True)
 class TrainingState:
-    """What stays the same over the repeats of one process."""
+    """The state shared by the repeats of one process."""
 
     request: requests.Train
     trainer: Trainer
@@ -232,17 +232,17 @@ def _finished(trainer: Trainer, first_weights: Weights | None) -> answers.Finish
 
 
 def _known(evaluated: answers.Evaluated) -> dict[str, float]:
-    """The figures of an evaluation that it has."""
+    """Return the available figures of an evaluation."""
     return {name: value for name, value in vars(evaluated).items() if value is not None}
 
 
 def _unchanged(before: Weights, after: Weights) -> list[str]:
-    """The names of the weights that are what they were, to the last bit."""
+    """Return the names of the weights that are bitwise unchanged."""
     return [name for name, value in before.items() if np.array_equal(value, after[name])]
 
 
 def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, float]:
-    """The running training metrics of an epoch, weighted by batch size; empty if exact ones are requested."""
+    """Return the running training metrics of an epoch, weighted by batch size; empty if exact ones are requested."""
     if workload.metrics.train != "running":
         return {}
     sizes = np.array(plan.sizes)
@@ -321,7 +321,7 @@ def _probe(backend: str, say: Say) -> None:
 
 
 def _name_backends(say: Say) -> None:
-    """The backends registered in this interpreter, its plug-ins included."""
+    """Send the backends registered in this interpreter, plug-ins included."""
     say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
 
 
@@ -333,7 +333,7 @@ def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:
 
 
 def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights: Weights) -> dict[str, str]:
-    """What all ranks must have alike to train one thing."""
+    """Return the facts that must be the same for all ranks of a training."""
     options = request.options
     told = encoded([request.workload, options, request.inject_order])
     return {
@@ -351,7 +351,7 @@ def _facts(request: requests.Train, can: Capabilities, data_sha256: str, weights
 
 
 def _examine(name: str, say: Say) -> None:
-    """Several answers, so that what was learnt before a crash is kept."""
+    """Send several answers, so that a crash loses only the remaining ones."""
     backend = registry.load(name)
     if isinstance(backend, Examinable):
         say(answers.Examined(backend.examine()))
@@ -365,7 +365,7 @@ def _examine(name: str, say: Say) -> None:
 
 
 def loaded_libraries(maps: Path = Path("/proc/self/maps")) -> dict[str, list[str]]:
-    """GPU libraries in this process by name, each with the files it came from; more than one is one too many."""
+    """Return the GPU libraries loaded in this process by name, each with its files; there should be only one."""
     try:
         mapped = maps.read_text()
     except OSError:  # not on macOS
@@ -388,7 +388,7 @@ def _reason(error: Exception) -> str:
 
 
 def _host_peak_bytes() -> int:
-    """Peak resident memory. On Linux it is that of this program; elsewhere it may include the parent's before exec."""
+    """Return the peak resident memory; except on Linux, it may include the parent's before exec."""
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.is_file() else None
     if found:

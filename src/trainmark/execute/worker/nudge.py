@@ -1,4 +1,4 @@
-"""The smallest change of the initial weights that there is, to see how far rounding alone takes a training."""
+"""The smallest possible change of the initial weights, to measure the effect of rounding on a training."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from trainmark.workload.model import Weights
 from trainmark.workload.precision import PRECISIONS, Precision
 
 STORED_BITS = PRECISIONS["fp32"].fraction_bits
-"""Weights travel as float32, whatever the precision."""
+"""Weights are sent as float32, whatever the precision."""
 
-_STREAM = 1 << 21  # keeps the signs apart from the weights and the orders
+_STREAM = 1 << 21  # a random stream different from those of weights and orders
 
 
 def nudged_bits(precision: Precision) -> int:
-    """Fraction bits of the last place that :func:`nudge` changes."""
+    """Return the number of fraction bits, whose last one :func:`nudge` changes."""
     return min(PRECISIONS[precision].fraction_bits, STORED_BITS)
 
 
 def nudge(weights: Weights, number: int, precision: Precision) -> Weights:
-    """Every weight one unit in the last place up or down, as the coins of nudge ``number`` fall; zeros stay.
+    """Move every weight by one unit in the last place, up or down at random, seeded by ``number``; zeros stay.
 
     Args:
-        precision: whose last place is meant; for ``fp64`` it is float32's, see :data:`STORED_BITS`.
+        precision: precision of the last place; for ``fp64`` it is float32's, see :data:`STORED_BITS`.
     """
     coins = np.random.Generator(np.random.PCG64([_STREAM, number]))
     nudged: Weights = {}

@@ -1,4 +1,4 @@
-"""The order of the training examples where trainmark decides it."""
+"""The order of the training examples, if trainmark decides it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from trainmark.backends.base import EpochPlan
 from trainmark.workload.schedule import Batches, Schedule, epoch_sizes
 
-_STREAM = 1 << 20  # keeps orders apart from the weights, which use [seed, layer]
+_STREAM = 1 << 20  # a random stream different from those of weights, which use [seed, layer]
 
 
 def epoch_plans(schedule: Schedule, batches: Batches, examples: int, seed: int, *, inject: bool) -> Iterator[EpochPlan]:
-    """The epochs of one run, one at a time: a long run's orders would fill the memory.
+    """Yield the epochs of one run one by one, since a long run's orders would fill the memory.
 
     Args:
-        examples: of the training set.
-        seed: of the run.
-        inject: draw the order of a reshuffled epoch here, instead of leaving it to the framework.
+        examples: number of training examples.
+        seed: seed of the run.
+        inject: whether to draw the order of a reshuffled epoch here, not in the framework.
     """
     one_pass = sum(batches.sizes(examples))
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle != "every-epoch" else None

@@ -12,7 +12,7 @@ from trainmark.record import weights as weight_files
 from trainmark.workload.model import lay_out
 
 _BATCH = 1000
-"""Examples in a batch, as in evaluation: another size may round differently."""
+"""Batch size of evaluation, since other sizes may round differently."""
 
 
 def predict(request: Predict, say: Say) -> None:

@@ -1,8 +1,8 @@
-"""A training on several processes, on the measured side: one process starts the ranks and passes on what they say.
+"""A training on several processes, on the measured side: one process starts the ranks and relays their messages.
 
-Each rank is a worker like any other. It finds the launcher by a socket in the file system, says which rank it is, and
-gets the request. What it says goes on to the parent in an envelope; what the first rank of this machine says goes on
-as it is, too, so that whoever watches sees one training. Only its end waits for the ends of all.
+Each rank is an ordinary worker. It connects to the launcher by a socket in the file system, sends its rank, and gets
+the request. Its messages are passed on to the parent in an envelope; those of this machine's first rank are also passed
+on unchanged, so that observers see one training. Only its final message waits until all ranks have ended.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _HELD = ("Finished", "Done", "Failed")
 _TAIL_BYTES = 4_096
 _FAREWELL_SECONDS = 2.0
 _OVERDUE_SECONDS = 5.0
-"""How long an engine may take to notice that a rank has fallen; one that waits for a lost machine never does."""
+"""Seconds for an engine to notice that a rank has failed; one that waits for a lost machine never does."""
 
 
 def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns) -> None:
-    """Start the ranks as ``request`` says, pass on their ``turns``, and tell how it ended."""
+    """Start the ranks of ``request``, pass on their ``turns``, and report how they ended."""
     backend, rendezvous = registry.load(request.backend), request.rendezvous
     if not isinstance(backend, Launching):
         raise Unsupported(f"{request.backend} does not train on several processes", expected="the backend torch")
@@ -60,7 +60,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
                 )
             )
         if fall is not None:
-            # Who says first what is wrong is the cause: the others only lose the connection to it.
+            # The first rank that reports a failure is the cause: the others only lose the connection to it.
             rank = next(iter(relay.reasons), fall.rank) if fall.exit_code >= 0 else fall.rank
             say(Failed(_reason(fall, rank, relay.reasons), rank))
             return
@@ -68,7 +68,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
 
 
 def answer(address: str) -> tuple[Channel, Callable[[], None]]:
-    """Of a rank: the line to its launcher, and what counts its steps."""
+    """Return a rank's connection to its launcher, and the function that counts its steps."""
     line = socket.socket(socket.AF_UNIX)
     line.connect(address)
     channel = Channel(line)
@@ -79,12 +79,12 @@ def answer(address: str) -> tuple[Channel, Callable[[], None]]:
 
 
 def host_name() -> str:
-    """This machine, as the others may know it."""
+    """Return this machine's name, as other machines may know it."""
     return os.environ.get(_HOST_VARIABLE) or socket.gethostname()
 
 
 class _Relay:
-    """Listens to the ranks of this machine."""
+    """Relays messages between the parent and the ranks of this machine."""
 
     def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int) -> None:
         self.address = address
@@ -113,15 +113,15 @@ class _Relay:
             reader.join(_FAREWELL_SECONDS)
 
     def pass_down(self, turns: Turns) -> None:
-        """Send every rank what the parent sends; a turn comes only after all have come to life."""
+        """Send the parent's messages to every rank, once all have started."""
         while True:
             message = turns.get()
             for line in self._lines:
-                with contextlib.suppress(OSError):  # its reader sees that it has gone
+                with contextlib.suppress(OSError):  # its reader notices the closed connection
                     line.send(message)
 
     def let_go(self) -> None:
-        """Send the messages that were held back: all ranks have ended."""
+        """Send the messages held back until all ranks have ended."""
         for message in self._held:
             self._say(message)
 
@@ -130,7 +130,7 @@ class _Relay:
             try:
                 line, _ = door.accept()
             except OSError:
-                return  # the door was closed
+                return  # the socket was closed
             reader = threading.Thread(target=self._hear_out, args=(line,), daemon=True)
             self._readers.append(reader)
             reader.start()

@@ -1,6 +1,6 @@
-"""A training made again up to the step where it went wrong: what the measured process does to find out why.
+"""Train again up to the step where a training went wrong: the worker's side of the diagnosis.
 
-The steps are taken in an order that trainmark gives, so that the batch of every step is known.
+Trainmark decides the order of the examples, so that the batch of every step is known.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
 
 _ALONE = 4096
-"""Examples of the batch whose losses are looked at one by one."""
+"""Most examples of the batch whose losses are computed one by one."""
 
 
 @dataclass(frozen=True)
 class _Training:
-    """What is trained again, always from the same start."""
+    """The training, always repeated from the same initial weights."""
 
     backend: Backend
     workload: Workload
@@ -55,7 +55,7 @@ class _Training:
 def replay(
     request: ReplayTraining, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
 ) -> None:
-    """Find the first step whose loss is not finite, and open up the steps that may show why."""
+    """Find the first step whose loss is not finite, and inspect the steps that may show why."""
     workload, options = request.workload, request.options
     model, data = lay_out(workload), request.dataset.load()
     start = initial_weights(model, options.seed)
@@ -70,7 +70,7 @@ def replay(
 
 
 def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]:
-    """The first step, the one behind which the loss rose most, the last good one, and the failure."""
+    """Return the first step, the one after which the loss rose most, the last good one, and the failure."""
     good = losses[:failed]
     rise = int(np.argmax(np.diff(good))) if len(good) > 1 else 0
     last = max((len(losses) if failed is None else failed) - 1, 0)
@@ -78,7 +78,7 @@ def _worth_opening(losses: NDArray[np.float64], failed: int | None) -> list[int]
 
 
 def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepInspection:
-    """The step ``step``, from 0: what the backend made of it, and what the reference makes of the same."""
+    """Inspect step ``step``, from 0: the backend's results, and the reference's from the same weights."""
     trainer, plan, place, _ = _trained(training, step, tick)
     before = trainer.weights()
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
@@ -105,7 +105,7 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
 def _trained(
     training: _Training, steps: int, tick: Callable[[], None]
 ) -> tuple[Trainer, EpochPlan, int, NDArray[np.float64]]:
-    """A trainer after ``steps`` steps, or all that there are; the epoch and the place in it of the next one; losses."""
+    """Return a trainer after ``steps`` steps, or all there are; the next step's epoch and position in it; losses."""
     trainer, losses = training.trainer(), np.zeros(0)
     for plan in training.plans():
         trainer.begin_epoch(plan)
@@ -119,7 +119,7 @@ def _trained(
 
 
 def _batch(plan: EpochPlan, place: int) -> Any:
-    """The examples of a step."""
+    """Return the indices of a step's examples."""
     if plan.order is None:
         return slice(None)
     start = sum(plan.sizes[:place])
@@ -131,13 +131,13 @@ def _plain(training: _Training) -> Model:
 
 
 def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | None:
-    """The largest change, against the largest value; None where something is not finite."""
+    """Return the largest change relative to the largest value; None if a value is not finite."""
     change = np.abs(after - before).max()
     return float(change / max(np.abs(before).max(), 1e-12)) if np.isfinite(change) else None
 
 
 def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTensors) -> tuple[OddExample, ...]:
-    """Examples of the batch whose own loss is not finite although the reference's is: something is wrong with them."""
+    """Return the examples of the batch whose loss is not finite although the reference's is."""
     if not isinstance(training.backend, Separable):
         return ()
     options = dataclasses.replace(training.options, without=frozenset({"optimizer"}))

@@ -1,4 +1,4 @@
-"""What a script reports of its epochs: lines of JSON, read with suspicion (docs/protocol.md)."""
+"""Parse a script's reports of its epochs: untrusted lines of JSON (docs/protocol.md)."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ _T = TypeVar("_T")
 _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
-"""Number of lines after which reading stops, so that a flood does not keep a core busy."""
+"""Number of lines after which reading stops, to limit the cost of excessive output."""
 Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
 class Reports:
-    """Epochs, tests and slices out of lines, in the order of their ends; what can't be one is counted and left out.
+    """Parses lines into epochs, evaluations and slices, in the order of their ends; counts and ignores invalid ones.
 
     Args:
-        edge: seconds from the record's origin at which the command was started.
+        edge: start of the command, in seconds from the record's origin.
 
     Attributes:
-        left_out: lines and values that were left out; ``odd`` tells of the first few.
-        not_finite: which figure was not, of the last epoch; None where all are.
-        last_finite: the last training loss that was.
-        paused_seconds: while it waited for its turn.
+        left_out: number of ignored lines and values; ``odd`` describes the first few.
+        not_finite: the figures of the last epoch that are not finite; None if all are.
+        last_finite: the last finite training loss.
+        paused_seconds: time spent waiting for turns.
     """
 
     def __init__(self, edge: float) -> None:
@@ -45,11 +45,11 @@ class Reports:
         self.language: str | None = None
 
     def take(self, arrived: bytes, origin: float, now: float = math.inf) -> Iterator[Report]:
-        """What has arrived.
+        """Yield the reports in the lines that have arrived.
 
         Args:
-            origin: reading of the clock that the record's times count from.
-            now: its reading when this arrived; nothing can have happened later.
+            origin: reading of the clock at which the record's times start.
+            now: its reading on arrival; reports can't be later.
         """
         if self.left_out > _MOST_LEFT_OUT:
             return
@@ -67,7 +67,7 @@ class Reports:
                 yield found
 
     def _understood(self, message: dict[str, Any], origin: float, clock: float) -> Report | None:
-        """What a line says; keeps its times and counts invalid values."""
+        """Return the report in a line; keeps its times and counts invalid values."""
         at = _number(message.get("t"))
         if at is None or not math.isfinite(at) or at - origin < self._edge or at > clock:
             self._leave_out(f"t {_shown(message.get('t'))} of {_shown(message.get('event'))}")
@@ -76,7 +76,7 @@ class Reports:
         event = message.get("event")
         found: Report | None = None
         if event == "hello":
-            if self._greeted:  # a process that the first one started, such as a loader's, which imports the hook, too
+            if self._greeted:  # a child process that also imports the hook, such as a loader
                 return None
             self._greeted, self.language = True, _word(message.get("language"))
         elif event == "epoch" and message.get("index", self._epochs) == self._epochs < _MOST_EPOCHS:
@@ -145,7 +145,7 @@ class Reports:
         }
 
     def _read(self, message: dict[str, Any], key: str, of: Callable[[Any], _T | None]) -> _T | None:
-        """What a key says; None where it says nothing, and, counted, where that can't be understood."""
+        """Return the value of a key; None if it is absent or, counted, if it is invalid."""
         said = message.get(key)
         value = None if said is None else of(said)
         if said is not None and value is None:
@@ -185,7 +185,7 @@ def _number(value: Any) -> float | None:
 
 
 def _figure(value: Any) -> float | None:
-    """A number, or one of the words for those that JSON lacks, however a language writes them."""
+    """Return a number; also from a word for NaN or infinity, as various languages write it."""
     if not isinstance(value, str):
         return _number(value)
     sign = -1.0 if value.startswith("-") else 1.0
@@ -194,7 +194,7 @@ def _figure(value: Any) -> float | None:
 
 
 def _fraction(value: Any) -> float | None:
-    """An accuracy; one in percent is none."""
+    """Return an accuracy as a fraction; None if it is out of range, such as in percent."""
     figure = _figure(value)
     return None if figure is None or figure < 0 or figure > 1 else figure
 
@@ -209,7 +209,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _shown(value: Any) -> str:
-    """For people; a list in a list in a list, as deep as its reader could go, is told in one word."""
+    """Format a value for the user; only the type of a deeply nested one."""
     try:
         return repr(value)
     except RecursionError:

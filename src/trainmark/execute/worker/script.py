@@ -1,7 +1,7 @@
-"""The measured process of a command of the user's own: starts it, times it, hears its reports, ends what it leaves.
+"""The measured process of a user's command: starts it, times it, reads its reports, and ends what it leaves behind.
 
-It stands between trainmark and the command so that nothing of the command outlives either, daemons included: on Linux
-whatever loses its parent becomes this process's child. Elsewhere what leaves the process group is not followed.
+It runs between trainmark and the command so that no process of the command, daemons included, outlives either: on Linux
+orphans become this process's children. Elsewhere, processes that leave the process group are not followed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from trainmark.execute.worker.timing import Clock
 from trainmark.hook import TURNS, VARIABLE
 
 _GRACE_SECONDS = 0.5
-"""Helpers of a command may end a moment after it."""
+"""Helper processes of a command may end shortly after it."""
 
 
 def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None:
-    """Run the command of ``request``, and tell what it reports.
+    """Run the command of ``request``, and pass on its reports.
 
     Args:
-        turns: what the parent sends.
+        turns: the parent's messages.
     """
     become_subreaper = 36
-    lifeline.control(become_subreaper, 1)  # what has lost its parent comes to us, and not to the system
+    lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
     pipe, heard = _pipe("reports")
     environment, stopped = {**os.environ, VARIABLE: str(pipe)}, _Stopped()
     if request.in_turns:
@@ -62,7 +62,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             selector.select()
             _tell(reports, _arrived(heard), request.origin, clock, say, stopped)
     process.returncode = ended.code
-    left = end_descendants(_GRACE_SECONDS)  # first, or what goes on writing would keep us here
+    left = end_descendants(_GRACE_SECONDS)  # first, since a process that keeps writing would block this one
     while arrived := _arrived(heard):
         _tell(reports, arrived, request.origin, clock, say, stopped)
     peak = ended.usage.ru_maxrss
@@ -73,7 +73,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             seconds=ended.at - start - reports.paused_seconds,
             user_seconds=ended.usage.ru_utime,
             system_seconds=ended.usage.ru_stime,
-            # Linux begins to count before this process has become the command, so no peak below ours can be told.
+            # Linux also counts this process's memory before exec, so a lower peak is unknown.
             host_peak_bytes=peak * (1 if sys.platform == "darwin" else 1024) if peak > own_peak else None,
             left=left,
             left_out=reports.left_out,
@@ -98,7 +98,7 @@ def _pipe(name: str) -> tuple[Path, int]:
 
 
 def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
-    """Let the command go on when it is its turn."""
+    """Resume the command when it is its turn."""
     while True:
         turn = turns.get()
         assert turn["event"] == TakeTurn.__name__, turn
@@ -107,22 +107,22 @@ def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
 
 
 class _Stopped:
-    """The processes of a command that pauses, those that load its data among them.
+    """The processes of a paused command, including its data loaders.
 
-    They are found while the command is in its pause: to look for them costs time that would be its slice's.
+    They are found while the command is paused, so that the search doesn't cost time of its slice.
     """
 
     def __init__(self) -> None:
         self._pids: set[int] = set()
 
     def stop_all(self) -> None:
-        """Stop every process of the command, and those that they start meanwhile."""
+        """Stop every process of the command, and those they start meanwhile."""
         while new := set(_descendants(os.getpid())) - self._pids:
             self._pids |= new
             _signal(new, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let them go on."""
+        """Resume them."""
         pids, self._pids = self._pids, set()
         _signal(pids, signal.SIGCONT)
 
@@ -150,7 +150,7 @@ class _Waiter:
 
 
 def _arrived(descriptor: int) -> bytes:
-    """Read what is in the pipe; empty if nothing is."""
+    """Read the pipe; returns nothing if it is empty."""
     with contextlib.suppress(BlockingIOError):
         return os.read(descriptor, 1 << 16)
     return b""
@@ -159,7 +159,7 @@ def _arrived(descriptor: int) -> bytes:
 def _tell(reports: Reports, arrived: bytes, origin: float, clock: Clock, say: Say, stopped: _Stopped) -> None:
     for report in reports.take(arrived, origin, clock()):
         if isinstance(report, Waiting):
-            stopped.stop_all()  # who loads data ahead would take the other side's time
+            stopped.stop_all()  # data loaders would use the other side's time
         say(report)
 
 
@@ -170,7 +170,7 @@ def _reason(code: int) -> str:
 
 
 def end_descendants(grace: float = 0.0) -> int:
-    """End all that this process and its descendants have started, and what has become theirs; returns how many."""
+    """End all descendants of this process, adopted orphans included; returns their number."""
     event = threading.Event()
     waited = 0.0
     while (left := list(_descendants(os.getpid()))) and waited < grace:
@@ -194,7 +194,7 @@ def _reap() -> None:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Processes below ``pid`` that still run; none where the system has no /proc."""
+    """Yield the running descendants of ``pid``; none if the system has no /proc."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError):

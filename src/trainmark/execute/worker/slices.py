@@ -1,8 +1,8 @@
-"""A training that takes turns with others: it computes only while the parent lets it, one slice at a time.
+"""An interleaved training, which computes one slice at a time, when the parent tells it to.
 
-A slice begins with a few steps that are not timed, since caches and clocks are another side's until then. It ends at
-the next synchronised edge after so many seconds of timed steps, and may hold the end of an epoch, whose evaluation is
-not timed.
+A slice begins with a few untimed steps, in which caches and clocks adapt from the other side. It ends at the next
+synchronised point after the requested seconds of timed steps, and may include the end of an epoch, whose evaluation
+is not timed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from trainmark.execute.protocol.requests import Stop, TakeTurn
 from trainmark.execute.protocol.wire import Message, Say
 
 Turns: TypeAlias = "queue.SimpleQueue[Message]"
-"""What the parent sends while a training runs."""
+"""The parent's messages while a training runs."""
 FEWEST_STEPS = 2
-"""Timed steps of a slice."""
+"""Fewest timed steps of a slice."""
 
 
 class Enough(Exception):
@@ -27,14 +27,14 @@ class Enough(Exception):
 
 
 class Slices:
-    """Says when a training pauses, and how many steps may be queued until then.
+    """Decides when a training pauses, and how many steps may be queued until then.
 
-    The first turn is not timed: it finds out how long a step takes, by stretches that double.
+    The first turn is not timed: it estimates the time of a step, by stretches of doubling length.
 
     Args:
-        turns: what the parent sends; None lets it train to the end.
-        origin: reading of the clock that starts count from.
-        agree: of several processes that train together, what the first one has; each has its own turns and clock.
+        turns: the parent's messages; None trains to the end.
+        origin: reading of the clock that start times count from.
+        agree: returns the first rank's value in all ranks of a training, since each has separate turns and clocks.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Slices:
         """Pause if a turn is over.
 
         Args:
-            loss: of the last step, for those who watch; read outside of what is timed.
+            loss: returns the loss of the last step, for observers; called outside the timed part.
 
         Returns:
             Whether it paused.
@@ -78,7 +78,7 @@ class Slices:
         return True
 
     def most_steps(self) -> int | None:
-        """Up to the next edge of the slice; None is no limit."""
+        """Return the number of steps up to the next edge of the slice; None is no limit."""
         if self._to_the_end:
             return None
         if self._step_seconds is None:
@@ -89,7 +89,7 @@ class Slices:
         return max(left, FEWEST_STEPS - self._timed_steps, 1)
 
     def trained(self, steps: int, examples: int, seconds: float, now: float) -> None:
-        """So many steps have been trained, up to the reading ``now`` of the clock; tells of a slice that is whole."""
+        """Count trained steps, up to the reading ``now`` of the clock; reports a complete slice."""
         if self._to_the_end:
             return
         seconds = self._agree(seconds)
@@ -108,7 +108,7 @@ class Slices:
                 self._end()
 
     def finish(self) -> None:
-        """The training is over, wherever its slice was."""
+        """End the training, possibly within a slice."""
         if not self._over and self._timed_steps >= FEWEST_STEPS and self._seconds >= self._target / 2:
             self._end()
 

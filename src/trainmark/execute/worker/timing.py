@@ -1,4 +1,4 @@
-"""The one place where the clock of a training is read: at synchronised edges, with the backend's code alone between."""
+"""The only place where the clock of a training is read: at synchronised edges, with only the backend's code between."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class TimedEpoch:
     """One epoch between synchronised edges.
 
     Args:
-        edges: as (steps done, seconds of training so far), the first at 0 steps.
-        windows: when it trained, as (start, seconds); several where it paused.
-        results: what each ``train`` returned.
+        edges: (steps done, seconds of training so far), the first one at 0 steps.
+        windows: times of training, as (start, seconds); several if it paused.
+        results: return value of each ``train``.
     """
 
     edges: list[tuple[int, float]] = field(default_factory=lambda: [(0, 0.0)])
@@ -34,12 +34,12 @@ class TimedEpoch:
 
     @property
     def done(self) -> int:
-        """Steps up to the last edge."""
+        """Number of steps up to the last edge."""
         return self.edges[-1][0]
 
     @property
     def seconds(self) -> float:
-        """Without pauses."""
+        """Duration without pauses."""
         return self.edges[-1][1]
 
 
@@ -55,8 +55,8 @@ def timed_epoch(
 ) -> TimedEpoch:
     """Train one epoch between synchronised readings of the clock.
 
-    With ``log_every`` there is an edge behind every step whose number, from ``first_step`` on, it divides; and there is
-    one wherever ``pacing`` wants it, at which the training may pause.
+    There is an edge after each step whose number, counted from ``first_step``, is a multiple of ``log_every``, and
+    wherever ``pacing`` requests one, where the training may pause.
     """
     pacing, total, epoch = pacing or Slices(), len(plan.sizes), TimedEpoch()
     pacing.wait_for_turn()
@@ -65,12 +65,12 @@ def timed_epoch(
     trainer.begin_epoch(plan)
 
     def next_edge() -> int:
-        # As the published logs do: the first line is of step 0, then one every so many.
+        # As in the published logs, the first line is for step 0.
         logged = total if log_every is None else log_every - (first_step + epoch.done - 1) % log_every
         return min(total, epoch.done + min(logged, pacing.most_steps() or total))
 
     def last_loss() -> float | None:
-        """Of the last step; None inside one ``train``, whose results are not there yet."""
+        """Return the loss of the last step; None within a ``train``, whose results are not available yet."""
         loss = trainer.read(epoch.results[-1]).losses[-1] if epoch.results else math.nan
         return float(loss) if math.isfinite(loss) else None
 

@@ -1,1 +1,1 @@
-"""Records in the forms that other tools read."""
+"""Export of records to other tools' formats."""

@@ -1,4 +1,4 @@
-"""Runs in MLflow, one a record, at the time when they were made."""
+"""Export to MLflow: one run per record, at the time it was made."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _ENDINGS = {"ok": "FINISHED", "interrupted": "KILLED"}
 
 
 def to_mlflow(records: Iterable[Record], uri: str, experiment: str = EXPERIMENT) -> list[str]:
-    """Log each record that is not there yet to a tracking server or store; returns the ids of the runs. Needs mlflow.
+    """Log each new record to a tracking server or store, and return the ids of the runs. Needs mlflow.
 
     Args:
         uri: as ``MLFLOW_TRACKING_URI``: ``http://...``, ``sqlite:///mlflow.db``, or a folder.
-        experiment: created where there is none of that name.
+        experiment: name of the experiment; created if absent.
     """
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param

@@ -1,4 +1,4 @@
-"""A record as named numbers over time: what loggers of trainings keep."""
+"""A record as named numbers over time, as training loggers store them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _OF_AN_EPOCH = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "e
 
 @dataclass(frozen=True)
 class ScalarPoint:
-    """One number.
+    """One number at one time.
 
     Args:
-        name: such as ``epoch/test_accuracy``.
-        step: epochs are counted from 1, steps from 0, samples from 0.
-        seconds: on the record's clock.
+        name: name, such as ``epoch/test_accuracy``.
+        step: number of the epoch (from 1), the step (from 0) or the sample (from 0).
+        seconds: time on the record's clock.
     """
 
     name: str
@@ -30,9 +30,9 @@ class ScalarPoint:
 
 
 def points(record: Record) -> Iterator[ScalarPoint]:
-    """Every epoch's figures, every step's loss, and what was seen from outside; what is not known is left out.
+    """Yield every epoch's figures, every step's loss, and the samples taken from outside; unknown ones are omitted.
 
-    The steps of an epoch are spread evenly over its seconds: only its edges were timed.
+    The steps of an epoch are spread evenly over its duration, since only its start and end were timed.
     """
     first = 0
     for epoch in record.epochs:
@@ -51,7 +51,7 @@ def points(record: Record) -> Iterator[ScalarPoint]:
 
 
 def start_of(record: Record) -> float:
-    """When its clock read 0, in seconds since 1970; 0 where the record does not tell."""
+    """Return when the record's clock read 0, in seconds since 1970; 0 if unknown."""
     try:
         return datetime.datetime.fromisoformat(record.created).timestamp()
     except ValueError:
@@ -65,14 +65,14 @@ _EXPORTED = (
 
 
 def facts(record: Record) -> dict[str, str]:
-    """What the run was, in words."""
+    """Return a description of the run, by name."""
     caveats = " ".join(caveat.value for caveat in record.caveats)
     named = {**facts_of(record, _EXPORTED), "caveats": caveats, "record": record.id}
     return {name: str(value) for name, value in named.items() if value not in (None, "")}
 
 
 def results(record: Record) -> dict[str, float]:
-    """Where the run arrived: the numbers that are known and finite."""
+    """Return the run's final numbers that are known and finite."""
     final = record.final
     known = {name: getattr(final, name) for name in final.__struct_fields__}
     known["compile_seconds"] = record.compile_seconds

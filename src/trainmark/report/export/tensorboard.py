@@ -1,4 +1,4 @@
-"""TensorBoard's event files, a folder a run."""
+"""Export to TensorBoard event files, a folder per run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trainmark.record.store import safe_name
 from trainmark.report.export.scalars import facts, points, start_of
 
 _LONGEST = 200
-"""Of a folder's name: what makes ids differ stands at their ends."""
+"""Longest name of a folder."""
 
 
 def to_tensorboard(records: Iterable[Record], folder: Path) -> list[Path]:
-    """Write ``folder/<record>/`` for each record; returns those folders. Needs tensorboardX."""
+    """Write ``folder/<record>/`` for each record, and return those folders. Needs tensorboardX."""
     from tensorboardX import SummaryWriter
 
     written = []
@@ -23,9 +23,9 @@ def to_tensorboard(records: Iterable[Record], folder: Path) -> list[Path]:
         target = folder / safe_name(record.id, _LONGEST)
         if target.exists() and any(target.iterdir()):
             raise OutputError(
-                f"{target} is there already",
-                expected="a folder without these runs, since TensorBoard would draw them twice",
-                fix="Give another one with -o, or remove it.",
+                f"{target} already exists",
+                expected="a folder without these runs, as TensorBoard would draw them twice",
+                fix="Give another folder with -o, or remove this one.",
             )
         with SummaryWriter(str(target)) as writer:
             start = start_of(record)

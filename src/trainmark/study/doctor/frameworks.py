@@ -193,7 +193,7 @@ def _product(framework: str, product: DeviceProduct) -> Finding:
     if product.values != EXPECTED:
         gave, right = (" ".join(f"{value:g}" for value in values) for values in (product.values, EXPECTED))
         fix = "Don't trust this device: run its vendor's diagnostics (dcgmi diag -r 3)"
-        return failed(f"1…6 as 2×3 by 3×2 gave {gave}, not {right}", fix)
+        return failed(f"the 2×3 by 3×2 product of 1…6 is {gave}, not {right}", fix)
     if product.device != "cpu" and product.placed_on and "cpu" in product.placed_on.lower():
         return failed(f"asked for {product.device}, computed on {product.placed_on}", f"See {framework}.gpu")
     took = f" in {units.seconds(product.seconds)}" if product.seconds is not None else ""

@@ -217,6 +217,6 @@ def _peers(gpu: Gpu) -> Finding:
     if not gpu.peers:
         return warned(
             "it can't read other GPUs' memory directly, so transfers go through the host",
-            "nvidia-smi topo -p2p r shows why; often a virtual machine, or PCIe ACS is on",
+            "nvidia-smi topo -p2p r shows why; often it is a virtual machine, or PCIe ACS is enabled",
         )
     return passed(f"reaches {', '.join(map(str, gpu.peers))}")

@@ -180,7 +180,7 @@ BROKEN: dict[str, tuple[Facts, str, str, str, str]] = {
         on(torch=examined(products=(product("cpu"), product("cuda:0", values=(22.0, 28.0, 49.0, 0.0))))),
         "torch.product.cuda:0",
         "FAIL",
-        "gave 22 28 49 0",
+        "is 22 28 49 0",
         "diag",
     ),
     "computed elsewhere": (
@@ -541,7 +541,7 @@ def test_frameworks_take_turns_on_a_gpu_for_one_process(exclusive: bool | None, 
     ("problem", "status", "fix"),
     [
         (None, "PASS", ""),
-        ("no energy counter of the CPU (no RAPL: a virtual machine, or not Linux)", "SKIP", ""),
+        ("the CPU has no energy counter (no RAPL: a virtual machine, or not Linux)", "SKIP", ""),
         ("no permission to read /sys/class/powercap/intel-rapl:0/energy_uj", "SKIP", "chmod a+r"),
     ],
 )
