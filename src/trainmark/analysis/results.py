@@ -120,7 +120,7 @@ class GroupResult:
 
 
 @dataclass(frozen=True)
-class Beside:
+class DeviceReference:
     """A group of runs compared with a reference device.
 
     Args:
@@ -161,7 +161,7 @@ class Comparison:
     margin: float
     learning_margin: float
     differences: tuple[Difference, ...] = ()
-    references: tuple[Beside, ...] = ()
+    references: tuple[DeviceReference, ...] = ()
     measured: tuple[Repeats, ...] = ()
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from trainmark.analysis.results import Beside, Comparison, GroupResult
+from trainmark.analysis.results import Comparison, DeviceReference, GroupResult
 from trainmark.workload import catalog
 
 _FILE = Path(__file__).with_name("yardsticks.json")
@@ -58,10 +58,10 @@ def measured() -> tuple[Yardstick, ...]:
     return msgspec.json.decode(_FILE.read_bytes(), type=tuple[Yardstick, ...])
 
 
-def beside(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> tuple[Beside, ...]:
+def device_references(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> tuple[DeviceReference, ...]:
     """Compare every group with the reference devices of its workload: the same model first, then the fastest."""
     known = measured() if known is None else tuple(known)
-    found: list[Beside] = []
+    found: list[DeviceReference] = []
     for position, group in enumerate(comparison.groups):
         if group.samples_per_second is None:
             continue
@@ -70,7 +70,7 @@ def beside(comparison: Comparison, known: Iterable[Yardstick] | None = None) -> 
     return tuple(found)
 
 
-def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> Iterator[Beside]:
+def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> Iterator[DeviceReference]:
     key = group.key
     pace = group.samples_per_second or 0.0
     kind = "accelerator" if key.device_name is not None else "cpu"
@@ -82,7 +82,7 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
             rates = [rate for rate in rates if (rate.backend, rate.style) == (key.backend, key.style)]
         if rates:
             best = max(rates, key=lambda rate: rate.samples_per_second)
-            yield Beside(
+            yield DeviceReference(
                 position,
                 yardstick.device if yardstick.cores is None else f"{yardstick.device}, {yardstick.cores} cores",
                 same_model,
@@ -93,7 +93,7 @@ def _measured(position: int, group: GroupResult, known: Iterable[Yardstick]) -> 
             )
 
 
-def _published(position: int, group: GroupResult) -> Iterator[Beside]:
+def _published(position: int, group: GroupResult) -> Iterator[DeviceReference]:
     """Yield published timings of the same steps that name their hardware; epochs cover the whole dataset."""
     key = group.key
     listed = (catalog.find(name) for name in catalog.names() if ":" not in name)
@@ -107,4 +107,6 @@ def _published(position: int, group: GroupResult) -> Iterator[Beside]:
             pace = key.train_examples / timing.value
             how = f"published, {timing.includes}"
             source = workload.published.source
-            yield Beside(position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace)
+            yield DeviceReference(
+                position, timing.hardware, False, pace, how, source, (group.samples_per_second or 0.0) / pace
+            )

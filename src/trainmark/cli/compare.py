@@ -105,9 +105,9 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
         if not comparison.published:
             say("there are no published figures for these workloads")
     if options["reference"]:
-        from trainmark.analysis.yardstick import beside
+        from trainmark.analysis.yardstick import device_references
 
-        comparison = dataclasses.replace(comparison, references=beside(comparison))
+        comparison = dataclasses.replace(comparison, references=device_references(comparison))
         if not comparison.references:
             say("no reference device has trained the same steps")
     if plot is not None:

@@ -6,18 +6,18 @@ import dataclasses
 from collections.abc import Sequence
 
 from trainmark import units
-from trainmark.analysis.results import Beside, Comparison
+from trainmark.analysis.results import Comparison, DeviceReference
 from trainmark.report.table import Cell, Field, Table, table_of
 
 
-def yardstick_table(comparison: Comparison, rows: Sequence[Beside]) -> Table:
+def yardstick_table(comparison: Comparison, rows: Sequence[DeviceReference]) -> Table:
     """Return a table with a row per group and reference device."""
 
-    def side(row: Beside) -> Cell:
+    def side(row: DeviceReference) -> Cell:
         key = comparison.groups[row.position].key
         return Cell(f"{key.workload} {key.backend} {key.style} {key.device}", tone="strong")
 
-    def here(row: Beside) -> str:
+    def here(row: DeviceReference) -> str:
         return units.rate(comparison.groups[row.position].samples_per_second, "").strip()
 
     return table_of(
@@ -39,11 +39,11 @@ def yardstick_table(comparison: Comparison, rows: Sequence[Beside]) -> Table:
     )
 
 
-def _ratio(row: Beside) -> str:
+def _ratio(row: DeviceReference) -> str:
     return units.percent(row.ratio, 0) if row.same_model else units.ratio(row.ratio)
 
 
-def _sentence(comparison: Comparison, row: Beside) -> str:
+def _sentence(comparison: Comparison, row: DeviceReference) -> str:
     key = comparison.groups[row.position].key
     return (
         f"{key.device} reaches {units.percent(row.ratio, 0)} of the reference for the same model in {key.workload}, "

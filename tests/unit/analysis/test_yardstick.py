@@ -7,7 +7,7 @@ import pytest
 from tests.records import rounds
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.results import Comparison
-from trainmark.analysis.yardstick import Rate, Yardstick, beside, measured
+from trainmark.analysis.yardstick import Rate, Yardstick, device_references, measured
 from trainmark.report.tables import comparison_markdown
 from trainmark.workload import catalog
 
@@ -29,41 +29,41 @@ def thirty_thousand() -> Comparison:
 
 
 def test_the_same_model_is_compared_like_with_like() -> None:
-    (mine, *others) = beside(thirty_thousand(), [GPU, xeon(rate(60_000), rate(90_000, "torch"))])
+    (mine, *others) = device_references(thirty_thousand(), [GPU, xeon(rate(60_000), rate(90_000, "torch"))])
     assert (mine.same_model, mine.ratio) == (True, pytest.approx(0.5))
     assert [each.same_model for each in others] == [False, False]
 
 
 def test_of_a_device_that_one_does_not_own_the_fastest_is_told() -> None:
-    (h200,) = [each for each in beside(thirty_thousand(), [GPU]) if each.device == "NVIDIA H200"]
+    (h200,) = [each for each in device_references(thirty_thousand(), [GPU]) if each.device == "NVIDIA H200"]
     assert h200.samples_per_second == 3e6
     assert h200.how.startswith("jax")
     assert h200.ratio == pytest.approx(0.01)
 
 
 def test_what_was_published_with_its_hardware_named() -> None:
-    (published,) = beside(thirty_thousand(), [])
+    (published,) = device_references(thirty_thousand(), [])
     assert "K520" in published.device
     assert published.samples_per_second == pytest.approx(60_000 / 8)
 
 
 def test_a_record_of_no_examples_stands_beside_nothing() -> None:
-    assert beside(compare(rounds([2.0] * 3, train_examples=0)), []) == ()
+    assert device_references(compare(rounds([2.0] * 3, train_examples=0)), []) == ()
 
 
 @pytest.mark.parametrize("other", [xeon(rate(1e5, precision="bf16")), xeon(rate(1e5, "torch"))])
 def test_what_is_not_alike_is_left_out(other: Yardstick) -> None:
-    assert not [each for each in beside(thirty_thousand(), [other]) if each.same_model]
+    assert not [each for each in device_references(thirty_thousand(), [other]) if each.same_model]
 
 
 def test_as_many_cores_make_the_same_cpu() -> None:
-    (first, *_) = beside(thirty_thousand(), [xeon(rate(60_000), cores=64)])
+    (first, *_) = device_references(thirty_thousand(), [xeon(rate(60_000), cores=64)])
     assert not first.same_model
 
 
 def test_the_sentence() -> None:
     comparison = thirty_thousand()
-    told = dataclasses.replace(comparison, references=beside(comparison, [xeon(rate(48_400))]))
+    told = dataclasses.replace(comparison, references=device_references(comparison, [xeon(rate(48_400))]))
     assert "cpu reaches 62 % of the reference for the same model in mnist-mlp512" in comparison_markdown(told)
 
 
