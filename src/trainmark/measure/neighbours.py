@@ -14,8 +14,8 @@ _LEAST_CORES = 0.05
 
 
 @dataclass(frozen=True)
-class Load:
-    """Load of the usable cores by others, as shares from 0 to 1.
+class HostLoad:
+    """How much of the usable cores others take, as shares from 0 to 1.
 
     Args:
         busy: share of the cores' time that processes used.
@@ -53,17 +53,17 @@ class Neighbours:
     def __init__(self) -> None:
         self._start, self._before = time.perf_counter(), _cpu_seconds()
 
-    def load(self, seconds: float = 0.2) -> Load:
+    def load(self, seconds: float = 0.2) -> HostLoad:
         """Measure the load of the next ``seconds``; call this while nothing of ours computes."""
         start, cores, waited = time.perf_counter(), _usable_cores(), read_pressure()
         time.sleep(seconds)
         passed = time.perf_counter() - start
         before, after = (_sum(each) for each in (cores, _usable_cores()))
         if (total := after.total - before.total) <= 0:
-            return Load()
+            return HostLoad()
         end = read_pressure()
         waiting = None if waited is None or end is None else (end - waited) / passed
-        return Load((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
+        return HostLoad((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
         """Return the running processes that used the most CPU time since then."""

@@ -8,7 +8,7 @@ import pytest
 
 from trainmark.measure import neighbours
 from trainmark.measure.cpu import Core
-from trainmark.measure.neighbours import Load, Neighbours
+from trainmark.measure.neighbours import HostLoad, Neighbours
 
 
 def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest
     monkeypatch.setattr(neighbours, "read_cores", lambda: next(readings))
     monkeypatch.setattr(neighbours, "usable_core_numbers", lambda: (0, 1, 7))
     monkeypatch.setattr(neighbours, "read_pressure", lambda: None)
-    assert Neighbours().load(0.0) == Load(busy=0.5, stolen=0.25, waiting=None)
+    assert Neighbours().load(0.0) == HostLoad(busy=0.5, stolen=0.25, waiting=None)
 
 
 def test_waiting_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,9 +30,11 @@ def test_waiting_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_system_that_reports_nothing_has_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "read_cores", lambda: None)
-    assert Neighbours().load(0.0) == Load()
+    assert Neighbours().load(0.0) == HostLoad()
 
 
-@pytest.mark.parametrize(("load", "is_high"), [(Load(0.1, 0.05), False), (Load(0.1, 0.15), True), (Load(0.9), True)])
-def test_a_fifth_of_the_cores_is_too_much(load: Load, is_high: bool) -> None:
+@pytest.mark.parametrize(
+    ("load", "is_high"), [(HostLoad(0.1, 0.05), False), (HostLoad(0.1, 0.15), True), (HostLoad(0.9), True)]
+)
+def test_a_fifth_of_the_cores_is_too_much(load: HostLoad, is_high: bool) -> None:
     assert load.is_high is is_high

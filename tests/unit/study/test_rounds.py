@@ -21,7 +21,7 @@ from trainmark.errors import UsageError
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task, in_rounds
-from trainmark.measure.neighbours import Load, Neighbour, Neighbours
+from trainmark.measure.neighbours import HostLoad, Neighbour, Neighbours
 from trainmark.record.record import Record
 from trainmark.study.rounds import BLOCKS, LOOKS, Budget, _comparisons, rounds_within, slices_alone
 from trainmark.workload import catalog
@@ -44,8 +44,8 @@ class Quiet(Neighbours):
         self.busy: list[Neighbour] = []
         self.stolen, self.waiting = 0.0, None
 
-    def load(self, seconds: float = 0.2) -> Load:
-        return Load(min(sum(each.cores for each in self.busy), 1.0), self.stolen, self.waiting)
+    def load(self, seconds: float = 0.2) -> HostLoad:
+        return HostLoad(min(sum(each.cores for each in self.busy), 1.0), self.stolen, self.waiting)
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
         return self.busy[:most]
