@@ -19,7 +19,7 @@ import termios
 import time
 from collections.abc import Iterator
 
-import pyte  # type: ignore[import-untyped]
+import pyte
 
 ROWS = 200
 MILESTONES = {"first rate": r"\d[\d.,]*k? (samples|tokens)/s", "first interval": r"\[\d\S*, \d\S*\]"}

@@ -99,8 +99,9 @@ def head(
         datasets: names of those that are here.
     """
     from trainmark.measure import machine
+    from trainmark.measure.neighbours import read_load
 
-    here = machine.describe(machine.cpu_load(1.0))
+    here = machine.describe(read_load(1.0).taken)
     memory = f", {here.memory_bytes / 2**30:.0f} GiB" if here.memory_bytes else ""
     names = list(dict.fromkeys(name for _, name in sides if name))
     busy = f"{here.load_before:.0%} of the CPU in use by others at the start" if here.load_before is not None else ""

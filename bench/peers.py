@@ -39,6 +39,7 @@ from trainmark import units
 from trainmark.data.load import load
 from trainmark.data.locate import locate
 from trainmark.measure import machine
+from trainmark.measure.neighbours import read_load
 from trainmark.record.caveats import BUSY_SHARE
 from trainmark.report.markdown import to_markdown
 from trainmark.workload import catalog
@@ -139,7 +140,7 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
 
 def conditions() -> list[str]:
     """The machine, in words."""
-    here = machine.describe(machine.cpu_load(1.0))
+    here = machine.describe(read_load(1.0).taken)
     said = [
         f"{here.cpu}, {units.many(here.usable_cores or 0, 'core')} for every contender, threads as each framework "
         f"chooses by itself; float32; Python {platform.python_version()}; commit {revision() or 'unknown'}"

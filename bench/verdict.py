@@ -53,7 +53,8 @@ from trainmark.execute.parent.probe import THIS, Interpreter
 from trainmark.execute.parent.request import Request
 from trainmark.execute.parent.scheduler import Observer, execute
 from trainmark.execute.parent.task import Task, in_rounds
-from trainmark.measure.machine import cpu_load, cpu_name
+from trainmark.measure.machine import cpu_name
+from trainmark.measure.neighbours import read_load
 from trainmark.record.record import Record, Slice, are_disturbed
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide, choose
@@ -123,7 +124,7 @@ class MoreWork(TorchBackend):
 
 def one_try(kind: str, chosen: Mapping[str, ChosenSide], seconds: float, folder: Path) -> dict[str, Any]:
     """One comparison, and what it said."""
-    store, load, start = Store(folder), cpu_load(), time.perf_counter()
+    store, load, start = Store(folder), read_load().taken, time.perf_counter()
     match kind:
         case _ if kind in HOOKED:
             records = _hooked(store, seconds)

@@ -18,7 +18,7 @@ from trainmark.analysis.attribution import from_record
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.outside import observe
 from trainmark.analysis.two_records import set_against
-from trainmark.analysis.yardstick import beside
+from trainmark.analysis.yardstick import device_references
 from trainmark.errors import TrainmarkError
 from trainmark.record import codec
 from trainmark.record.facts import RunKey
@@ -74,7 +74,7 @@ def use(records: list[Record], *, drawing: bool, whole_page: bool) -> None:
         published = agree(trainings(records))
     except TrainmarkError:
         return
-    beside(comparison)
+    device_references(comparison)
     tables += [*comparison_tables(comparison), *comparison_tables(by_machine)]
     tables += [runs_table(records), machines_table(records)]
     if drawing:

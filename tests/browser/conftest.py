@@ -31,7 +31,7 @@ class Window:
         self._browser, self._folder = browser, folder
 
     def open(self, html: str, *, unfolds: bool = False, **context: Any) -> Opened:
-        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, the other charts as well."""
+        """Show ``html`` and wait until everything is drawn; if it ``unfolds``, whatever is folded as well."""
         file = self._folder / "page.html"
         file.write_text(html)
         page = self._browser.new_context(**context).new_page()
@@ -44,7 +44,7 @@ class Window:
         page.goto(file.as_uri())
         page.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
         if unfolds:
-            page.evaluate("document.querySelectorAll('details.more').forEach((part) => { part.open = true; })")
+            page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
             drawn = "[...document.querySelectorAll('.drawing')].every((each) => each.dataset.drawn === 'yes')"
             page.wait_for_function(drawn, timeout=60_000)
         return opened

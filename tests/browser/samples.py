@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 
+from msgspec import structs
+
 from tests.records import a_record
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Energy, Epoch, Final, Peaks, Record, Samples
+from trainmark.record.record import Energy, Epoch, Final, Peaks, Record, Samples, Slice
 
-EPOCHS = 6
+EPOCHS, TRAININGS, BLOCKS = 6, 3, 4
 
 
 def seen(seconds: float, rows: int, gpus: int) -> Samples:
@@ -25,8 +27,20 @@ def seen(seconds: float, rows: int, gpus: int) -> Samples:
     )
 
 
+def slices(pace: float, orders: tuple[int, int]) -> list[Slice]:
+    """Two of each block; ``pace`` is the seconds of an epoch, ``orders`` this side's turns in a block."""
+    return [
+        Slice(block, 4 * block + order, 0.0, 60, 50, 6_400 * pace / 60_000, 6_400, 0.01, 0.0)
+        for block in range(BLOCKS)
+        for order in orders
+    ]
+
+
 def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist-mlp512", **changes: object) -> Record:
-    """Six epochs that learn, with samples, limits, energy and a price; ``cuda:0`` is eight times as fast."""
+    """Six epochs that learn, with slices, samples, limits, energy and a price.
+
+    ``cuda:0`` is eight times as fast; its limits were disturbed.
+    """
     pace = (2.0 if device == "cpu" else 0.25) * (1 + 0.02 * (round % 3))
     times = [pace + (1.0 if index == 0 else 0.0) for index in range(EPOCHS)]
     epochs = [
@@ -47,9 +61,10 @@ def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist
     last = epochs[-1]
     fields: dict[str, object] = {
         "epochs": epochs,
+        "slices": slices(pace, (0, 3) if device == "cpu" else (1, 2)),
         "final": Final(last.train_loss, last.train_accuracy, last.test_loss, last.test_accuracy, sum(times)),
         "samples": seen(sum(times) + 1, 300, 0 if device == "cpu" else 1),
-        "peaks": Peaks(4e11 if device == "cpu" else 6e13, 2e10 if device == "cpu" else 3e12),
+        "peaks": Peaks(4e11, 2e10) if device == "cpu" else Peaks(6e13, 3e12, {"disturbed": True}),
         "energy": Energy(sum(times) * (60.0 if device == "cpu" else 300.0), "nvml counter"),
         "price_per_hour": 0.4 if device == "cpu" else 3.5,
         "compile_seconds": None if device == "cpu" else 3.0,
@@ -59,12 +74,20 @@ def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist
 
 
 def full_records(rounds: int = 5, workload: str = "mnist-mlp512") -> list[Record]:
-    """Two devices."""
-    return [
+    """Two devices; from the fourth round on, slices alone."""
+    whole = [
         a_full_record(round=round, device=device, workload=workload)
         for round in range(rounds)
         for device in ("cpu", "cuda:0")
     ]
+    nothing: dict[str, object] = {"epochs": [], "final": Final(), "energy": None, "peaks": None}
+    return [record if record.round < TRAININGS else structs.replace(record, **nothing) for record in whole]
+
+
+def records_of_every_chart() -> list[Record]:
+    """Two devices with a style of their own, and two more on the CPU, so that its roofline has enough points."""
+    more = [a_full_record(round=round, style=style) for round in range(3) for style in ("idiomatic", "compiled")]
+    return [*full_records(), *more]
 
 
 HOSTILE = (

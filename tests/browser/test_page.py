@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.browser.conftest import Window
-from tests.browser.samples import full_records, hostile_records
+from tests.browser.samples import hostile_records, records_of_every_chart
 from tests.records import a_trial
 from trainmark.analysis.comparison import compare
 from trainmark.record.record import Record
@@ -21,8 +21,8 @@ def made(records: Sequence[Record], **changes: Any) -> str:
 
 @pytest.fixture(scope="module")
 def html() -> str:
-    """Two devices, with everything that can be drawn."""
-    return made(full_records())
+    """Everything that can be drawn."""
+    return made(records_of_every_chart())
 
 
 def test_it_opens_from_a_file_without_a_complaint_and_asks_nobody_for_anything(window: Window, html: str) -> None:
@@ -62,10 +62,10 @@ def test_a_column_sorts_both_ways_by_its_numbers(window: Window, html: str) -> N
     assert button is not None
     button.click()
     assert header.get_attribute("aria-sort") == "ascending"
-    assert column() == ["255 ms", "2.04 s"], "by seconds, and not as text"
+    assert column() == ["255 ms", *["2.04 s"] * 3], "by seconds, and not as text"
     button.press("Enter")
     assert header.get_attribute("aria-sort") == "descending"
-    assert column() == ["2.04 s", "255 ms"]
+    assert column() == [*["2.04 s"] * 3, "255 ms"]
 
 
 def test_a_phone_need_not_scroll_sideways(window: Window, html: str) -> None:
@@ -82,18 +82,38 @@ OUTSIDE = """() => {
       if (box.width && (box.left < frame.left - 1 || box.right > frame.right + 1)) found.push(text.textContent);
     }
   }
-  for (const part of document.querySelectorAll('h1, h2, h3, p, li, summary, figcaption, button')) {
+  for (const part of document.querySelectorAll('h1, h2, h3, p, li, td, th, summary, figcaption, button')) {
     if (!part.closest('.unseen, .skip') && part.scrollWidth > part.clientWidth + 1) found.push(part.textContent);
   }
   return found;
 }"""
-"""The words that don't fit into their chart or their paragraph."""
+"""The words that don't fit into their chart, paragraph or cell."""
 
 
 @pytest.mark.parametrize("width", [390, 768, 1280, 1920])
 def test_no_words_are_cut(window: Window, html: str, width: int) -> None:
     opened = window.open(html, unfolds=True, viewport={"width": width, "height": 900})
     assert opened.page.evaluate(OUTSIDE) == []
+
+
+PAPER = 718
+"""Pixels across a sheet of A4 between margins of 1 cm."""
+BEYOND = """() => [...document.querySelectorAll('main *')]
+  .filter((part) => !part.closest('.unseen, svg') && part.getBoundingClientRect().right > innerWidth + 1)
+  .map((part) => `${part.tagName}: ${part.textContent.slice(0, 80)}`)"""
+"""The parts that don't fit onto the sheet."""
+CUT = "[...document.querySelectorAll('.wide')].map((part) => part.scrollWidth - part.clientWidth)"
+"""Pixels of each table that scrolling alone would show."""
+
+
+def test_nothing_is_cut_on_paper(window: Window, html: str) -> None:
+    page = window.open(html, unfolds=True, viewport={"width": 1280, "height": 900}).page
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": PAPER, "height": 1043})
+    assert page.evaluate(BEYOND) == []
+    assert page.evaluate(OUTSIDE) == []
+    assert set(page.evaluate(CUT)) == {0}
+    assert page.evaluate("getComputedStyle(document.querySelector('#theme')).display") == "none"
 
 
 def test_a_sweep_fits_a_phone(window: Window) -> None:

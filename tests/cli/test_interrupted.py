@@ -15,7 +15,7 @@ COURSE = SimpleNamespace(workload=SimpleNamespace(name="mnist-mlp512"))
 
 
 class ARun:
-    title, turn, course = "mnist-mlp512 torch fast cpu", "round 1", COURSE
+    title, turn, course, blocks = "mnist-mlp512 torch fast cpu", "round 1", COURSE, None
 
 
 TASK = SimpleNamespace(runs=(ARun(),), first=ARun())

@@ -53,6 +53,21 @@ def test_at_each_phase(fresh: CommandLine, phase: str, processes: int, how: sign
     assert fresh.leftovers() == []
 
 
+def test_two_live_sides(command: CommandLine) -> None:
+    """Both leave a record of the interruption, whichever has the turn."""
+    words = command.train_arguments("--repeats", "1", "--device", "cpu,cuda:0", "--steps", "4000")
+    process = command.start(*words, fake={"step_seconds": 0.01})
+    wait_until(lambda: len(measured(process.pid)) >= 2)
+    family = wait_until(lambda: descendants(process.pid))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert not alive(family)
+    assert command.outcomes() == ["interrupted", "interrupted"]
+    assert command.leftovers() == []
+
+
 def test_while_an_interpreter_hangs(command: CommandLine, tmp_path: Path) -> None:
     hanging = tmp_path / "python"
     hanging.write_text("#!/bin/sh\nexec sleep 300\n")

@@ -84,8 +84,9 @@ def test_rounds_of_slices_alone_follow_within_the_budget(command: CommandLine) -
 @pytest.mark.parametrize("fail", ["kill", "hang", "nan", "memory"])
 def test_a_side_that_is_lost_while_the_other_waits_keeps_it_from_nothing(command: CommandLine, fail: str) -> None:
     fake = {**LONG, "fail": fail, "at_step": 900, "only_on": "cuda:0"}
-    code, _, err = command.train("--repeats", "1", *TWO, "--steps", "1200", "--timeout", "15", fake=fake)
+    code, out, err = command.train("--repeats", "1", *TWO, "--steps", "1200", "--timeout", "15", fake=fake)
     assert code == 1, err
+    assert ("did not learn" if fail == "nan" else "failed-runs") in out
     by_device = {record.device.id: record for record in command.records()}
     assert by_device["cpu"].outcome.status == "ok"
     assert sum(epoch.steps or 0 for epoch in by_device["cpu"].epochs) == 1200

@@ -32,7 +32,7 @@ from trainmark.analysis.statistics import (
 from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.errors import UsageError
 from trainmark.record.caveats import Caveat
-from trainmark.record.facts import Dimension
+from trainmark.record.facts import FACTS, Dimension
 from trainmark.record.record import Record
 from trainmark.workload.schedule import Target
 
@@ -125,8 +125,7 @@ def compare(
         raise UsageError("the margin is out of range", expected="a number from 0", found=f"{100 * margin:g} %")
     records = list(records)
     told = differences(records) if by == "machine" else ()
-    groups = group_records(records)
-    return compare_groups(groups, by, baseline, margin, limits_of(records), told, confidence)
+    return compare_groups(group_records(records), by, baseline, margin, limits_of(records), told, confidence)
 
 
 def compare_groups(
@@ -176,6 +175,7 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
     return GroupResult(
         key=side.group.key,
         runs=len(side.runs),
+        trainings=sum(not FACTS["slices_alone"].of(record) for record in records),
         failed=side.group.failed,
         reference=reference,
         epochs=max((len(record.epochs) for record in records), default=0),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainmark.analysis import datasheet
+from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Record
 from trainmark.workload import traffic
 from trainmark.workload.decode import Misfit
@@ -28,14 +29,14 @@ class Limit:
     Args:
         measured_by: framework that reached the matrix-product limit.
         measured_at: when it was measured, in ISO 8601.
-        others_share: share of all cores' time that other programs used then.
+        disturbed: whether other programs used the machine or the device then, so the true peak may be higher.
     """
 
     flops_per_second: float
     bytes_per_second: float | None
     measured_by: str
     measured_at: str | None = None
-    others_share: float | None = None
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,7 @@ class Efficiency:
     Args:
         flops_per_second: achieved, counting the matrix products and convolutions of the specification.
         mfu: model FLOP utilisation, the share of the measured peak.
-        peak_flops_per_second: measured peak; for ``measured_by``, ``measured_at`` and ``others_share`` see
-            :class:`Limit`.
+        peak_flops_per_second: measured peak; for ``measured_by``, ``measured_at`` and ``disturbed`` see :class:`Limit`.
         datasheet_flops_per_second: peak of the manufacturer's datasheet; None if unknown.
         intensity: FLOPs per byte that a step has to move at least.
         roofline_seconds: duration of a step limited only by the device's limits.
@@ -58,7 +58,7 @@ class Efficiency:
     peak_flops_per_second: float
     measured_by: str
     measured_at: str | None
-    others_share: float | None
+    disturbed: bool
     datasheet_flops_per_second: float | None
     intensity: float
     roofline_seconds: float | None
@@ -71,8 +71,9 @@ def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
     for record in records:
         peaks = record.peaks
         if peaks and (flops := _real(peaks.matmul_flops_per_second)):
+            busy = (peaks.others_share or 0.0) > BUSY_SHARE  # all that older records tell
             copied = _real(peaks.copy_bytes_per_second)
-            limit = Limit(flops, copied, record.backend.name, peaks.created, peaks.others_share)
+            limit = Limit(flops, copied, record.backend.name, peaks.created, peaks.disturbed or busy)
             found.setdefault(place_of(record), []).insert(0, limit)  # if equal, the newest counts
     best = {}
     for place, limits in found.items():
@@ -132,7 +133,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         peak_flops_per_second=limit.flops_per_second,
         measured_by=limit.measured_by,
         measured_at=limit.measured_at,
-        others_share=limit.others_share,
+        disturbed=limit.disturbed,
         datasheet_flops_per_second=sheet.flops_per_second.get(precision) if sheet else None,
         intensity=flops / moved,
         roofline_seconds=roofline,

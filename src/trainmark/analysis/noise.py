@@ -21,9 +21,14 @@ HORIZONS = (60.0, 600.0, 3600.0)
 
 @dataclass(frozen=True)
 class Smallest:
-    """The smallest difference that 80 % of comparisons of this many seconds detect; None if unknown."""
+    """The smallest difference that 80 % of comparisons of this many seconds detect; None if unknown.
+
+    Args:
+        rounds: number of rounds with undisturbed blocks in that time.
+    """
 
     seconds: float
+    rounds: int
     difference: float | None
 
 
@@ -32,11 +37,18 @@ class Noise:
     """The noise between two equal sides; its field names are the keys of ``trainmark noise --json``.
 
     Args:
-        rounds: number of rounds with at least one undisturbed block.
+        side: framework with its version, style, precision and device.
+        machine: model of the CPU.
+        cores: number of usable cores.
+        python, trainmark: their versions.
+        date: day on which the first round was measured (UTC), such as ``2026-11-24``.
+        rounds: number of rounds.
+        kept: number of rounds with at least one undisturbed block.
         disturbed: number of blocks that are excluded.
         withheld: whether other processes disturbed too much for a verdict.
         others, stolen: mean share of the cores' time that other processes and this virtual machine's host took.
-        round_seconds: duration of a round, including the start of its processes.
+        seconds: duration of all rounds.
+        round_seconds: mean duration of a round, including the start of its processes.
         ratio: ratio of the two sides; its true value is 1.
         between_processes: standard deviation of the ratio between pairs of processes, as a fraction.
         between_blocks: likewise, between blocks of a pair of processes.
@@ -47,12 +59,18 @@ class Noise:
     side: str
     threads: int | None
     machine: str
+    cores: int | None
+    python: str | None
+    trainmark: str | None
+    date: str
     rounds: int
+    kept: int
     blocks: int
     disturbed: int
     withheld: bool
     others: float | None
     stolen: float | None
+    seconds: float
     round_seconds: float
     ratio: Estimate
     verdict: SpeedVerdict
@@ -77,24 +95,38 @@ def noise_of(one: Sequence[Record], other: Sequence[Record], seconds: float, mar
     spread = statistics.stdev(sliced.kept) if len(sliced.kept) >= FEWEST_FOR_INTERVAL else None
     return Noise(
         workload=first.workload.name,
-        side=" ".join(filter(None, (first.backend.name, first.backend.version, first.backend.style, first.device.id))),
+        side=_side(first),
         threads=first.threads,
         machine=first.machine.cpu or first.machine.name,
-        rounds=kept,
+        cores=first.machine.usable_cores,
+        python=first.python.version,
+        trainmark=first.trainmark,
+        date=min(record.created for record in one)[: len("2026-11-24")],
+        rounds=every,
+        kept=kept,
         blocks=sliced.blocks,
         disturbed=sliced.disturbed,
         withheld=Caveat.TOO_DISTURBED in caveats,
         others=_mean(each.others_share for each in slices),
         stolen=_mean(each.stolen_share for each in slices),
+        seconds=seconds,
         round_seconds=seconds / every,
         ratio=Estimate(speedup.ratio or math.nan, speedup.low, speedup.high),
         verdict=speedup.verdict,
         between_processes=None if found is None else found.between,
         between_blocks=None if found is None else found.within,
-        smallest=tuple(
-            Smallest(horizon, smallest_difference(spread, horizon * kept / seconds)) for horizon in HORIZONS
-        ),
+        smallest=tuple(_smallest(spread, horizon, horizon * kept / seconds) for horizon in HORIZONS),
     )
+
+
+def _side(record: Record) -> str:
+    backend, device = record.backend, record.device
+    model = f"({device.name})" if device.kind == "accelerator" and device.name else None
+    return " ".join(filter(None, (backend.name, backend.version, backend.style, backend.precision, device.id, model)))
+
+
+def _smallest(spread: float | None, seconds: float, rounds: float) -> Smallest:
+    return Smallest(seconds, math.floor(rounds), smallest_difference(spread, rounds))
 
 
 def _mean(shares: Iterable[float | None]) -> float | None:

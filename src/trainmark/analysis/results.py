@@ -85,6 +85,7 @@ class GroupResult:
 
     Args:
         runs: number of measured runs.
+        trainings: number of those that trained to the end; the others are rounds of slices.
         failed: number of runs that failed, timed out or were interrupted, and are excluded.
         reference: position of the group it is compared with; its own for a reference, None without one.
         epochs: number of epochs of the longest run.
@@ -97,6 +98,7 @@ class GroupResult:
 
     key: Key
     runs: int
+    trainings: int
     failed: int
     reference: int | None
     epochs: int

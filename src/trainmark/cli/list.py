@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -55,20 +55,21 @@ def _answers(
     """Yield each subject with its rows as soon as they are known."""
     from trainmark.progress.terminal import TerminalProgress
 
-    there: list[_There] | None = None
+    there: dict[Interpreter, list[tuple[Seen, str]]] = {}
     for subject in subjects:
-        match subject:
-            case "workloads":
-                yield subject, workloads()
-            case "datasets":
-                yield subject, datasets()
-            case _:
-                with TerminalProgress().preparing() as watcher:
-                    if there is None:
-                        there = [each for interpreter in interpreters for each in _there(interpreter, watcher)]
-                    rows = backends() if subject == "backends" else devices(watcher)
-                rows += [row for each in there for row in (each.backends if subject == "backends" else each.devices)]
-                yield subject, rows
+        if subject in ("workloads", "datasets"):
+            yield subject, workloads() if subject == "workloads" else datasets()
+            continue
+        with TerminalProgress().preparing() as watcher:
+            rows = backends() if subject == "backends" else devices(watcher)
+            for interpreter in interpreters:
+                if interpreter not in there:
+                    there[interpreter] = _there(interpreter, watcher)
+                for seen, install in there[interpreter]:
+                    name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
+                    row = _backend_row(name, not seen.problem, version, install, seen.problem)
+                    rows += [row] if subject == "backends" else _device_rows(name, seen)
+        yield subject, rows
 
 
 def workloads() -> list[dict[str, Any]]:
@@ -141,29 +142,21 @@ def _device_rows(name: str, seen: Seen) -> list[dict[str, Any]]:
     return rows + ([{"backend": name, "device": None, "name": seen.problem}] if seen.problem else [])
 
 
-class _There(NamedTuple):
-    """Rows of a backend of another interpreter."""
+def _there(interpreter: Interpreter, watcher: Watcher) -> list[tuple[Seen, str]]:
+    """Probe the backends of another interpreter; return each with the command that installs it.
 
-    backends: list[dict[str, Any]]
-    devices: list[dict[str, Any]]
-
-
-def _there(interpreter: Interpreter, watcher: Watcher) -> Iterator[_There]:
-    """Yield the plug-ins and the working backends of another interpreter; all if none works."""
+    Built-in backends that don't work are left out, unless none works.
+    """
     from trainmark.backends import registry
     from trainmark.execute.parent.probe import backends_of, probe
 
-    install = backends_of(interpreter)
-    every: list[Seen] = []
-    for name in install:
+    found = []
+    for name, install in backends_of(interpreter).items():
         watcher.asking(f"{name}@{interpreter.label}")
-        every.append(probe(interpreter, name))
+        found.append((probe(interpreter, name), install))
     built_in = {entry.name for entry in registry.entries().values() if not entry.plugin}
-    one_works = not all(seen.problem for seen in every)
-    for seen in [seen for seen in every if not (one_works and seen.problem and seen.backend in built_in)]:
-        name, version = f"{seen.backend}@{interpreter.label}", seen.can.version if seen.can else None
-        row = _backend_row(name, not seen.problem, version, install[seen.backend], seen.problem)
-        yield _There([row], _device_rows(name, seen))
+    working = [each for each in found if not each[0].problem]
+    return [each for each in found if each in working or not working or each[0].backend not in built_in]
 
 
 def datasets() -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ Exit codes: 0 done; 1 a process failed; 2 usage; 130 interrupted.
 @shared.names_option("--backend", "One backend.  [default: the best installed one]", "NAME")
 @shared.names_option("--style", "idiomatic, compiled or fast.  [default: idiomatic]", "NAME")
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: the backend's first device]", "NAME")
-@shared.budget_option()
+@shared.number_option("--budget", "Seconds to measure for.", click.FloatRange(0), default=60.0, metavar="S")
 @shared.margin_option
 @shared.seed_option("Seed of the first round.")
 @shared.conditions_options

@@ -70,15 +70,6 @@ def made_here(machine: Machine, host: Path = Path("/")) -> bool:
     return all(theirs == ours or None in (theirs, ours) for theirs, ours in pairs)
 
 
-def cpu_load(seconds: float = 0.2) -> float:
-    """Measure the busy share of this process's usable cores during the next ``seconds``, 0 to 1."""
-    import psutil
-
-    busy = psutil.cpu_percent(interval=seconds, percpu=True)
-    usable = [busy[core] for core in usable_core_numbers() if core < len(busy)]
-    return sum(usable) / (100 * len(usable)) if usable else 0.0
-
-
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str | None:
     """Return the CPU's name as the system reports it; None if it does not."""
     if cpuinfo.is_file():

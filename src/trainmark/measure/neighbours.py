@@ -53,17 +53,9 @@ class Neighbours:
     def __init__(self) -> None:
         self._start, self._before = time.perf_counter(), _cpu_seconds()
 
-    def load(self, seconds: float = 0.2) -> HostLoad:
-        """Measure the load of the next ``seconds``; call this while nothing of ours computes."""
-        start, cores, waited = time.perf_counter(), _usable_cores(), read_pressure()
-        time.sleep(seconds)
-        passed = time.perf_counter() - start
-        before, after = (_sum(each) for each in (cores, _usable_cores()))
-        if (total := after.total - before.total) <= 0:
-            return HostLoad()
-        end = read_pressure()
-        waiting = None if waited is None or end is None else (end - waited) / passed
-        return HostLoad((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
+    def load(self) -> HostLoad:
+        """Measure the load now; call this while nothing of ours computes."""
+        return read_load()
 
     def busiest(self, most: int = 3) -> list[Neighbour]:
         """Return the running processes that used the most CPU time since then."""
@@ -76,13 +68,23 @@ class Neighbours:
         return [each for each in found[:most] if each.cores >= _LEAST_CORES]
 
 
-def _usable_cores() -> list[Core]:
+def read_load(seconds: float = 0.2) -> HostLoad:
+    """Measure the load of the usable cores during the next ``seconds``."""
+    start, before, waited = time.perf_counter(), _usable_cores(), read_pressure()
+    time.sleep(seconds)
+    passed, after, end = time.perf_counter() - start, _usable_cores(), read_pressure()
+    total = after.total - before.total
+    if total <= 0:
+        return HostLoad()
+    waiting = None if waited is None or end is None else (end - waited) / passed
+    return HostLoad((after.busy - before.busy) / total, (after.stolen - before.stolen) / total, waiting)
+
+
+def _usable_cores() -> Core:
+    """Return the sums of their times."""
     cores = read_cores() or ()
-    return [cores[number] for number in usable_core_numbers() if number < len(cores)]
-
-
-def _sum(cores: list[Core]) -> Core:
-    return Core(sum(core.busy for core in cores), sum(core.stolen for core in cores), sum(core.total for core in cores))
+    usable = [cores[number] for number in usable_core_numbers() if number < len(cores)]
+    return Core(*(sum(getattr(core, name) for core in usable) for name in ("busy", "stolen", "total")))
 
 
 def _cpu_seconds() -> dict[tuple[int, str], float]:

@@ -21,7 +21,7 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Ready, SliceTimed, Waiting
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.plain_lines import PlainLines
-from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, whole_seconds
+from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asked_steps, length
@@ -42,14 +42,13 @@ class RunProgress(Observer):
         self, screen: Console, tasks: Sequence[Task[Any]], folder: Path, *, log: bool = False, resumes: bool = True
     ) -> None:
         self._screen, self._log, self._folder, self._resumes = screen, log, folder, resumes
-        self._runs, self._number, self._finished = sum(len(task.runs) for task in tasks), 0, 0
+        self._finished = 0
         self._left, self._seconds_left = TimeLeft(tasks), ""
         self._followed: dict[int, FollowedTask] = {}
         self._shown = FollowedTask(0, TaskTime(""))
         self._looked_at = time.monotonic()
         # The most important columns come first; on a narrow terminal, only the last ones are truncated.
         self._progress = Progress(
-            TextColumn("{task.fields[number]}", style="dim", table_column=Column(no_wrap=True, min_width=8)),
             TextColumn("{task.fields[live]}", style="bold", table_column=Column(no_wrap=True, min_width=29)),
             TextColumn("{task.fields[left]}", style="cyan", table_column=Column(no_wrap=True, min_width=12)),
             BarColumn(bar_width=16 if screen.width >= 120 else 6),
@@ -73,15 +72,13 @@ class RunProgress(Observer):
 
     def task_started(self, task: Task[Any]) -> None:
         """Follow a new process."""
-        time_left = self._left.started(task.first.title)
+        time_left = self._left.started(kind_of(task))
         self._followed[id(task)] = self._shown = FollowedTask(len(task.runs), time_left)
-        fields = dict.fromkeys(("number", "live", "facts", "left"), "")
-        self._bars[id(task)] = self._progress.add_task("", visible=False, total=None, **fields)
+        self._bars[id(task)] = self._progress.add_task("", total=None, visible=False, live="", facts="", left="")
 
     def run_started(self, task: Task[Any], run: Run | CommandRun, replayed: bool) -> None:
         """Follow a run, in a new process or in that of a continued training."""
-        self._number += 1
-        self._followed[id(task)].run_started(run, f"run {self._number}/{self._runs}", replayed=replayed)
+        self._followed[id(task)].run_started(run, replayed=replayed)
         if self._log:
             self._screen.print(f"{escape(self._followed[id(task)].description)}:")
 
@@ -105,7 +102,6 @@ class RunProgress(Observer):
         self._progress.update(
             bar,
             description=escape(shown.description),
-            number=shown.number,
             visible=True,
             total=shown.steps or None,
             completed=steps,
@@ -119,7 +115,7 @@ class RunProgress(Observer):
         """Return the text of a plain line."""
         shown = self._shown
         steps = f"step {min(shown.done, shown.steps):,} of {shown.steps:,}" if shown.steps else ""
-        how = ", ".join(filter(None, (shown.number, shown.live, steps, shown.facts, self._seconds_left)))
+        how = ", ".join(filter(None, (shown.live, steps, shown.facts, self._seconds_left)))
         return f"{shown.description}: {how}"
 
     def sampled(self, task: Task[Any], rows: Sequence[Row], gpu: int | None) -> None:
@@ -161,9 +157,9 @@ class FollowedTask:
         self._epochs, self._samples_a_step = 0, 0.0
         self._loss: float | None = None
         self._rate: float | None = None
-        self._takes_turns = False
+        self._takes_turns, self._to_the_end = False, True
         self._pace = Throughput()
-        self.description = self.number = self.turn = ""
+        self.description = self.turn = ""
         self.facts = "starting, reading the data"
         self.steps = self.done = 0
         self.use = ""
@@ -179,9 +175,9 @@ class FollowedTask:
         """Return its other facts and its utilisation."""
         return " · ".join(filter(None, (self.facts, self.use)))
 
-    def run_started(self, run: Run | CommandRun, number: str, *, replayed: bool) -> None:
+    def run_started(self, run: Run | CommandRun, *, replayed: bool) -> None:
         """Start a run."""
-        self.turn, self.number = run.turn, number
+        self.turn, self._to_the_end = run.turn, not run.blocks
         if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
             self._samples_a_step = float(size)
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
@@ -191,11 +187,12 @@ class FollowedTask:
         match answer:
             case Ready():
                 self._ready = True
-                self.steps, self._epochs = answer.steps * self._runs, answer.epochs
-                self.facts = "compiling" if self._epochs else "running"
+                if self._to_the_end:
+                    self.steps, self._epochs = answer.steps * self._runs, answer.epochs
+                self.facts = "compiling" if answer.epochs else "running"
                 self._pace = Throughput(self._samples_a_step)
             case Compiled():
-                self.facts = f"epoch 1/{self._epochs}"
+                self.facts = f"epoch 1/{self._epochs}" if self._epochs else "measuring speed"
             case EpochEnded():
                 self._epoch_ended(answer)
             case Waiting() if answer.loss is not None:

@@ -31,7 +31,7 @@ class TimeLeft:
     """Estimates the seconds until the last task is done, from earlier tasks of the same side."""
 
     def __init__(self, tasks: Sequence[Task[Any]]) -> None:
-        self._waiting = [task.first.title for task in tasks]
+        self._waiting = [kind_of(task) for task in tasks]
         self._running: list[TaskTime] = []
         self._took: dict[str, float] = {}
 
@@ -66,6 +66,11 @@ class TimeLeft:
             return max(known - task.elapsed, rest or 0.0)  # at least as long as the last time
         others = self._waiting or len(self._running) > 1
         return 0.0 if rest is None and known is not None and others else rest
+
+
+def kind_of(task: Task[Any]) -> str:
+    """Return what tasks of about the same duration have in common."""
+    return f"{task.first.title}{', slices' if task.first.blocks else ''}"
 
 
 def whole_seconds(seconds: float) -> float:

@@ -14,6 +14,7 @@ seconds from the start of the measured process.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -315,6 +316,15 @@ class Slice(Struct, frozen=True):
     queued: float | None = None
     switches: float | None = None
     pressure: float | None = None
+
+    def __post_init__(self) -> None:
+        """Reject what has no speed.
+
+        Raises:
+            ValueError: steps, seconds or examples are not positive and finite.
+        """
+        if not (0 < self.timed_steps <= self.steps and 0 < self.seconds < math.inf and 0 < self.examples < math.inf):
+            raise ValueError("a slice needs timed steps, seconds and examples above 0")
 
     @property
     def external_share(self) -> float | None:

@@ -9,7 +9,7 @@ from trainmark import units
 from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
-from trainmark.report.conditions import split, threads, when_measured
+from trainmark.report.conditions import share_of_peak, split, threads, when_measured
 from trainmark.report.flat import flat_group
 from trainmark.report.length import length, which_epoch
 from trainmark.report.table import Cell, Field, Table, Tone, number, span, table_of
@@ -68,7 +68,7 @@ def _fields(
     tested = any(group.test_accuracy is not None for group in groups)
     points = f"{100 * comparison.learning_margin:g}"
     fields: list[Field[GroupRow]] = [
-        Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, groups)),
+        Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, rows)),
         Field("samples\nper s", lambda row: _rate(row.group.samples_per_second), "right"),
         Field("process", lambda row: _timed(row.group.process_seconds), "right", meaning=f"whole command, {_RANGE}"),
         Field("to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)),
@@ -124,12 +124,12 @@ def _to_target(group: GroupResult) -> Cell:
     if reached is None:
         return Cell(units.MISSING)
     time = units.seconds(reached.seconds) if reached.runs else "never"
-    return Cell(time, f"{reached.runs} of {group.runs + group.failed}", value=reached.seconds)
+    return Cell(time, f"{reached.runs} of {group.trainings + group.failed}", value=reached.seconds)
 
 
 def _of_peak(group: GroupResult) -> Cell:
     known = group.efficiency
-    return Cell(units.MISSING) if known is None else Cell(units.percent(known.mfu, 1), value=known.mfu)
+    return Cell(units.MISSING) if known is None else Cell(share_of_peak(known), value=known.mfu)
 
 
 def _speedup(row: GroupRow) -> Cell:
@@ -138,11 +138,9 @@ def _speedup(row: GroupRow) -> Cell:
         return Cell("reference", tone="dim", value=1.0)
     if speedup.ratio is None:
         return Cell(units.MISSING)
-    ratio, tone = units.ratio(speedup.ratio), SPEED_TONES[speedup.verdict]
-    if speedup.low is None or speedup.high is None:
-        return Cell(f"{ratio} {_verdict(row.group)}", tone=tone, value=speedup.ratio)
-    bounds = f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
-    return Cell(f"{ratio} {speedup.verdict}", bounds, tone, speedup.ratio)
+    bounds = "" if speedup.low is None else f"{units.significant(speedup.low)}–{units.ratio(speedup.high)}"
+    words = f"{units.ratio(speedup.ratio)} {speed_verdict(row.group)}"
+    return Cell(words, bounds, SPEED_TONES[speedup.verdict], speedup.ratio)
 
 
 def _learning(row: GroupRow) -> Cell:
@@ -153,12 +151,17 @@ def _learning(row: GroupRow) -> Cell:
         return Cell(units.MISSING)
     points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
     if learning.low is None or learning.high is None:
-        return Cell(_verdict(row.group), points, tone, learning.difference)
+        return Cell(_without_interval(row.group), points, tone, learning.difference)
     bounds = f"{_points(learning.low)}…{_points(learning.high)}"
     return Cell(f"{points} {learning.verdict}", bounds, tone, learning.difference)
 
 
-def _verdict(group: GroupResult) -> str:
+def speed_verdict(group: GroupResult) -> str:
+    """Return the verdict on the speed-up, or why there is none."""
+    return _without_interval(group) if group.speedup.low is None else group.speedup.verdict
+
+
+def _without_interval(group: GroupResult) -> str:
     """Return what replaces the verdict if there is no interval."""
     return "too few" if Caveat.FEW_ROUNDS in group.caveats else "unclear"
 
@@ -179,6 +182,7 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
         lines.append("CPUs are compared with CPUs, accelerators with accelerators; omit --by to compare all.")
     if comparison.baseline is not None and any(group.reference is None for group in groups):
         lines.append(f"Groups without a speed-up have no counterpart with {'='.join(comparison.baseline)}.")
+    lines += [_AT_MOST] if any(group.efficiency and group.efficiency.disturbed for group in groups) else []
     lines += _cheapest(groups)
     references = {group.reference for group in groups if group.reference is not None}
     if any(Caveat.NOT_LEARNING in comparison.groups[reference].caveats for reference in references):
@@ -186,36 +190,36 @@ def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _of_speedups(comparison: Comparison, groups: Sequence[GroupResult]) -> str:
+def _of_speedups(comparison: Comparison, rows: Sequence[GroupRow]) -> str:
     """Return what speed-ups are ratios of, and what their verdicts mean."""
     return (
-        f"reference / this{_of_what(groups)}, {_how_matched(groups)} same: within ±{100 * comparison.margin:g} %; "
-        "unclear: the interval allows both; too few: a verdict needs 3 rounds."
+        f"{how_compared([row.group for row in rows if not row.is_reference])} same: within "
+        f"±{100 * comparison.margin:g} %; unclear: the interval allows both; too few: a verdict needs 3 rounds."
     )
 
 
-def _of_what(groups: Sequence[GroupResult]) -> str:
-    """Return whether speed-ups are of epochs or processes, if that is not obvious."""
-    of = {group.speedup.of for group in groups if group.speedup.ratio is not None}
-    if not any(group.process_seconds.median is not None for group in groups):
-        return ""
-    if of == {"process"}:
-        return " of whole processes"
-    return " of steady epochs" + (", of whole processes if one side has no epochs" if "process" in of else "")
+def how_compared(groups: Sequence[GroupResult]) -> str:
+    """Return what the speed-ups of these groups are ratios of, how runs are matched, and what the intervals cover."""
+    epoch = which_epoch(groups)
+    found = dict.fromkeys(_how_compared(group, epoch) for group in groups if group.speedup.ratio is not None)
+    return f"reference / this {'; or '.join(found)}."
 
 
-def _how_matched(groups: Sequence[GroupResult]) -> str:
-    """Return how the two sides are matched, and what the interval covers."""
-    if any(group.speedup.of == "slice" for group in groups):
-        return "from interleaved slices, with its 95 % interval over rounds."
-    if any(Caveat.UNPAIRED not in group.caveats and group.speedup.low is not None for group in groups):
-        return "paired by round (not the ratio of the medians), with its 95 % interval."
-    return (
-        "ratio of geometric means (not of the medians), with Welch's 95 % interval; it covers variation between runs, "
-        "not between days or machines."
-    )
+def _how_compared(group: GroupResult, epoch: str) -> str:
+    of = "whole processes" if group.speedup.of == "process" else epoch
+    if group.speedup.of == "slice":
+        how, interval = "from interleaved slices", "its 95 % interval over rounds"
+    elif Caveat.UNPAIRED not in group.caveats:
+        how, interval = f"of {of}, paired by round (not the ratio of the medians)", "its 95 % interval"
+    else:
+        how, interval = f"of {of}, ratio of geometric means (not of the medians)", _WELCH
+    return f"{how}, without an interval" if group.speedup.low is None else f"{how}, with {interval}"
 
 
+_WELCH = "Welch's 95 % interval, which covers variation between runs, not between days or machines"
+
+
+_AT_MOST = "≤: other programs used the machine or the device while its peak was measured; the true share may be lower."
 _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show RECORD shows why."
 
 
@@ -241,7 +245,7 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
         peaks[
             f"{units.flops(known.peak_flops_per_second)}/s that matrix products of "
             f"{known.measured_by} reach on {key.device_name or key.device} in {key.precision}{place}, "
-            f"{when_measured(known.measured_at, known.others_share)}{sheet}"
+            f"{when_measured(known)}{sheet}"
         ] = None
     return f"share of the {', or of the '.join(peaks)}."
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass
 
 from trainmark import units
+from trainmark.analysis.efficiency import Efficiency
 from trainmark.analysis.results import GroupResult
-from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.facts import Key
 
 
@@ -89,12 +89,16 @@ CONDITIONS = (
 """Every fact that separates groups is in one of these, or in ``SIDE``."""
 
 
-def when_measured(at: str | None, others_share: float | None) -> str:
-    """Return ``measured on 2026-11-21 17:12 UTC``, and the load by other programs at that time, if any."""
-    words = f"measured on {units.moment(at)}" if at else "measured"
-    if others_share is not None and others_share > BUSY_SHARE:
-        words += f" while other programs used {others_share:.0%} of the CPU, so the true peak is higher"
-    return words
+def share_of_peak(known: Efficiency) -> str:
+    """Return ``30.7 %``, or ``≤ 31 %`` if the peak was disturbed, so that it may be too low."""
+    return f"≤ {units.percent(known.mfu, 0)}" if known.disturbed else units.percent(known.mfu, 1)
+
+
+def when_measured(known: Efficiency) -> str:
+    """Return when the peak was measured, as ``measured on 2026-11-21 17:12 UTC``, and whether it was disturbed."""
+    words = f"measured on {units.moment(known.measured_at)}" if known.measured_at else "measured"
+    disturbed = " while other programs used the machine or the device, so the true peak may be higher"
+    return words + disturbed * known.disturbed
 
 
 def split(groups: Sequence[GroupResult], told: Container[str] = ()) -> tuple[tuple[str, ...], tuple[Condition, ...]]:
@@ -129,6 +133,15 @@ def _in_common(condition: Condition, keys: Sequence[Key]) -> str | None:
 
 
 def _runs(groups: Sequence[GroupResult]) -> str:
-    fewest, most = min(group.runs for group in groups), max(group.runs for group in groups)
-    number = str(most) if fewest == most else f"{fewest} to {most}"
-    return f"{units.count(most, 'run')} each" if number == "1" else f"{number} runs each"
+    """Return how many runs each group has; rounds of slices are not trainings."""
+    trainings = [group.trainings for group in groups]
+    slices = [group.runs - group.trainings for group in groups]
+    if not any(slices):
+        return f"{_number(trainings, 'run')} each"
+    return f"{_number(trainings, 'training')} and {_number(slices, 'round')} of slices each"
+
+
+def _number(counts: Sequence[int], noun: str) -> str:
+    """Return ``3 runs``, or ``2 to 3 runs`` if the counts differ."""
+    most = units.many(max(counts), noun)
+    return most if len(set(counts)) == 1 else f"{min(counts)} to {most}"

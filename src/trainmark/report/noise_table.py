@@ -2,41 +2,79 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.analysis.noise import Noise
+from trainmark.analysis.noise import Noise, Smallest
+from trainmark.analysis.statistics import FEWEST_FOR_INTERVAL
 from trainmark.record.caveats import EXTERNAL_SHARE
 from trainmark.report.table import Cell, Field, Table, interval, table_of
+
+_TIMES = {60.0: "a minute", 600.0: "ten minutes", 3600.0: "an hour"}
 
 
 def noise_table(found: Noise) -> Table:
     """Return the smallest detectable differences by measuring time, and the sources of noise."""
-    threads = "default threads" if found.threads is None else units.many(found.threads, "thread")
     return table_of(
         found.smallest,
         (
-            Field("measuring for", lambda each: Cell(units.seconds(each.seconds), tone="strong")),
+            Field("measuring for", lambda each: Cell(_TIMES[each.seconds], tone="strong")),
+            Field("rounds", lambda each: f"{each.rounds:,}", "right"),
             Field("smallest difference", lambda each: _percent(each.difference), "right"),
         ),
-        title=f"{found.workload}: {found.side}, compared with itself",
-        conditions=(
-            f"{found.machine} · {threads}",
-            f"{units.many(found.rounds, 'round')} of {units.seconds(found.round_seconds)}, "
-            f"{units.many(found.blocks, 'block')}, {found.disturbed} of them excluded",
-        ),
+        title=f"{found.workload} compared with itself",
+        conditions=(_conditions(found),),
         notes=tuple(_notes(found)),
         answer=Cell(_answer(found)),
     )
 
 
+def _conditions(found: Noise) -> str:
+    """Return everything that a publication has to state, on one line."""
+    cores = units.MISSING if found.cores is None else units.many(found.cores, "usable core")
+    threads = "default threads" if found.threads is None else units.many(found.threads, "thread")
+    versions = (("Python", found.python), ("trainmark", found.trainmark))
+    return " · ".join(
+        (
+            f"{found.machine}, {cores}, {threads}",
+            ", ".join([found.workload, found.side, *(f"{name} {version}" for name, version in versions if version)]),
+            found.date,
+            f"{units.many(found.rounds, 'round')} in {units.seconds(found.seconds)}, "
+            f"{units.many(found.blocks, 'block')}, {found.disturbed} of them excluded",
+        )
+    )
+
+
 def _answer(found: Noise) -> str:
-    least = found.smallest[0].difference
-    if least is None:
-        return "Too few undisturbed rounds to tell how small a difference this machine can detect."
     if found.withheld:
         return "Other programs disturb this machine too much for a verdict; use fewer --threads, or try again later."
-    return f"A one-minute comparison detects differences of {_percent(least)} or more here, in 4 of 5 tries."
+    if found.kept < FEWEST_FOR_INTERVAL:
+        return _too_few(found)
+    minute = found.smallest[0]
+    known = next((each for each in found.smallest if each.difference is not None), None)
+    if known is minute:
+        return f"A comparison of a minute {_detects(known)}"
+    answer = (
+        f"A minute holds only {_rounds(minute.rounds, found)}, fewer than the {FEWEST_FOR_INTERVAL} for an interval"
+    )
+    return f"{answer}." if known is None else f"{answer}; {_TIMES[known.seconds]} {_detects(known)}"
+
+
+def _detects(smallest: Smallest) -> str:
+    return f"detects differences of {_percent(smallest.difference)} or more here, in 4 of 5 tries."
+
+
+def _too_few(found: Noise) -> str:
+    """Say why there are too few rounds, and what to do."""
+    needed = math.ceil(FEWEST_FOR_INTERVAL * found.round_seconds / 10) * 10
+    fix = "try again later" if found.kept < found.rounds else f"use --budget {needed} or more"
+    held = f"{units.seconds(found.seconds)} held only {_rounds(found.kept, found)}"
+    return f"{held}, too few to tell how small a difference this machine can detect; {fix}."
+
+
+def _rounds(number: int, found: Noise) -> str:
+    return units.many(number, "undisturbed round" if found.kept < found.rounds else "round")
 
 
 def _notes(found: Noise) -> Iterator[str]:

@@ -11,7 +11,7 @@ from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
-from trainmark.report.conditions import when_measured
+from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
 from trainmark.report.table import Cell, Field, Table, table_of
 from trainmark.workload.grid import title
@@ -175,12 +175,12 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
         return
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
     yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
-    when = when_measured(known.measured_at, known.others_share)
-    yield "MFU", units.percent(known.mfu, 1), f"of {peak} in matrix products of {known.measured_by}, {when}"
+    yield "MFU", share_of_peak(known), f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"
         yield "of datasheet", units.percent(known.flops_per_second / known.datasheet_flops_per_second, 1), promised
     yield "intensity", f"{units.significant(known.intensity)} FLOP/B", "FLOPs per byte that a step must move"
     if known.roofline_seconds is not None and known.gap is not None:
-        yield "roofline", units.seconds(known.roofline_seconds), "a step limited only by these peaks"
-        yield "gap", units.ratio(known.gap), "step time as a multiple of that"
+        step = units.seconds(known.roofline_seconds)
+        yield "roofline", "≤ " * known.disturbed + step, "a step limited only by these peaks"
+        yield "gap", "≥ " * known.disturbed + units.ratio(known.gap), "step time as a multiple of that"

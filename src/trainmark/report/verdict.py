@@ -22,6 +22,8 @@ HARMLESS = frozenset(
     }
 )
 """Caveats that don't weaken a speed-up."""
+_OF_EPOCHS = frozenset({Caveat.ONE_EPOCH, Caveat.WIDE_SPREAD})
+"""Caveats of epoch times, on which a speed-up from slices doesn't depend."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +64,8 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
         text = f"{lazy}: some runs did not learn {workload}{how}; speeds are not compared."
         return Verdict(text, "bad", caveats)
     whole = ", from start to end" if these.speedup.of == "process" else ""
-    tone = SPEED_TONES[these.speedup.verdict]
-    if not HARMLESS.issuperset(caveats):
-        tone = "doubtful"
+    harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
+    tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     speed = _speed(here, there, these.speedup, disturbed=Caveat.TOO_DISTURBED in caveats)
     return Verdict(f"{speed}{_learning(these.learning)} ({workload}{how}{whole}).", tone, caveats)
 

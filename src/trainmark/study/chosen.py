@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainmark.backends.base import Options
+from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import Seen
@@ -82,12 +83,15 @@ def choose(
     """Find the side and its data.
 
     Args:
-        request: of one workload.
+        request: of one workload, and at most one backend, style and device.
         pick: chooses one of the sides that can run it.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
     """
+    for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
+        if len(asked) > 1:
+            raise UsageError("only one side at a time", expected=f"one {option}", found=", ".join(asked))
     selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     side = pick(able)

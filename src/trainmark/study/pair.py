@@ -45,10 +45,10 @@ def compare_settings(
         slices_alone(Task((dataclasses.replace(task.first, settings=settings[task.first.side.interpreter.label]),)))
         for task in in_rounds([(chosen.course, sides)], chosen.settings)
     ]
-    apart: list[object] = []
+    apart, following = list[object](), running(planned)
 
     def carry_out(tasks: list[Task[Run]]) -> list[Record]:
-        with running(tasks) as observer:
+        with following as observer:
             return execute(tasks, seen, store, observer, partial(look_around, labels), apart=apart)
 
     records = rounds_within(budget, planned, carry_out, tell, looks=())

@@ -33,6 +33,8 @@ from trainmark.units import many, percent, ratio, seconds, significant
 
 LOOKS = (3, 6, 12, 24)
 """Numbers of rounds after which the verdict may end the measuring; the first look is after all that are planned."""
+MOST_LOAD = 0.75
+"""Share of the cores' time in use by others above which fewer threads would not help."""
 BLOCKS, GPU_BLOCKS = 12, 4
 """Of slices, which are longer on a GPU, in a round that does not train to the end, until it is known how many pay."""
 
@@ -92,7 +94,7 @@ def rounds_within(
     def carry_out(tasks: list[Task[AnyRun]]) -> None:
         is_first = not records
         records.extend(execute(tasks))
-        if is_first:
+        if is_first and tasks[0].round != planned[-1].round:  # else it is said below
             _tell_disturbed(records, neighbours, tell, above=FEWEST_KEPT)
 
     for tasks in _early(planned) if budget.seconds else ():
@@ -103,8 +105,9 @@ def rounds_within(
     paused = clock()
     between()
     start += clock() - paused
-    for tasks in _parts(planned) if records else [list(planned)]:
-        if records and tasks[0].round != planned[0].round and _all_ok(records):
+    has_early = bool(records)
+    for tasks in first_round_apart(planned):
+        if has_early and tasks[0].round != planned[0].round and _all_ok(records):
             tell(_so_far(records, clock() - start))
         carry_out(tasks)
     number = 1 + max(record.round for record in records)
@@ -116,7 +119,7 @@ def rounds_within(
         if number in looks and _decided(records, budget.margin):
             tell(f"{after} the verdict is decided")
             break
-        found = smallest_difference(_spread(records), number * budget.seconds / passed) if passed else None
+        found = smallest_difference(_spread(records), number * max(budget.seconds / passed, 1.0)) if passed else None
         if passed + round_seconds > budget.seconds:
             if budget.seconds:
                 hope = "" if found is None else f"; differences below {percent(found, 1)} need a longer one"
@@ -137,8 +140,8 @@ def warn_if_busy(neighbours: Neighbours, run: AnyRun, tell: Callable[[str], None
     load, cores = neighbours.load(), len(usable_core_numbers())
     if not load.is_high:
         return
-    free = int(cores * (1 - load.taken))
-    fewer = isinstance(run, Run) and 1 <= free < (run.settings.threads or cores)
+    free = max(int(cores * (1 - load.taken)), 1)
+    fewer = isinstance(run, Run) and load.taken < MOST_LOAD and free < (run.settings.threads or cores)
     named = _named(neighbours, "uses")
     facts = [f"{percent(load.taken, 0)} of the CPU is in use by others{f' ({named})' if named else ''}"]
     if load.stolen > EXTERNAL_SHARE:
@@ -159,8 +162,8 @@ def _early(planned: Sequence[Task[AnyRun]]) -> Iterator[list[Task[AnyRun]]]:
         yield _round(planned, number + more, _first_blocks(planned))
 
 
-def _parts(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
-    """Its first round, with which there is an interval, and the others."""
+def first_round_apart(planned: Sequence[Task[AnyRun]]) -> list[list[Task[AnyRun]]]:
+    """Return the tasks of the first round, and all others; it may fail, or complete the first interval."""
     first = planned[0].round
     parts = ([each for each in planned if (each.round == first) is wanted] for wanted in (True, False))
     return [part for part in parts if part]

@@ -23,7 +23,7 @@ from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
-from trainmark.study.rounds import Budget, rounds_within, warn_if_busy
+from trainmark.study.rounds import Budget, first_round_apart, rounds_within, warn_if_busy
 from trainmark.units import many
 
 
@@ -122,14 +122,18 @@ def _in_rounds(
         peaks: dict[Key, Peaks] = {}
         here, apart = partial(look_around, options.labels), list[object]()
 
-        def repeats_failure(records: Sequence[Record]) -> bool:
+        running, records = progress.running(tasks, store.folder, log=log), list[Record]()
+
+        def repeats_failure() -> bool:
             return not options.goes_on and any(record.outcome.status != "ok" for record in records)
 
         def carry_out(these: list[Task[AnyRun]]) -> list[Record]:
-            with progress.running(these, store.folder, log=log) as observer:
-                return execute(
-                    these, seen, store, observer, here, peaks=peaks, apart=apart, stops_after_first=repeats_failure
-                )
+            if repeats_failure():
+                return []
+            with running as observer:
+                found = execute(these, seen, store, observer, here, peaks=peaks, apart=apart)
+            records.extend(found)
+            return found
 
         def measure_peaks() -> None:
             peaks.update(find_peaks(tasks))
@@ -138,10 +142,11 @@ def _in_rounds(
         if options.budget is None or not compared:
             warn_if_busy(Neighbours(), tasks[0].first, progress.say)
             measure_peaks()
-            records = carry_out(tasks)
+            for part in first_round_apart(tasks):
+                carry_out(part)
         else:
-            records = rounds_within(options.budget, tasks, carry_out, progress.say, between=measure_peaks)
-        if repeats_failure(records) and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
+            rounds_within(options.budget, tasks, carry_out, progress.say, between=measure_peaks)
+        if repeats_failure() and len({record.round for record in records}) == 1 < len({t.round for t in tasks}):
             progress.say("A run failed, so the other rounds were skipped; --ignore-failure runs them anyway.")
         return records, earlier
 

@@ -10,6 +10,7 @@ from trainmark.analysis.comparison import compare
 from trainmark.analysis.efficiency import efficiency, limits_of
 from trainmark.record.record import Energy, Peaks
 from trainmark.report.csv_text import to_csv
+from trainmark.report.record_table import record_tables
 from trainmark.report.tables import comparison_markdown, tables_of
 
 PEAKS = Peaks(2e11, 2e10, {"created": "2026-11-21T10:00:00+00:00"})
@@ -88,7 +89,33 @@ def test_with_several_denominators_each_says_whose_and_when_it_is() -> None:
     busy = Peaks(1e11, 2e10, {"created": "2026-11-20T11:30:00+01:00", "load_before": 0.5})
     text = comparison_markdown(compare([*rounds([2.0] * 3, peaks=PEAKS), *rounds([3.0] * 3, threads=1, peaks=busy)]))
     assert "reach on cpu in fp32, 2 threads, measured on 2026-11-21 10:00 UTC" in text
-    assert "1 thread, measured on 2026-11-20 10:30 UTC while other programs used 50% of the CPU" in text
+    assert "1 thread, measured on 2026-11-20 10:30 UTC while other programs used the machine or the device" in text
+
+
+@pytest.mark.parametrize("told", [{"disturbed": True}, {"load_before": 0.5}], ids=["a shared GPU", "an older record"])
+def test_a_disturbed_peak_gives_a_limit_of_the_share_in_whole_per_cent_and_a_note(told: dict[str, Any]) -> None:
+    records = rounds([2.0] * 3, peaks=Peaks(2e11, 2e10, told))
+    comparison = compare(records)
+    assert comparison.groups[0].efficiency is not None
+    assert comparison.groups[0].efficiency.disturbed
+    (table,) = tables_of(comparison)
+    assert "≤ 48 %" in {cell.text for cell in table.rows[0].cells}
+    assert any(note.startswith("≤: other programs used") for note in table.notes)
+    told_of_one = {row.cells[0].text: row.cells[1].text for each in record_tables(records[0]) for row in each.rows}
+    assert told_of_one["MFU"] == "≤ 48 %"
+    assert told_of_one["gap"].startswith("≥ ")
+
+
+def test_an_undisturbed_peak_gives_a_share_without_a_note() -> None:
+    (table,) = tables_of(compare(rounds([2.0] * 3, peaks=PEAKS)))
+    assert "48.1 %" in {cell.text for cell in table.rows[0].cells}
+    assert not any("≤" in note for note in table.notes)
+
+
+def test_the_disturbed_peak_of_another_framework_does_not_count_if_it_is_lower() -> None:
+    busy = rounds([2.0] * 3, backend="torch", peaks=Peaks(1e11, 2e10, {"disturbed": True}))
+    groups = compare([*rounds([2.0] * 3, peaks=PEAKS), *busy]).groups
+    assert [group.efficiency.disturbed for group in groups if group.efficiency] == [False, False]
 
 
 def test_the_promise_of_the_maker_stands_beside_it() -> None:

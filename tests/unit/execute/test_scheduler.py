@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
+import pytest
+
+from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
-from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
 from trainmark.execute.parent.probe import THIS, Interpreter, probe
-from trainmark.execute.parent.scheduler import Observer, execute
+from trainmark.execute.parent.scheduler import Observer, _Conversation, execute
 from trainmark.execute.parent.task import Task, in_rounds
+from trainmark.measure.sampler import Sampler
 from trainmark.record.store import Store
 from trainmark.workload import catalog
 
@@ -16,6 +21,17 @@ from trainmark.workload import catalog
 def a_round(digits: Located, *interpreters: Interpreter) -> list[Task[Run]]:
     course = ScheduledWorkload(catalog.find("mnist-mlp32").with_schedule(steps=200), digits, 1)
     return in_rounds([(course, [Side("numpy", "idiomatic", "cpu", each) for each in interpreters])], Settings())
+
+
+@pytest.mark.parametrize(("nodes", "threads", "used"), [(1, 1, 2), (2, 3, 3), (1, None, None)])
+def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
+    drawn: Located, nodes: int, threads: int | None, used: int | None
+) -> None:
+    (task,) = a_round(drawn, THIS)
+    spread = Spreading(Layout(data=2), rendezvous=Rendezvous(nodes=nodes))
+    run = dataclasses.replace(task.first, spread=spread, settings=Settings(threads=threads))
+    conversation = _Conversation(Task((run,)), list, Store(Path("out")), Observer(), Sampler(), [])
+    assert conversation.threads == used
 
 
 def test_a_side_that_cannot_be_started_has_a_record_and_the_other_trains(tmp_path: Path, drawn: Located) -> None:

@@ -57,8 +57,8 @@ class TicksBetweenSteps(Training):
 class Parent:
     """Gives turns at once; between two of them others compute for ten seconds."""
 
-    def __init__(self, training: Training, seconds: list[float | None]) -> None:
-        self.training, self.said = training, []
+    def __init__(self, training: Training, seconds: list[float | None], untimed: float = 0.0) -> None:
+        self.training, self.said, self._untimed = training, [], untimed
         self.turns: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._seconds = iter(seconds)
 
@@ -67,7 +67,8 @@ class Parent:
         if isinstance(answer, Waiting):
             self.training.now += 10.0
             seconds = next(self._seconds, "stop")
-            self.turns.put(to_message(Stop() if seconds == "stop" else TakeTurn(seconds)))  # type: ignore[arg-type]
+            turn = Stop() if seconds == "stop" else TakeTurn(seconds, self._untimed)  # type: ignore[arg-type]
+            self.turns.put(to_message(turn))
 
     @property
     def slices(self) -> list[SliceTimed]:
@@ -119,6 +120,17 @@ def test_the_start_of_an_epoch_belongs_to_the_slice_that_it_falls_into() -> None
     slice_ = parent.slices[0]
     assert slice_.seconds > slice_.timed_steps * STEP
     assert (slice_.seconds - slice_.timed_steps * STEP) % 1.0 == pytest.approx(0.0)
+
+
+def test_the_untimed_part_continues_in_the_next_epoch() -> None:
+    training = Training()
+    parent = Parent(training, [0.5, 0.5, None], untimed=10 * STEP)  # more than an epoch
+    pacing = Slices(parent.turns, parent.hear, origin=0.0)
+    for _ in range(8):
+        an_epoch(training, pacing, 6)
+    (slice_,) = parent.slices[:1]
+    assert slice_.steps - slice_.timed_steps == 10
+    assert slice_.seconds == pytest.approx(slice_.timed_steps * STEP)
 
 
 def test_slow_steps_have_at_least_two_timed_ones() -> None:

@@ -14,11 +14,21 @@ from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
 from trainmark.execute.parent.probe import THIS, Seen
 from trainmark.execute.parent.training_record import TrainingRecordBuilder
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Evaluated, Finished, LoggedStep, Ready
+from trainmark.execute.protocol.answers import (
+    Answer,
+    Compiled,
+    EpochEnded,
+    Evaluated,
+    Finished,
+    LoggedStep,
+    Ready,
+    SliceTimed,
+)
+from trainmark.measure.sampler import Load
 from trainmark.measure.vendor import Driver
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import RunKey
-from trainmark.record.record import Machine, Outcome
+from trainmark.record.record import Machine, Outcome, Samples
 from trainmark.workload import catalog
 from trainmark.workload.schedule import Target
 
@@ -81,6 +91,18 @@ def test_a_loss_that_does_not_fall_is_told() -> None:
 def test_weights_that_stay_are_told() -> None:
     still = dataclasses.replace(WHOLE[-1], unchanged_weights=["dense1.kernel"])
     assert Caveat.UNMOVED_WEIGHTS in notes(*WHOLE[:-1], still).record(Outcome("ok")).caveats
+
+
+def test_slices_without_epochs_report_what_disturbed_them() -> None:
+    made = notes(READY, Compiled(None), of=dataclasses.replace(run(), blocks=4))
+    for order in range(8):
+        made.add_slice(
+            SliceTimed(float(order), steps=20, timed_steps=18, seconds=0.9, examples=1800), order // 2, order, Load()
+        )
+    stolen = Samples(interval_seconds=1.0, t=[float(at) for at in range(9)], stolen_percent=[30.0] * 9)
+    quiet = structs.replace(stolen, stolen_percent=[0.0] * 9)
+    assert Caveat.STOLEN_TIME in made.records(Outcome("ok"), stolen)[-1].caveats
+    assert Caveat.STOLEN_TIME not in made.records(Outcome("ok"), quiet)[-1].caveats
 
 
 def test_the_time_to_a_target_ends_with_the_epoch_that_reached_it() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from trainmark.measure import neighbours
 from trainmark.measure.cpu import Core
-from trainmark.measure.neighbours import HostLoad, Neighbours
+from trainmark.measure.neighbours import HostLoad, read_load
 
 
 def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,19 +18,19 @@ def test_busy_and_stolen_time_are_shares_of_the_usable_cores(monkeypatch: pytest
     monkeypatch.setattr(neighbours, "read_cores", lambda: next(readings))
     monkeypatch.setattr(neighbours, "usable_core_numbers", lambda: (0, 1, 7))
     monkeypatch.setattr(neighbours, "read_pressure", lambda: None)
-    assert Neighbours().load(0.0) == HostLoad(busy=0.5, stolen=0.25, waiting=None)
+    assert read_load(0.0) == HostLoad(busy=0.5, stolen=0.25, waiting=None)
 
 
 def test_waiting_is_a_share_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     waited = itertools.count(7.0, 0.3)
     monkeypatch.setattr(neighbours, "read_pressure", lambda: next(waited))
-    found = Neighbours().load(0.5).waiting
+    found = read_load(0.5).waiting
     assert found is not None and 0 < found <= 0.6
 
 
 def test_a_system_that_reports_nothing_has_no_load(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(neighbours, "read_cores", lambda: None)
-    assert Neighbours().load(0.0) == HostLoad()
+    assert read_load(0.0) == HostLoad()
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_by_itself_it_looks_and_leaves_signals_alone(monkeypatch: pytest.MonkeyP
 
 
 class ARun:
-    title, turn = "mnist-mlp32 numpy fast cpu", "round 1"
+    blocks, title, turn = None, "mnist-mlp32 numpy fast cpu", "round 1"
 
 
 class ATask:
@@ -121,7 +121,7 @@ def test_a_run_says_what_it_is_how_far_and_what_is_left(clock: Clock) -> None:
         clock.now += 10
         progress.counted(task, 100)
     (line,) = said(screen)
-    assert line.startswith("mnist-mlp32 numpy fast cpu, round 1: run 1/2, step 100 of 400, epoch 1/2, ~")
+    assert line.startswith("mnist-mlp32 numpy fast cpu, round 1: step 100 of 400, epoch 1/2, ~")
     # 30 s of this one, and 42 s of its like
     assert "~72.0 s left; 12.0 s so far" in line
 

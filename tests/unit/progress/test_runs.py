@@ -26,7 +26,7 @@ def a_run() -> Run:
 
 def followed() -> FollowedTask:
     shown = FollowedTask(1, TaskTime(""))
-    shown.run_started(a_run(), "run 1/1", replayed=False)
+    shown.run_started(a_run(), replayed=False)
     shown.hear(Ready(steps=938, epochs=2))
     return shown
 

@@ -10,6 +10,8 @@ from trainmark.progress.time_left import TimeLeft
 class ATask:
     """A task and its only run."""
 
+    blocks = None
+
     def __init__(self, title: str = "a") -> None:
         self.title = title
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.errors import ForeignRecord, NewerRecord
+from trainmark.errors import ForeignRecord, NewerRecord, RecordError
 from trainmark.record import codec
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
@@ -42,6 +42,22 @@ def read(data: object) -> Record:
 
 def test_a_record_comes_back_as_it_was() -> None:
     assert codec.decode(codec.encode(RECORD), "r.json") == RECORD
+
+
+@pytest.mark.parametrize(("name", "value"), [("seconds", 0.0), ("seconds", "inf"), ("examples", 0), ("timed_steps", 9)])
+def test_a_slice_without_a_speed_is_refused(name: str, value: object) -> None:
+    slice_ = {
+        "block": 0,
+        "order": 0,
+        "start_seconds": 1.0,
+        "steps": 8,
+        "timed_steps": 7,
+        "seconds": 0.1,
+        "examples": 70,
+    }
+    assert read({**written(), "slices": [slice_]}).slices
+    with pytest.raises(RecordError, match="slice"):
+        read({**written(), "slices": [{**slice_, name: value}]})
 
 
 def test_a_record_with_everything_in_it_comes_back_as_it_was() -> None:

@@ -13,17 +13,22 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tests.records import a_record, rounds
+from tests.browser.samples import full_records, slices
+from tests.records import a_command, a_record, rounds
 from trainmark.analysis.agreement import agree
 from trainmark.analysis.comparison import compare
 from trainmark.analysis.results import Comparison
 from trainmark.record.caveats import Caveat
+from trainmark.record.record import Record
 from trainmark.report import tables
+from trainmark.report.charts import charts
 from trainmark.report.conditions import split
 from trainmark.report.csv_text import to_csv
 from trainmark.report.table import Cell, Column, Table, TableRow, span
 from trainmark.report.terminal import draw, draw_all
+from trainmark.report.works import works
 from trainmark.workload import catalog
+from trainmark.workload.schedule import Target
 
 
 def drawn(comparison: Comparison, width: int = 140) -> str:
@@ -89,6 +94,83 @@ def test_what_differs_is_a_column_and_what_is_equal_a_condition() -> None:
     text = drawn(comparison, 200)
     assert "default threads" in text
     assert "lab Xeon 8481C, 2 cores, cloud Xeon 8481C, 2 cores" in text
+
+
+def test_rounds_of_slices_are_not_counted_as_trainings() -> None:
+    both = [*full_records(), *full_records(2, "mnist-cnn")]
+    first, second = (table.conditions for table in tables.tables_of(compare(both)))
+    assert any(line.endswith("· 3 trainings and 2 rounds of slices each") for line in first), first
+    assert any(line.endswith("· 2 runs each") for line in second), second
+    (less,) = tables.tables_of(compare([record for record in full_records() if record.round or not record.device.gpu]))
+    assert "3 trainings and 2 rounds of slices each" in "".join(less.conditions)
+    (less,) = tables.tables_of(compare(full_records()[1:]))
+    assert "2 to 3 trainings and 2 rounds of slices each" in "".join(less.conditions)
+
+
+def test_targets_are_reached_by_trainings_alone() -> None:
+    until = catalog.find("mnist-mlp512").with_schedule(until=Target("test_accuracy", 0.9))
+    records = [msgspec.structs.replace(record, workload=a_record(workload=until).workload) for record in full_records()]
+    (table,) = tables.tables_of(compare(records))
+    assert {cell.detail for row in table.rows for cell in row.cells if cell.text == "never"} == {"0 of 3"}
+
+
+def legend_of_speedups(records: list[Record]) -> str:
+    (table,) = tables.tables_of(compare(records))
+    (line,) = (line for line in table.legend() if line.startswith("speed-up: "))
+    return line.partition(" same: ")[0]
+
+
+BY_ROUND = "paired by round (not the ratio of the medians)"
+HOOKED = [
+    a_command(side=side, round=number, seconds=(2.0, pace, pace), slices=slices(pace, orders))
+    for number in range(3)
+    for side, pace, orders in (("a", 2.0, (0, 3)), ("b", 1.0, (1, 2)))
+]
+
+
+@pytest.mark.parametrize(
+    ("records", "said"),
+    [
+        (HOOKED, "from interleaved slices, with its 95 % interval over rounds."),
+        (HOOKED[:4], "from interleaved slices, without an interval."),
+        (
+            rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0"),
+            f"of a steady epoch, {BY_ROUND}, with its 95 % interval.",
+        ),
+        (rounds([2.0]) + rounds([1.0], device="cuda:0"), f"of a steady epoch, {BY_ROUND}, without an interval."),
+        (
+            rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0", group="plan-2"),
+            "of a steady epoch, ratio of geometric means (not of the medians), with Welch's 95 % interval, which "
+            "covers variation between runs, not between days or machines.",
+        ),
+        (
+            [a_command(side=side, round=number) for number in range(3) for side in "ab"],
+            f"of whole processes, {BY_ROUND}, with its 95 % interval.",
+        ),
+        (
+            rounds([2.0] * 3) + rounds([1.0] * 3, device="cuda:0") + rounds([1.0], device="cuda:1"),
+            f"of a steady epoch, {BY_ROUND}, with its 95 % interval; or of a steady epoch, {BY_ROUND}, without an "
+            "interval.",
+        ),
+    ],
+    ids=["slices", "few slices", "epochs", "few epochs", "unpaired", "processes", "some have an interval"],
+)
+def test_the_legend_and_the_chart_say_what_is_compared_and_how(records: list[Record], said: str) -> None:
+    pytest.importorskip("altair", reason="trainmark[report] is not installed")
+    assert legend_of_speedups(records) == f"speed-up: reference / this {said}"
+    (chart,) = charts(works(compare(records)), ["speedup"])
+    assert chart.note == f"Above 1 is faster: reference / this {said}"
+    assert "interval" not in chart.title + chart.text
+
+
+@pytest.mark.parametrize(("number", "verdict"), [(1, "too few"), (3, "faster")])
+def test_the_chart_has_the_verdict_of_the_table(number: int, verdict: str) -> None:
+    pytest.importorskip("altair", reason="trainmark[report] is not installed")
+    comparison = compare(rounds([2.0] * number) + rounds([1.0] * number, device="cuda:0"))
+    (chart,) = charts(works(comparison), ["speedup"])
+    assert chart.text.endswith(f" {verdict}.")
+    (table,) = tables.tables_of(comparison)
+    assert f"2.00× {verdict}" in {cell.text for cell in table.rows[1].cells}
 
 
 def test_two_versions_of_one_backend_need_a_column() -> None:

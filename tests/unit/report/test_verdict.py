@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
+from tests.browser.samples import slices
 from tests.records import a_record, rounds
 from trainmark.analysis.comparison import compare
 from trainmark.record.caveats import Caveat
@@ -73,6 +75,23 @@ def test_a_caveat_makes_a_sure_answer_doubtful() -> None:
     assert "faster" in busy.text
     assert busy.tone == "doubtful"
     assert said([*CPU, *rounds(quick, device="cuda:0", caveats=[Caveat.UNKNOWN_PEAK])]).tone == "good"
+
+
+@pytest.mark.parametrize("caveat", [Caveat.ONE_EPOCH, Caveat.WIDE_SPREAD])
+def test_what_concerns_epochs_does_not_make_slices_doubtful(caveat: Caveat) -> None:
+    told = [caveat] if caveat is Caveat.ONE_EPOCH else []
+    wide = [0.5, 0.9, 0.5, 0.5] if caveat is Caveat.WIDE_SPREAD else [0.5] * 4
+    slow, quick = rounds([2.0] * 4), rounds(wide, device="cuda:0", caveats=told)
+    assert said([*slow, *quick]).tone == "doubtful", "of epochs"
+    slow, quick = (
+        [structs.replace(each, slices=slices(pace, orders)) for each in side]
+        for side, pace, orders in ((slow, 2.0, (0, 3)), (quick, 0.5, (1, 2)))
+    )
+    found = said([*slow, *quick])
+    assert found.tone == "good"
+    assert caveat in found.caveats
+    busy = [structs.replace(each, caveats=[Caveat.BUSY_MACHINE]) for each in quick]
+    assert said([*slow, *busy]).tone == "doubtful"
 
 
 def test_few_rounds_are_not_sure() -> None:

@@ -83,6 +83,7 @@ class Command:
 class CommandRun:
     """One planned run of a command."""
 
+    blocks = None  # it ends by itself
     of: Command
     side: CommandSide
     settings: Settings

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from trainmark.measure.host import usable_core_numbers
-from trainmark.measure.machine import cpu_load, describe
+from trainmark.measure.machine import describe
+from trainmark.measure.neighbours import read_load
 from trainmark.measure.vendor import Driver, Vendor
 from trainmark.measure.vendors import read_driver, vendor_of
 from trainmark.record.caveats import BUSY_SHARE
@@ -52,7 +53,7 @@ def look_around(labels: Mapping[str, str] | None = None) -> Here:
     Args:
         labels: the user's labels of this machine.
     """
-    load = cpu_load()
+    load = read_load().taken
     driver = read_driver()
     mine = version()
     return Here(describe(load, driver, labels=labels), driver, trainmark=None if mine == UNKNOWN else mine)

@@ -81,12 +81,17 @@ class Spreading:
         """Whether an engine has to start ranks."""
         return self.processes and self.layout.ranks > 1
 
+    @property
+    def ranks_here(self) -> int:
+        """Number of ranks on this machine."""
+        return self.layout.ranks // self.rendezvous.nodes
+
     def launch(self, request: Train) -> StartRanks:
         """Return the request that starts each rank of this machine with ``request``."""
         return StartRanks(
             backend=request.backend,
             device=request.options.device,
-            ranks=self.layout.ranks // self.rendezvous.nodes,
+            ranks=self.ranks_here,
             rendezvous=self.rendezvous,
             request=to_message(request),
         )

@@ -95,7 +95,7 @@ class RecordBuilder:
             steps=timed.steps,
             timed_steps=timed.timed_steps,
             seconds=timed.seconds,
-            examples=timed.timed_steps if timed.examples is None else timed.examples,
+            examples=timed.examples or timed.timed_steps,
             **vars(load),
         )
         self._slices.append(found)
@@ -133,6 +133,12 @@ class RecordBuilder:
             test_accuracy=answer.test_accuracy,
             evaluation_seconds=answer.seconds,
         )
+
+    def _in_slices(self) -> list[Epoch]:
+        """Return the training of a run that has slices alone, as one epoch."""
+        windows = [Window(each.start_seconds, each.seconds * each.steps / each.timed_steps) for each in self._slices]
+        seconds = math.fsum(window.seconds for window in windows)
+        return [Epoch(0, windows[0].start_seconds, seconds, None, None, windows=windows)] if windows else []
 
     def _time_to_target(self) -> float | None:
         """Seconds of training until the target was met; None without one."""
@@ -178,7 +184,14 @@ class RecordBuilder:
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }
         slowdown = here.vendor.slowdown_bits
-        found = noise(windows, samples, cores=here.cores, on_cpu=on_cpu, gpu=device.gpu, slowdown_bits=slowdown)
+        found = noise(
+            windows or self._in_slices(),
+            samples,
+            cores=here.cores,
+            on_cpu=on_cpu,
+            gpu=device.gpu,
+            slowdown_bits=slowdown,
+        )
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
         return Record(
             id=self.id,

@@ -89,7 +89,6 @@ def execute(
     sampler: Callable[[], Sampler] = Sampler,
     peaks: Mapping[Key, Peaks] | None = None,
     apart: list[object] | None = None,
-    stops_after_first: Callable[[Sequence[Record]], bool] = lambda _: False,
 ) -> list[Record]:
     """Run ``tasks`` in order; those of one round are interleaved.
 
@@ -103,7 +102,6 @@ def execute(
         sampler: makes the sampler of a process.
         peaks: measured peaks of the sides.
         apart: courses and commands whose sides don't fit together; further ones found are added.
-        stops_after_first: returns whether to stop, given the records of the first round.
 
     Returns:
         The records, in the order in which the runs ended. After KeyboardInterrupt the current runs are recorded as
@@ -117,9 +115,7 @@ def execute(
         builders = partial(_builders, task, machine, seen, peaks or {})
         return _Conversation(task, builders, store, observer, sampler(), records)
 
-    for number, (subject, tasks_of_round) in enumerate(parties(tasks)):
-        if number == 1 and stops_after_first(records):
-            break
+    for subject, tasks_of_round in parties(tasks):
         machine = here()
         left = [conversation(task, machine) for task in tasks_of_round]
         if left[0].begins_alone or subject in apart:
@@ -174,7 +170,8 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
                 turn.player.take(turn, [each for each in live if each is not turn.player])
     except KeyboardInterrupt:
         for conversation in live:
-            conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
+            if not conversation.over:
+                conversation.break_off(Outcome("interrupted", "Ctrl-C or SIGTERM"))
         raise
     finally:
         for conversation in conversations:
@@ -183,10 +180,10 @@ def _run_together(conversations: Sequence[_Conversation], turns: Turns[_Conversa
 
 def _turns(players: list[_Conversation], *, alone: bool = False) -> Turns[_Conversation]:
     """Return the turns of a round; longer ones with a GPU, whose clock drops while the CPU computes."""
-    on_gpus = [each for each in players if each.on_accelerator]
+    on_gpus = [each for each in players if each.run.side.device not in ("cpu", None)]
     seconds = GPU_SLICE_SECONDS if on_gpus else SLICE_SECONDS
     ramp = on_gpus if len(on_gpus) < len(players) else []
-    return Turns(players, players[0].blocks, alone=alone, slice_seconds=seconds, ramp=ramp)
+    return Turns(players, players[0].run.blocks, alone=alone, slice_seconds=seconds, ramp=ramp)
 
 
 class _Conversation:
@@ -208,6 +205,7 @@ class _Conversation:
         records: list[Record],
     ) -> None:
         self.task, self._store, self._observer, self._records = task, store, observer, records
+        self.run: Run | CommandRun = task.first
         self._sampler, self._make_builders = sampler, builders
         self._builders: Sequence[RecordBuilder] = ()
         self._stack = contextlib.ExitStack()
@@ -223,19 +221,7 @@ class _Conversation:
     @property
     def begins_alone(self) -> bool:
         """Whether it computes before it can wait for a turn, so that no other may compute meanwhile."""
-        return isinstance(self.task.first, CommandRun)
-
-    @property
-    def blocks(self) -> int | None:
-        """Number of blocks of slices after which it stops; None trains to the end."""
-        run: Run | CommandRun = self.task.first
-        return run.blocks if isinstance(run, Run) else None
-
-    @property
-    def on_accelerator(self) -> bool:
-        """Whether it is known to train on an accelerator."""
-        run: Run | CommandRun = self.task.first
-        return run.side.device not in ("cpu", None)
+        return isinstance(self.run, CommandRun)
 
     @property
     def _current(self) -> RecordBuilder:
@@ -251,16 +237,18 @@ class _Conversation:
         Args:
             turns: the turns it takes part in; None if it is alone.
         """
-        self._turns, task, run = turns, self.task, self.task.first
+        self._turns, run = turns, self.run
         self._builders = self._make_builders()
         files: list[Path | None] = [
-            builder.weights_file(self._store.folder) if run.settings.save_weights and index not in task.done else None
+            builder.weights_file(self._store.folder)
+            if run.settings.save_weights and index not in self.task.done
+            else None
             for index, builder in enumerate(self._builders)
         ]
         request = partial(run.request, weight_files=files, in_turns=turns is not None)
         settings = run.settings
         self.worker = Worker(run.python, request, hear=self._hear, threads=settings.threads, timeout=settings.timeout)
-        self._observer.task_started(task)
+        self._observer.task_started(self.task)
         self._announce()
 
     def begin(self) -> None:
@@ -303,25 +291,25 @@ class _Conversation:
 
     @property
     def threads(self) -> int | None:
-        """Number of CPU threads it may use; None is all."""
-        run: Run | CommandRun = self.task.first
-        return run.settings.threads
+        """Number of CPU threads that it may use, over all its ranks here; None is all."""
+        ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
+        return self.run.settings.threads and self.run.settings.threads * ranks
 
     def break_off(self, outcome: Outcome) -> None:
         """End the process, and record the current run with this outcome."""
+        self.over = True
         self.close()
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
         if self._turns is not None:
             self._turns.leaves(self)
-        self.over = True
         self._observer.task_ended(self.task)
 
     def _lacks_room(self, outcome: Outcome) -> bool:
         """Return whether it ended like this because the other sides of its round took the memory or the device."""
         shares = self._turns is not None and self._turns.has_company(self, begun=not self.begins_alone)
-        if outcome.status != "failed" or not shares or self._index or self._current.epochs:
+        if outcome.status != "failed" or not shares or self._index or self._current.epochs or self._current.slices:
             return False
         return any(sign in (outcome.reason or "").lower() for sign in _NO_ROOM)
 

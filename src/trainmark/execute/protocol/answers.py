@@ -27,6 +27,7 @@ class Within(NamedTuple):
 
 Seconds = Annotated[float, Within(0, LONGEST_SECONDS)]
 Count = Annotated[int, Within(0, (1 << 53) - 1)]
+Positive = Annotated[int, Within(1, (1 << 53) - 1)]
 
 
 @dataclass(frozen=True)
@@ -132,9 +133,9 @@ class SliceTimed(Answer):
     """
 
     start: Seconds
-    steps: Count
-    timed_steps: Count
-    seconds: Seconds
+    steps: Positive
+    timed_steps: Positive
+    seconds: Annotated[float, Within(1e-9, LONGEST_SECONDS)]
     examples: Count | None
 
 

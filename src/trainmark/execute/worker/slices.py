@@ -46,11 +46,11 @@ class Slices:
     ) -> None:
         self._turns, self._say, self._origin, self._agree = turns, say, origin, agree
         self._over, self._to_the_end = turns is not None, turns is None
-        self._target = self._untimed = 0.0
+        self._target = 0.0
         self._step_seconds: float | None = None
         self._tried = 0
         self._start = self._seconds = 0.0
-        self._untimed_steps = self._timed_steps = self._examples = 0
+        self._untimed_left = self._untimed_steps = self._timed_steps = self._examples = 0
 
     def wait_for_turn(self, loss: Callable[[], float | None] = lambda: None) -> bool:
         """Pause if a turn is over.
@@ -72,7 +72,7 @@ class Slices:
             raise Enough
         assert turn["event"] == TakeTurn.__name__, turn
         self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
-        self._untimed = turn["untimed"]
+        self._untimed_left = max(1, round(turn["untimed"] / self._step_seconds)) if self._step_seconds else 0
         self._over, self._start, self._seconds = False, 0.0, 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
         return True
@@ -83,8 +83,8 @@ class Slices:
             return None
         if self._step_seconds is None:
             return max(1, self._tried)
-        if not self._untimed_steps:
-            return max(1, round(self._untimed / self._step_seconds))
+        if self._untimed_left:
+            return self._untimed_left
         left = math.ceil((self._target - self._seconds) / self._step_seconds)
         return max(left, FEWEST_STEPS - self._timed_steps, 1)
 
@@ -98,8 +98,10 @@ class Slices:
             self._seconds += seconds
             if self._seconds >= self._target and self._tried > FEWEST_STEPS:
                 self._step_seconds, self._over = seconds / steps, True
-        elif not self._untimed_steps:
-            self._untimed_steps, self._start = steps, now - seconds - self._origin
+        elif self._untimed_left:  # an epoch may end meanwhile
+            self._start = self._start or now - seconds - self._origin
+            self._untimed_steps += steps
+            self._untimed_left = max(self._untimed_left - steps, 0)
         else:
             self._timed_steps += steps
             self._examples += examples

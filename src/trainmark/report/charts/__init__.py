@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
-from trainmark.report.charts import learning, speedup, time
-from trainmark.report.charts.chart import Chart, MeasuredWork
-from trainmark.report.charts.cost import costs
+from trainmark.report.charts import cost, learning, speedup, time
+from trainmark.report.charts.chart import Chart, MeasuredSide, MeasuredWork
 from trainmark.report.charts.load import loads
 from trainmark.report.charts.roofline import rooflines
 
-OF_A_WORK: Mapping[str, Callable[[MeasuredWork], Chart | None]] = {
+OF_A_WORK: Mapping[str, Callable[[MeasuredWork], Chart]] = {
     "speedup": speedup.speedup,
     "epochs": time.epochs,
     "times": time.times,
@@ -21,27 +20,38 @@ OF_A_WORK: Mapping[str, Callable[[MeasuredWork], Chart | None]] = {
     "loss": partial(learning.curve, quantity="loss", over="epoch"),
     "loss-by-seconds": partial(learning.curve, quantity="loss", over="seconds"),
     "time-to-accuracy": learning.time_to_accuracy,
+    "energy": cost.energy,
+    "money": cost.money,
 }
 """Charts that a workload has at most one of, in page order."""
 
-NAMES = (*OF_A_WORK, "energy", "money", "cores", "processes", "gpu-load", "gpu-memory", "gpu-power", "roofline")
+NAMES = (*OF_A_WORK, "cores", "processes", "gpu-load", "gpu-memory", "gpu-power", "roofline")
 """Values of ``compare --chart``."""
 
 
 def of_work(work: MeasuredWork) -> list[Chart]:
-    """Return all charts of the workload as a whole that have enough data."""
-    drawn = (draw(work) for draw in OF_A_WORK.values())
-    return [*(chart for chart in drawn if chart is not None), *costs(work)]
+    """Return the charts of the workload as a whole."""
+    return _worth_drawing(draw(work) for draw in OF_A_WORK.values())
+
+
+def of_side(side: MeasuredSide) -> list[Chart]:
+    """Return the charts of one side's utilisation."""
+    return _worth_drawing(loads(side))
+
+
+def of_all(works: Sequence[MeasuredWork]) -> list[Chart]:
+    """Return the charts of all workloads together."""
+    return _worth_drawing(rooflines(works))
 
 
 def charts(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
     """Return all charts with these names, in the order of the names."""
+    every = of_all(works)
+    for work in works:
+        every += [*of_work(work), *(chart for side in work.sides for chart in of_side(side))]
+    return sorted((chart for chart in every if chart.name in names), key=lambda chart: names.index(chart.name))
 
-    def every() -> Iterator[Chart]:
-        for work in works:
-            yield from of_work(work)
-            for side in work.sides:
-                yield from loads(side)
-        yield from rooflines(works)
 
-    return sorted((chart for chart in every() if chart.name in names), key=lambda chart: names.index(chart.name))
+def _worth_drawing(charts: Iterable[Chart]) -> list[Chart]:
+    """Return the charts that have enough points."""
+    return [chart for chart in charts if chart.points >= chart.fewest]

@@ -45,6 +45,7 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         title="Where the time of a step goes",
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=drawing,
+        points=len(rows),
         note="Measured by removing one component at a time. Negative shares are listed in the description, not drawn: "
         "they are noise, or causes that take longer alone than together." + "".join(warned),
     )

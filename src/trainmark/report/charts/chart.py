@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 HEIGHT = 260
 MEDIAN_AND_BAND = "Line: median over runs; band: range (95 % interval from 6 runs)."
-FEWEST_POINTS = 3
-"""Fewest points of a curve; with fewer, the table says as much."""
+FEWEST_SIDES = 2
 _MOST_SAID = 8
 _ROOM = 1.35
 """Length of an axis relative to its longest bar, so that the label fits."""
@@ -75,14 +74,19 @@ class Chart:
         name: short name, such as ``epochs``.
         text: description, for readers who can't see the chart.
         drawing: the Altair chart.
+        points: number of values on its main axis.
         note: what a reader must know to interpret it.
+        fewest: fewest points that are worth a chart: with fewer, the table says as much. Bars and speed-ups compare
+            sides, for which :data:`FEWEST_SIDES` is enough.
     """
 
     name: str
     title: str
     text: str
     drawing: alt.TopLevelMixin
+    points: int
     note: str = ""
+    fewest: int = 3
 
     def spec(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the Vega-Lite specification; finite numbers only, since JSON has no others."""
@@ -152,7 +156,9 @@ def bars(
     import altair as alt
 
     rows: Rows = [
-        {"side": side, "amount": amount, "words": words(amount)} for side, amount in amounts.items() if amount
+        {"side": side, "amount": amount, "words": words(amount)}
+        for side, amount in amounts.items()
+        if is_known(amount) and amount > 0
     ]
     room = alt.Scale(domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False)
     base = alt.Chart(data(rows)).encode(
@@ -166,5 +172,7 @@ def bars(
         title=title,
         text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
         drawing=alt.layer(drawn, figures).properties(width="container", height=30 * len(rows)),
+        points=len(rows),
         note=note,
+        fewest=FEWEST_SIDES,
     )

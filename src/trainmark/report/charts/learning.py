@@ -8,7 +8,6 @@ from trainmark import units
 from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
-    FEWEST_POINTS,
     HEIGHT,
     Chart,
     MeasuredWork,
@@ -24,7 +23,7 @@ from trainmark.report.charts.chart import (
 _LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.97, 0.98, 0.985, 0.99, 0.995)
 
 
-def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
+def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
     """Return the chart of ``loss`` or ``accuracy`` over ``epoch`` or over ``seconds`` of training."""
     import altair as alt
 
@@ -35,10 +34,9 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
         for split in ("test", "train")
         if is_known(value := getattr(station, f"{split}_{quantity}"))
     ]
-    if len({row["epoch"] for row in rows}) < FEWEST_POINTS:
-        return None  # one point is not a curve
+    epochs = {row["epoch"] for row in rows}
     x = (
-        alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(row["epoch"] for row in rows)))
+        alt.X("epoch:Q", title="epoch", axis=epoch_axis(max(epochs, default=0)))
         if over == "epoch"
         else alt.X("seconds:Q", title="seconds of training", scale=scale_of(row["seconds"] for row in rows))
     )
@@ -73,30 +71,25 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart | None:
         title=f"{quantity.capitalize()} over {where}",
         text=f"Lines. Final values: {said(ends)}",
         drawing=lines.properties(width="container", height=HEIGHT),
+        points=len(epochs),
         note="Solid: test; dashed: training. Medians over runs"
         + ("; only training time counts." if over == "seconds" else "."),
     )
 
 
-def time_to_accuracy(work: MeasuredWork) -> Chart | None:
+def time_to_accuracy(work: MeasuredWork) -> Chart:
     """Return the chart of training seconds until the test accuracy first reached each level."""
     import altair as alt
 
     first = [record.epochs[0].test_accuracy for side in work.sides for record in side.records if record.epochs]
-    lowest = min((value for value in first if is_known(value)), default=None)
-    if lowest is None:
-        return None
+    lowest = min((value for value in first if is_known(value)), default=math.inf)
     rows: Rows = []
     for side in work.sides:
-        for level in _LEVELS:
-            if level < lowest:
-                continue
+        for level in (level for level in _LEVELS if level >= lowest):
             reached = [seconds_to(each, level) for each in side.records]
             middle = median([math.inf if seconds is None else seconds for seconds in reached])
             if is_known(middle):
                 rows.append({"side": side.label, "accuracy": level, "seconds": middle})
-    if not rows:
-        return None
     lines = (
         alt.Chart(data(rows))
         .mark_line(point={"size": 60, "filled": True}, strokeWidth=2)
@@ -114,5 +107,6 @@ def time_to_accuracy(work: MeasuredWork) -> Chart | None:
         text="Lines. Highest accuracy reached: "
         + said(f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}" for side, row in highest.items()),
         drawing=lines.properties(width="container", height=HEIGHT),
+        points=len({row["accuracy"] for row in rows}),
         note="To the end of the first epoch with this accuracy, in the median run, if most runs reach it.",
     )

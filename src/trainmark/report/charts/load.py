@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import fmean
+from typing import Any
 
 from trainmark import units
-from trainmark.analysis.load import Load, load_of
+from trainmark.analysis.load import Load, load_of, mean
 from trainmark.report.charts.chart import Chart, MeasuredSide, Rows, data, said
 
 _HEIGHT = 120
@@ -15,10 +16,9 @@ _HEIGHT = 120
 def loads(side: MeasuredSide) -> Iterator[Chart]:
     """Yield the charts of the side's typical run: a heat strip of CPU cores, then processes, GPUs, memory and power."""
     found = load_of(side.records)
-    if found is None:
-        return
-    of_gpus = (_gpus(side.label, found, *each) for each in _OF_GPUS)
-    yield from filter(None, (_cores(side.label, found), _processes(side.label, found), *of_gpus))
+    if found is not None:
+        yield from (_cores(side.label, found), _processes(side.label, found))
+        yield from (_gpus(side.label, found, *each) for each in _OF_GPUS)
 
 
 _OF_GPUS = (
@@ -28,7 +28,7 @@ _OF_GPUS = (
 )
 
 
-def _cores(label: str, load: Load) -> Chart | None:
+def _cores(label: str, load: Load) -> Chart:
     import altair as alt
 
     rows: Rows = [
@@ -37,14 +37,12 @@ def _cores(label: str, load: Load) -> Chart | None:
         for core, percent in enumerate(window.cores)
         if percent is not None
     ]
-    if not rows:
-        return None
-    count = 1 + max(row["core"] for row in rows)
+    means = _means(rows, "core", "percent")
     drawing = (
         alt.Chart(data(rows))
         .mark_rect()
         .encode(
-            alt.X("from:Q", title="seconds since the start", scale=alt.Scale(nice=False)),
+            _seconds("from:Q"),
             x2="to:Q",
             y=alt.Y("core:O", title="core"),
             opacity=alt.Opacity(
@@ -55,20 +53,19 @@ def _cores(label: str, load: Load) -> Chart | None:
             ),
             tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
         )
-        .properties(width="container", height=count * max(4, min(26, 320 // count)))
+        .properties(width="container", height=max(4 * len(means), min(26 * len(means), 320)))
     )
-    means = {core: fmean(row["percent"] for row in rows if row["core"] == core) for core in {r["core"] for r in rows}}
     return Chart(
         name="cores",
         title=f"CPU cores: {label}",
-        text="Heat strips. Mean utilisation: "
-        + said(f"core {core} {mean:.0f} %" for core, mean in sorted(means.items())),
+        text="Heat strips. Mean utilisation: " + said(f"core {core} {share:.0f} %" for core, share in means.items()),
         drawing=drawing,
+        points=len({row["from"] for row in rows}),
         note=_note(load),
     )
 
 
-def _processes(label: str, load: Load) -> Chart | None:
+def _processes(label: str, load: Load) -> Chart:
     import altair as alt
 
     rows: Rows = [
@@ -80,10 +77,7 @@ def _processes(label: str, load: Load) -> Chart | None:
         for window in load.windows
         if window.tree_cpu is not None
     ]
-    if not rows:
-        return None
-    x = alt.X("second:Q", title="seconds since the start", scale=alt.Scale(nice=False))
-    base = alt.Chart(data(rows)).encode(x, tooltip=["second:Q", "percent:Q", "resident:Q"])
+    base = alt.Chart(data(rows)).encode(_seconds("second:Q"), tooltip=["second:Q", "percent:Q", "resident:Q"])
     area = base.mark_area(opacity=0.35, line=True).encode(
         alt.Y("percent:Q", title="% of a core"), color=alt.datum("CPU time", title=None)
     )
@@ -95,14 +89,15 @@ def _processes(label: str, load: Load) -> Chart | None:
     return Chart(
         name="processes",
         title=f"Processes of the run: {label}",
-        text=f"Mean CPU time {fmean(row['percent'] for row in rows):.0f} % of a core; "
+        text=f"Mean CPU time {mean([row['percent'] for row in rows]) or 0:.0f} % of a core; "
         f"peak memory {units.bytes_(None if highest is None else highest * 2**30)}.",
         drawing=drawing,
+        points=len(rows),
         note=_note(load),
     )
 
 
-def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str) -> Chart | None:
+def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str) -> Chart:
     import altair as alt
 
     divisor = 2**30 if unit == "GiB" else 1
@@ -112,29 +107,37 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         for number, value in enumerate(getattr(window, column))
         if value is not None
     ]
-    if not rows:
-        return None
     drawing = (
         alt.Chart(data(rows))
         .mark_line(strokeWidth=2)
         .encode(
-            alt.X("second:Q", title="seconds since the start", scale=alt.Scale(nice=False)),
+            _seconds("second:Q"),
             alt.Y("value:Q", title=unit, scale=alt.Scale(domainMin=0)),
             color=alt.Color("gpu:N", title=None),
             tooltip=["gpu:N", "second:Q", "value:Q"],
         )
         .properties(width="container", height=_HEIGHT)
     )
-    gpus = sorted({row["gpu"] for row in rows})
-    means = {gpu: fmean(row["value"] for row in rows if row["gpu"] == gpu) for gpu in gpus}
+    means = _means(rows, "gpu", "value").items()
     return Chart(
         name=name,
         title=f"{title}: {label}",
-        text="Lines over time. Means: "
-        + said(f"{gpu} {units.significant(mean)} {unit}" for gpu, mean in means.items()),
+        text="Lines over time. Means: " + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
         drawing=drawing,
+        points=len({row["second"] for row in rows}),
         note=_note(load),
     )
+
+
+def _seconds(field: str) -> Any:
+    import altair as alt
+
+    return alt.X(field, title="seconds since the start", scale=alt.Scale(nice=False))
+
+
+def _means(rows: Rows, by: str, of: str) -> dict[Any, float]:
+    """Return the mean of ``of`` for each value of ``by``."""
+    return {each: fmean(row[of] for row in rows if row[by] == each) for each in sorted({row[by] for row in rows})}
 
 
 def _note(load: Load) -> str:

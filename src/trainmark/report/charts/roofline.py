@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from trainmark import units
 from trainmark.report.charts.chart import HEIGHT, Chart, MeasuredSide, MeasuredWork, Rows, data, said
+from trainmark.report.conditions import share_of_peak
 
 
 def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
@@ -36,7 +37,7 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
             "side": side.label,
             "intensity": known.intensity,
             "flops": known.flops_per_second,
-            "words": f"{units.flops(known.flops_per_second)}/s, {units.percent(known.mfu, 1)} of the peak",
+            "words": f"{units.flops(known.flops_per_second)}/s, {share_of_peak(known)} of the peak",
         }
         for _, side in points
         if (known := side.result.efficiency) is not None
@@ -80,6 +81,7 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
         title=f"Roofline: {where}",
         text=f"The roof is at {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
         drawing=alt.layer(line, marks).properties(width="container", height=HEIGHT + 60),
+        points=len(rows),
         note=f"Roof: {first.measured_by}'s matrix products and copies, as measured here. "
         "Intensity: FLOPs per byte that a step must move. "
         "trainmark explain shows why a point is below it.",

@@ -33,6 +33,7 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
         title=f"{scaling.workload}: examples per second by devices",
         text=f"Measured: {words}",
         drawing=alt.layer(line, bars, dots).properties(width="container", height=_HEIGHT),
+        points=len(points),
         note="Points: median over rounds, with its interval.",
     )
 

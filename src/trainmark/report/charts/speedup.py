@@ -5,75 +5,54 @@ from __future__ import annotations
 import math
 
 from trainmark import units
-from trainmark.report.charts.chart import Chart, MeasuredWork, Rows, colour, data, is_known, said
+from trainmark.report.charts.chart import FEWEST_SIDES, Chart, MeasuredWork, Rows, colour, data, is_known, said
+from trainmark.report.comparison_table import how_compared, speed_verdict
 from trainmark.report.table import interval
 
-_PLACES: dict[str, dict[str, object]] = {
-    "reference": {"align": "left", "dx": 10},  # above the point, the vertical line would cross it
-    "left": {"align": "left", "dy": -13},
-    "middle": {"align": "center", "dy": -13},
-    "right": {"align": "right", "dy": -13},
-}
-"""Where the words of a point are drawn, so that they stay within the chart."""
+_LETTER = 6.0
+"""Pixels that a letter of a point's words takes."""
+_AWAY = 8.0
+"""Pixels between a point and its words, which are above it."""
 
 
-def speedup(work: MeasuredWork) -> Chart | None:
-    """Return the chart of each side's speed-up over its reference; None if there is none."""
+def speedup(work: MeasuredWork) -> Chart:
+    """Return the chart of each side's speed-up over its reference."""
     import altair as alt
 
     rows: Rows = []
-    for position, side in enumerate(work.sides):
+    compared = []
+    for side in work.sides:
         found, reference = side.result.speedup, side.result.reference
-        against = work.comparison.groups[reference] if reference is not None else None
-        if not is_known(found.ratio) or against is None:
+        if not is_known(found.ratio) or reference is None:
             continue
-        told = f"{units.ratio(found.ratio)}{interval(found.low, found.high)} {found.verdict}"
-        rows.append(
-            {
-                "side": side.label,
-                "ratio": found.ratio,
-                "low": found.low,
-                "high": found.high,
-                "words": "reference" if against is side.result else told,
-                "position": position,
-            }
-        )
-    if len(rows) < 2:
-        return None
+        words = "reference"
+        if work.comparison.groups[reference] is not side.result:
+            words = f"{units.ratio(found.ratio)}{interval(found.low, found.high)} {speed_verdict(side.result)}"
+            compared.append(side.result)
+        rows.append({"side": side.label, "ratio": found.ratio, "low": found.low, "high": found.high, "words": words})
     bounds = [bound for row in rows for bound in (row["ratio"], row["low"], row["high"]) if bound]
-    domain = [min(0.8, 0.9 * min(bounds)), max(1.25, 1.1 * max(bounds))]
-    for row in rows:
-        row["place"] = "reference" if row["words"] == "reference" else _place(row["ratio"], *domain)
-    y = alt.Y("side:N", title=None, sort=work.labels)
+    domain = [min([0.8, *(0.9 * bound for bound in bounds)]), max([1.25, *(1.1 * bound for bound in bounds)])]
+    for row in rows:  # the words begin at the point on the left of the chart, and end at it on the right
+        share = math.log(row["ratio"] / domain[0]) / math.log(domain[1] / domain[0])
+        before = round(share) if row["words"] == "reference" else share  # or the vertical line would cross it
+        row["dx"] = _AWAY - before * (_LETTER * len(row["words"]) + 2 * _AWAY)
     scale, title = alt.Scale(type="log", domain=domain, nice=False), "speed-up over the reference"
-    x = alt.X("ratio:Q", title=title, scale=scale)
-    base = alt.Chart(data(rows)).encode(y)
-    one = alt.Chart(data([{"one": 1.0}])).mark_rule(strokeDash=[4, 4]).encode(x="one:Q")
-    layers = [one]
-    if any(is_known(row["low"]) for row in rows):
-        intervals = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=3, opacity=0.55)
-        layers.append(
-            intervals.encode(
-                alt.X("low:Q", scale=scale, title=title), x2="high:Q", color=colour(work.labels, legend=None)
-            )
-        )
-    points = base.mark_point(filled=True, size=110, opacity=1.0).encode(
-        x, color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"]
-    )
-    figures = [
-        base.transform_filter(f"datum.place == '{name}'").mark_text(fontSize=11, **place).encode(x, text="words:N")
-        for name, place in _PLACES.items()
-    ]
+    sides, colours = alt.Y("side:N", title=None, sort=work.labels), colour(work.labels, legend=None)
+    base = alt.Chart(data(rows)).encode(alt.X("ratio:Q", title=title, scale=scale), sides)
+    intervals = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=3, opacity=0.55)
+    points = base.mark_point(filled=True, size=110, opacity=1.0)
+    figures = base.mark_text(fontSize=11, align="left", dx=alt.ExprRef("datum.dx"), dy=-13)
     return Chart(
         name="speedup",
-        title="Speed-up over the reference, with 95 % intervals",
-        text="Points with intervals: " + said(f"{row['side']} {row['words']}" for row in rows),
-        drawing=alt.layer(*layers, points, *figures).properties(width="container", height=44 * len(rows)),
-        note="Paired by round; above 1 is faster.",
+        title="Speed-up over the reference",
+        text="Points: " + said(f"{row['side']} {row['words']}" for row in rows),
+        drawing=alt.layer(
+            alt.Chart(data([{"one": 1.0}])).mark_rule(strokeDash=[4, 4]).encode(x="one:Q"),
+            intervals.encode(alt.X("low:Q", title=title, scale=scale), x2="high:Q", color=colours),
+            points.encode(color=colours, tooltip=["side:N", "words:N"]),
+            figures.encode(text="words:N"),
+        ).properties(width="container", height=44 * len(rows)),
+        points=len(rows),
+        note=f"Above 1 is faster: {how_compared(compared)}",
+        fewest=FEWEST_SIDES,
     )
-
-
-def _place(ratio: float, low: float, high: float) -> str:
-    """Return in which third of a logarithmic axis from ``low`` to ``high`` a ratio is."""
-    share = math.log(ratio / low) / math.log(high / low)
-    return "left" if share < 1 / 3 else "right" if share > 2 / 3 else "middle"

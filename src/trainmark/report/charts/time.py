@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainmark import units
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
-    FEWEST_POINTS,
+    FEWEST_SIDES,
     HEIGHT,
     MEDIAN_AND_BAND,
     Chart,
@@ -25,7 +25,7 @@ _FEW = 30
 """Most epochs for which points are drawn large."""
 
 
-def epochs(work: MeasuredWork) -> Chart | None:
+def epochs(work: MeasuredWork) -> Chart:
     """Return the chart of every epoch's seconds, with warm-up and compilation marked."""
     import altair as alt
 
@@ -42,8 +42,6 @@ def epochs(work: MeasuredWork) -> Chart | None:
             kind = "first epoch" if station.epoch == 1 else "epoch"
             rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
     first, last = (pick((row["epoch"] for row in rows), default=0) for pick in (min, max))
-    if last < FEWEST_POINTS:
-        return None
     scale, title = scale_of(row["seconds"] for row in rows), "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
     domain = alt.Scale(domain=[first if last > first else 0, last])
@@ -65,13 +63,14 @@ def epochs(work: MeasuredWork) -> Chart | None:
         title="Time per epoch",
         text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
         drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
+        points=last,
         note=f"{MEDIAN_AND_BAND} Diamond: first epoch, including warm-up"
         + ("; triangle at 0: compilation." if first == 0 else ".")
         + " Evaluation excluded.",
     )
 
 
-def times(work: MeasuredWork) -> Chart | None:
+def times(work: MeasuredWork) -> Chart:
     """Return the chart of a steady epoch, an evaluation and the whole training side by side."""
     import altair as alt
 
@@ -86,8 +85,6 @@ def times(work: MeasuredWork) -> Chart | None:
             for what, seconds in zip(quantities, found, strict=True)
             if is_known(seconds)
         ]
-    if not rows:
-        return None
     shown = [what for what in quantities if what in {row["what"] for row in rows}]
     base = alt.Chart(data(rows)).encode(
         alt.X("what:N", title=None, sort=shown, axis=alt.Axis(labelAngle=0)),
@@ -102,14 +99,14 @@ def times(work: MeasuredWork) -> Chart | None:
         title="Time of an epoch, an evaluation and the whole training",
         text="Bars of seconds: " + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
         drawing=drawing.properties(width="container", height=HEIGHT),
+        points=len(rows),
         note="Medians over runs; whole training: all epochs, without evaluation and compilation.",
+        fewest=FEWEST_SIDES,
     )
 
 
-def pace(work: MeasuredWork) -> Chart | None:
+def pace(work: MeasuredWork) -> Chart:
     """Return the chart of examples per second in a steady epoch."""
     paces = {side.label: side.result.samples_per_second for side in work.sides}
-    if not any(is_known(each) for each in paces.values()):
-        return None
     title, note = "Training examples per second", f"Median over runs, of {work.epoch}."
     return bars(work, "pace", title, title.lower(), paces, lambda each: units.rate(each, ""), note)

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import importlib.metadata
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,9 @@ from trainmark.analysis.machines import MachineOf, tell_apart
 from trainmark.analysis.results import Comparison
 from trainmark.analysis.sweep import sweeps
 from trainmark.record.record import Record
-from trainmark.report.charts import of_work
+from trainmark.report.charts import of_all, of_side, of_work
 from trainmark.report.charts.breakdown import breakdown
 from trainmark.report.charts.chart import Chart, MeasuredWork
-from trainmark.report.charts.load import loads
-from trainmark.report.charts.roofline import rooflines
 from trainmark.report.charts.theme import DARK, LIGHT, ON_PAGE, Theme
 from trainmark.report.comparison_table import comparison_tables
 from trainmark.report.csv_text import to_csv
@@ -49,14 +46,9 @@ class Section:
     work: MeasuredWork
     verdict: Verdict
     table: Table
-    charts: tuple[Chart, ...]
-    loads: tuple[tuple[str, tuple[Chart, ...]], ...]
+    charts: list[Chart]
+    loads: list[tuple[str, list[Chart]]]
     loads_left_out: int
-
-    @property
-    def anchor(self) -> str:
-        """The anchor of its heading."""
-        return re.sub(r"[^a-z0-9]+", "-", self.work.title.lower()).strip("-")[:60]
 
 
 def page(
@@ -101,7 +93,7 @@ def page(
         legend=list(dict.fromkeys(line for section in sections for line in section.table.legend())),
         sweeps=[{"sweep": each, "answer": sentence(each), "table": sweep_table(each)} for each in sweeps(records)],
         breakdown=breakdown(explained),
-        rooflines=list(rooflines(every)),
+        rooflines=of_all(every),
         machines=machines_table(records, machine_of),
         published=published_tables(published),
         runs=runs_table(records, machine_of),
@@ -143,8 +135,8 @@ def _section(work: MeasuredWork, table: Table) -> Section:
         work=work,
         verdict=verdict(work),
         table=table,
-        charts=tuple(of_work(work)),
-        loads=tuple((side.label, made) for side in seen[:_MOST_LOADS] if (made := tuple(loads(side)))),
+        charts=of_work(work),
+        loads=[(side.label, drawn) for side in seen[:_MOST_LOADS] if (drawn := of_side(side))],
         loads_left_out=max(len(seen) - _MOST_LOADS, 0),
     )
 

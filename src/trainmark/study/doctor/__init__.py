@@ -13,7 +13,7 @@ from pathlib import Path
 from trainmark.data.locate import Located
 from trainmark.execute.parent.examine import Framework, examine_all
 from trainmark.measure.host import Host, read_host
-from trainmark.measure.machine import cpu_load
+from trainmark.measure.neighbours import read_load
 from trainmark.measure.vendor import Driver
 from trainmark.measure.vendors import read_driver, vendor_of
 from trainmark.study.doctor import data, frameworks, host, nvidia
@@ -45,7 +45,7 @@ def gather(
     quick: bool = False,
     read_host: Callable[[], Host] = read_host,
     read_driver: Callable[[], Driver] = read_driver,
-    busy: Callable[[], float] = lambda: cpu_load(_LOOK_AT_LOAD_SECONDS),
+    busy: Callable[[], float] = lambda: read_load(_LOOK_AT_LOAD_SECONDS).taken,
     examine: Callable[[bool], tuple[Framework, ...]] = lambda at_once: examine_all(at_once=at_once),
 ) -> Facts:
     """Gather the current facts.

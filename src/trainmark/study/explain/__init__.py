@@ -12,7 +12,7 @@ from trainmark.analysis.attribution import Attribution, Dissection, attribute
 from trainmark.analysis.crossing import Crossing, crossing
 from trainmark.analysis.statistics import Estimate
 from trainmark.backends import registry
-from trainmark.errors import ExplanationFailed, UsageError
+from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.peaks import Keep, find_peaks
 from trainmark.execute.parent.plan import Side
@@ -103,9 +103,6 @@ def _overtaking(subject: ExplainedSide, tell: Tell, seconds: float) -> tuple[Cro
 
 def _the_one(request: Request, sides: Sequence[Side]) -> Side:
     """Choose the side; an accelerator before the CPU, since users usually ask about that."""
-    for option, asked in (("--backend", request.backends), ("--style", request.styles), ("--device", request.devices)):
-        if len(asked) > 1:
-            raise UsageError("explain takes one side at a time", expected=f"one {option}", found=", ".join(asked))
     best = [side for side in sides if side.device != "cpu"] or sides
     style = "idiomatic" if any(side.style == "idiomatic" for side in best) else "fast"
     return next(side for side in best if request.styles or side.style == style)

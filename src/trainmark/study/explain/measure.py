@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,7 +117,7 @@ def _sit(subject: ExplainedSide, request: Dissect, tell: Tell) -> Iterator[list[
         sitting = dataclasses.replace(request, sitting=number, sittings=of, evaluations=evaluations)
         heard = _hold(subject, sitting, tell)
         yield heard
-        number, of = number + 1, _ready(heard).sittings
+        number, of = number + 1, of_kind(heard, VariantsReady)[0].sittings
 
 
 def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) -> dict[str, dict[int, float]]:
@@ -148,13 +148,14 @@ def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estima
         for threads in (subject.cores, subject.settings.threads)
     }
 
-    def running(tasks: Sequence[Task[Run]]) -> AbstractContextManager[Observer]:
-        share = min((time.perf_counter() - start) / budget.seconds, 1.0)
-        tell(f"{' against '.join(settings)}, round {tasks[0].round + 1}", share)
-        return nullcontext(Observer())
+    class Rounds(Observer):
+        def task_started(self, task: Task[Run]) -> None:
+            share = min((time.perf_counter() - start) / budget.seconds, 1.0)
+            tell(f"{' against '.join(settings)}, {task.first.turn}", share)
 
     with tempfile.TemporaryDirectory() as folder:
-        records = compare_settings(subject, settings, Store(Path(folder)), running, budget, lambda _: None)
+        store, rounds = Store(Path(folder)), nullcontext(Rounds())
+        records = compare_settings(subject, settings, store, lambda _: rounds, budget, lambda _: None)
     sliced = compare_slices(*records)
     if sliced is None:
         reasons = (each.outcome.reason for some in records for each in some if each.outcome.reason)
@@ -188,16 +189,9 @@ def _hold(subject: ExplainedSide, request: Dissect, tell: Tell) -> list[Answer]:
     return heard
 
 
-def _ready(heard: list[Answer]) -> VariantsReady:
-    return of_kind(heard, VariantsReady)[0]
-
-
 def _sitting(heard: list[Answer]) -> Sitting:
-    return Sitting(
-        rounds=tuple(_rounds_in(heard)),
-        starts=tuple(answer.starts for answer in of_kind(heard, RoundTimed)),
-        lengths=_ready(heard).lengths,
-    )
+    rounds, ready = of_kind(heard, RoundTimed), of_kind(heard, VariantsReady)[0]
+    return Sitting(tuple(each.seconds for each in rounds), tuple(each.starts for each in rounds), ready.lengths)
 
 
 def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection:
@@ -213,7 +207,7 @@ def _dissection(subject: ExplainedSide, heard: list[list[Answer]]) -> Dissection
         batch=subject.batch,
         larger=LARGER_TIMES,
         evaluations=tuple(answer.seconds for answer in of_kind(said, EvaluationTimed)),
-        compile_seconds=_ready(said).compile_seconds,
+        compile_seconds=of_kind(said, VariantsReady)[0].compile_seconds,
         steps=sum(len(epoch) for epoch in sizes),
         looks=len(sizes) if workload.schedule.evaluate == "every-epoch" else 1,
         accelerator=subject.accelerator,
@@ -231,11 +225,6 @@ def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: f
         budget=seconds,
         rounds=rounds,
     )
-
-
-def _rounds_in(heard: Iterable[Answer]) -> list[dict[str, float]]:
-    """Return seconds per step by variant, for each round."""
-    return [answer.seconds for answer in of_kind(heard, RoundTimed)]
 
 
 def _seconds_by_batch(
@@ -257,6 +246,7 @@ def _seconds_by_batch(
         )
         for size, name in names.items()
     ]
-    rounds = _rounds_in(_hold(subject, _interleaved(subject, variants, seconds, _SWEEP_ROUNDS), tell))
+    heard = _hold(subject, _interleaved(subject, variants, seconds, _SWEEP_ROUNDS), tell)
+    rounds = [each.seconds for each in of_kind(heard, RoundTimed)]
     took = {size: lower_quartile([each[name] for each in rounds]) for size, name in names.items() if name in rounds[0]}
     return {size: each for size, each in took.items() if each > 0}
