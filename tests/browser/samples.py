@@ -74,20 +74,24 @@ def a_full_record(*, round: int = 0, device: str = "cpu", workload: str = "mnist
 
 
 def full_records(rounds: int = 5, workload: str = "mnist-mlp512") -> list[Record]:
-    """Two devices; from the fourth round on, slices alone."""
-    whole = [
+    """Two devices."""
+    return [
         a_full_record(round=round, device=device, workload=workload)
         for round in range(rounds)
         for device in ("cpu", "cuda:0")
     ]
+
+
+def slices_alone(records: list[Record]) -> list[Record]:
+    """The rounds that only had their slices, from the fourth on."""
     nothing: dict[str, object] = {"epochs": [], "final": Final(), "energy": None, "peaks": None}
-    return [record if record.round < TRAININGS else structs.replace(record, **nothing) for record in whole]
+    return [record if record.round < TRAININGS else structs.replace(record, **nothing) for record in records]
 
 
 def records_of_every_chart() -> list[Record]:
     """Two devices with a style of their own, and two more on the CPU, so that its roofline has enough points."""
     more = [a_full_record(round=round, style=style) for round in range(3) for style in ("idiomatic", "compiled")]
-    return [*full_records(), *more]
+    return [*slices_alone(full_records()), *more]
 
 
 HOSTILE = (

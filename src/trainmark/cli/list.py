@@ -180,7 +180,10 @@ def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     return Table(
         title,
         (),
-        tuple(Column(name.replace("_", " "), "right" if name in numbers else "left") for name in names),
+        tuple(
+            Column(name.replace("_", " "), "right" if name in numbers else "left", optional=place > 1)
+            for place, name in enumerate(names)
+        ),
         tuple(TableRow(tuple(Cell(_cell(row.get(name))) for name in names)) for row in rows),
     )
 

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
 from trainmark import units
+from trainmark.analysis.summary import summarize
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
@@ -261,17 +262,10 @@ def _summary(record: Record, turn: str) -> str:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
-        if (pace := _pace(record)) is not None:
+        if (pace := summarize(record).samples_per_second) is not None:
             facts.append(units.rate(pace, "samples/s"))
     if record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:
         facts.append(f"train loss {units.loss(record.final.train_loss)}")
     return f"{which}: {', '.join(facts)}"
-
-
-def _pace(record: Record) -> float | None:
-    """Return samples per second, of steady epochs if there are any."""
-    epochs = [each for each in (record.epochs[1:] or record.epochs) if each.examples and each.seconds]
-    seconds = sum(each.seconds for each in epochs)
-    return sum(each.examples or 0 for each in epochs) / seconds if seconds else None

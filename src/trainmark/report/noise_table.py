@@ -41,7 +41,7 @@ def _conditions(found: Noise) -> str:
             ", ".join([found.workload, found.side, *(f"{name} {version}" for name, version in versions if version)]),
             found.date,
             f"{units.many(found.rounds, 'round')} in {units.seconds(found.seconds)}, "
-            f"{units.many(found.blocks, 'block')}, {found.disturbed} of them excluded",
+            f"{units.many(found.blocks, 'block')}, {found.disturbed} excluded",
         )
     )
 
@@ -54,15 +54,16 @@ def _answer(found: Noise) -> str:
     minute = found.smallest[0]
     known = next((each for each in found.smallest if each.difference is not None), None)
     if known is minute:
-        return f"A comparison of a minute {_detects(known)}"
+        return _detects(known)
     answer = (
         f"A minute holds only {_rounds(minute.rounds, found)}, fewer than the {FEWEST_FOR_INTERVAL} for an interval"
     )
-    return f"{answer}." if known is None else f"{answer}; {_TIMES[known.seconds]} {_detects(known)}"
+    return f"{answer}." if known is None else f"{answer}. {_detects(known)}"
 
 
 def _detects(smallest: Smallest) -> str:
-    return f"detects differences of {_percent(smallest.difference)} or more here, in 4 of 5 tries."
+    detected = f"differences of {_percent(smallest.difference)} or more here, in 4 of 5 tries"
+    return f"A comparison of {_TIMES[smallest.seconds]} detects {detected}."
 
 
 def _too_few(found: Noise) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -41,6 +42,8 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
     made = Screen(stderr=to_stderr, soft_wrap=False, highlight=False, quiet=quiet)
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPED_WIDTH
+    elif made.is_dumb_terminal:  # rich takes it for one of 80 columns
+        made.size = shutil.get_terminal_size()  # type: ignore[assignment]
     return made
 
 

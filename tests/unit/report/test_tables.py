@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from tests.browser.samples import full_records, slices
+from tests.browser.samples import full_records, slices, slices_alone
 from tests.records import a_command, a_record, rounds
 from trainmark.analysis.agreement import agree
 from trainmark.analysis.comparison import compare
@@ -97,19 +97,23 @@ def test_what_differs_is_a_column_and_what_is_equal_a_condition() -> None:
 
 
 def test_rounds_of_slices_are_not_counted_as_trainings() -> None:
-    both = [*full_records(), *full_records(2, "mnist-cnn")]
-    first, second = (table.conditions for table in tables.tables_of(compare(both)))
-    assert any(line.endswith("· 3 trainings and 2 rounds of slices each") for line in first), first
-    assert any(line.endswith("· 2 runs each") for line in second), second
-    (less,) = tables.tables_of(compare([record for record in full_records() if record.round or not record.device.gpu]))
-    assert "3 trainings and 2 rounds of slices each" in "".join(less.conditions)
-    (less,) = tables.tables_of(compare(full_records()[1:]))
-    assert "2 to 3 trainings and 2 rounds of slices each" in "".join(less.conditions)
+    records = slices_alone(full_records())
+    for some, words in (
+        (records, "3 trainings and 2 rounds of slices each"),
+        (records[1:], "2 to 3 trainings and 2 rounds of slices each"),
+        (records[:-3], "3 trainings and 0 to 1 round of slices each"),
+        (records[:4], "2 runs each"),
+        (records[:3], "1 to 2 runs each"),
+        (records[:2], "1 run each"),
+    ):
+        (table,) = tables.tables_of(compare(some))
+        assert any(line.endswith(f" · {words}") for line in table.conditions), table.conditions
 
 
 def test_targets_are_reached_by_trainings_alone() -> None:
+    records = slices_alone(full_records())
     until = catalog.find("mnist-mlp512").with_schedule(until=Target("test_accuracy", 0.9))
-    records = [msgspec.structs.replace(record, workload=a_record(workload=until).workload) for record in full_records()]
+    records = [msgspec.structs.replace(record, workload=a_record(workload=until).workload) for record in records]
     (table,) = tables.tables_of(compare(records))
     assert {cell.detail for row in table.rows for cell in row.cells if cell.text == "never"} == {"0 of 3"}
 

@@ -34,7 +34,9 @@ def speedup(work: MeasuredWork) -> Chart:
     domain = [min([0.8, *(0.9 * bound for bound in bounds)]), max([1.25, *(1.1 * bound for bound in bounds)])]
     for row in rows:  # the words begin at the point on the left of the chart, and end at it on the right
         share = math.log(row["ratio"] / domain[0]) / math.log(domain[1] / domain[0])
-        before = round(share) if row["words"] == "reference" else share  # or the vertical line would cross it
+        before = min(max(1.5 * share - 0.25, 0.0), 1.0)
+        if row["words"] == "reference":
+            before = round(before)  # or the vertical line would cross it
         row["dx"] = _AWAY - before * (_LETTER * len(row["words"]) + 2 * _AWAY)
     scale, title = alt.Scale(type="log", domain=domain, nice=False), "speed-up over the reference"
     sides, colours = alt.Y("side:N", title=None, sort=work.labels), colour(work.labels, legend=None)

@@ -12,7 +12,7 @@ function fitted(spec, width) {
     ...spec,
     config: {
       ...spec.config,
-      axis: { ...axis, labelLimit: width / 3, titleLimit: 0.65 * width },
+      axis: { ...axis, labelFontSize: 10, labelLimit: 0.4 * width, titleLimit: 0.6 * width },
       legend: { ...legend, columns: 1, labelLimit: width - 60 },
     },
   };
