@@ -8,7 +8,7 @@ from msgspec import structs
 
 from tests.records import a_record
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Energy, Epoch, Final, Peaks, Record, Samples, Slice
+from trainmark.record.record import Energy, Epoch, Final, Outcome, Peaks, Record, Samples, Slice
 
 EPOCHS, TRAININGS, BLOCKS = 6, 3, 4
 
@@ -89,9 +89,10 @@ def slices_alone(records: list[Record]) -> list[Record]:
 
 
 def records_of_every_chart() -> list[Record]:
-    """Two devices with a style of their own, and two more on the CPU, so that its roofline has enough points."""
+    """Two devices, two more styles on the CPU, so that its roofline has enough points, and a run that failed."""
     more = [a_full_record(round=round, style=style) for round in range(3) for style in ("idiomatic", "compiled")]
-    return [*slices_alone(full_records()), *more]
+    failed = Outcome("failed", "exit code 1: " + "no space left on device; " * 20)
+    return [*slices_alone(full_records()), *more, a_record(round=5, epochs=[], outcome=failed)]
 
 
 HOSTILE = (

@@ -78,14 +78,14 @@ def test_a_bar_that_nothing_has_an_interval_for_is_no_gate(tmp_path: Path, capsy
     write_all(tmp_path, rounds([1.0]) + rounds([9.0], device="cuda:0"))
     assert run(["compare", str(tmp_path), "--fail-below", "0.95"]) == 2
     err = capsys.readouterr().err
-    assert "on cuda:0 can't be judged by the bar of 0.950×: it has no interval" in err
+    assert "cuda:0 can't be judged by the bar of 0.950×: it has no interval" in err
     assert "could be judged by the bar" in err and "--repeats" in err
 
 
 def test_one_side_without_an_interval_is_said_and_passes(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_all(folder, rounds([9.0], device="cuda:1"))
     assert run(["compare", str(folder), "--fail-below", "0.95"]) == 0
-    assert "on cuda:1 can't be judged by the bar of 0.950×: it has no interval" in capsys.readouterr().err
+    assert "cuda:1 can't be judged by the bar of 0.950×: it has no interval" in capsys.readouterr().err
 
 
 def test_a_bar_with_nothing_to_hold_against_it_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -58,6 +58,9 @@ MISTAKES = (
     ("doctor --al", "--all"),
     ("show mnist-cn", "mnist-cnn"),
     ("help rnu", "run"),
+    ("explain train.py", "trainmark measure -- python train.py"),
+    ("explain -- python train.py", "trainmark measure"),
+    ("explain .", "trainmark compare ."),
 )
 
 

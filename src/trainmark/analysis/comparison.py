@@ -217,6 +217,8 @@ def _held_against(
         # A training of a few steps may end before it has a block in every round.
         if sliced is not None and (len(sliced.rounds) >= FEWEST_FOR_INTERVAL or speedup.low is None):
             speedup, found = by_slices(sliced, margin, confidence, learns=side.learns and reference.learns)
+        elif sliced is not None and sliced.too_disturbed:
+            speedup, found = dataclasses.replace(speedup, verdict="unclear"), found | {Caveat.TOO_DISTURBED}
         caveats |= found
     if Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.load import mean
+from trainmark.analysis.summary import steady_epochs
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
@@ -21,6 +22,7 @@ _IDLE_SHARE = 0.25
 _GROWTH = 1.2
 """Ratio of memory at the end to that at the first quarter, from which on it counts as growing."""
 _FEWEST_ROWS = 8
+_HELPS = "more workers or prefetching, cheaper preparation, or data prepared once and kept in memory would help"
 
 
 @dataclass(frozen=True)
@@ -59,13 +61,17 @@ def _start_up(record: Record) -> Iterator[Observation]:
 
 
 def _waiting(record: Record) -> Iterator[Observation]:
-    waited = [(each.data_wait_seconds, each.seconds) for each in record.epochs if each.data_wait_seconds is not None]
-    total = sum(seconds for _, seconds in waited)
-    if not total:
-        return
-    share = sum(wait for wait, _ in waited if wait is not None) / total
-    verdict = "the loader is the bottleneck" if share > _IDLE_SHARE else "the loader keeps up"
-    yield Observation("data wait", share, "share", f"share of the epochs spent waiting for batches: {verdict}.")
+    if (share := _waiting_share(record)) is not None:
+        verdict = f"the loader is the bottleneck; {_HELPS}" if share > _IDLE_SHARE else "the loader keeps up"
+        words = f"share of the epochs (without the first) spent waiting for batches: {verdict}."
+        yield Observation("data wait", share, "share", words)
+
+
+def _waiting_share(record: Record) -> float | None:
+    """Return the share of the steady epochs that a command waited for batches; None if it did not report that."""
+    epochs = [each for each in steady_epochs(record.epochs) if each.data_wait_seconds is not None]
+    total = sum(each.seconds for each in epochs)
+    return sum(each.data_wait_seconds or 0.0 for each in epochs) / total if total else None
 
 
 def _busy(record: Record) -> Iterator[Observation]:
@@ -79,7 +85,9 @@ def _busy(record: Record) -> Iterator[Observation]:
         return
     used = percent / 100
     share = used / cores
-    if Caveat.BUSY_MACHINE in record.caveats:
+    if (_waiting_share(record) or 0.0) > _IDLE_SHARE:
+        words = f"{used:.1f} of {cores:g} cores busy: the training waits for its loader."
+    elif Caveat.BUSY_MACHINE in record.caveats:
         words = f"{used:.1f} of {cores:g} cores busy; other programs used the machine, so the bottleneck is unclear."
     elif share >= 1 - _IDLE_SHARE:
         words = f"{used:.1f} of {cores:g} cores busy: CPU-bound."

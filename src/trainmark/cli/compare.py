@@ -99,6 +99,10 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     _require_plot(plot, charts)
     records = comparable(load(paths))
     comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
+    if len(comparison.groups) > 1 and all(group.speedup.ratio is None for group in comparison.groups):
+        say(
+            "nothing can be compared: the workloads, schedules or commands differ (`measure --vary` varies one command)"
+        )
     bar = None if fail_below is None else bars.fail_below(comparison, fail_below)
     if options["published"]:
         comparison = dataclasses.replace(comparison, published=agree(trainings(records)))
@@ -183,6 +187,6 @@ def _hold_against(bar: Bar, comparison: Comparison) -> int:
 
 def _named(group: GroupResult) -> str:
     from trainmark.report.comparison_table import title_of
+    from trainmark.report.labels import labels
 
-    key = group.key
-    return f"{title_of([group])}, {key.backend} {key.words('style')} on {key.words('device')}"
+    return f"{title_of([group])}, {labels([group.key])[0]}"

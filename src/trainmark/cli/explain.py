@@ -16,6 +16,7 @@ from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.output import json_option, print_json, show
+from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
 from trainmark.report.terminal import console
@@ -72,6 +73,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
 
+    refuse_others(target)
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])

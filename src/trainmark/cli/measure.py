@@ -76,12 +76,13 @@ def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Parse the values of --vary; raises :class:`~trainmark.errors.UsageError`."""
     varied: dict[str, tuple[str, ...]] = {}
     for text in texts:
-        name, sign, values = text.partition("=")
+        name, _, values = text.partition("=")
         every = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
-        if not (name.isidentifier() and sign and all(every)) or name == "device" or name in varied:
+        if not (name.isidentifier() and values) or name == "device" or name in varied:
             raise UsageError(
                 f"--vary {text!r} can't be read",
-                expected="NAME=a,b with the values of {NAME}, each name once; give devices with --device",
+                expected="NAME=a,b with the values of {NAME}, of which one may be empty, as in NAME=,--flag; "
+                "each name once; give devices with --device",
             )
         varied[name] = every
     return varied

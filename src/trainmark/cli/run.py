@@ -133,5 +133,7 @@ def show_records(records: list[Record], earlier: list[Record], store: Store, opt
         news = f"{many(len(records), 'new record')}, {len(list(store.folder.glob('*.json'))):,} in all"
     folder = shlex.quote(str(store.folder))
     again = "trainmark compare" if store.folder == shared.DEFAULT_OUT else f"trainmark compare {folder}"
+    if records and records[-1].process is not None:
+        again += f"; to explain one: trainmark explain {folder}/{records[-1].id}.json"
     screen.print(f"\n{news}, in {store.folder}. To compare them: {again}", soft_wrap=True, markup=False)
     return code

@@ -27,18 +27,25 @@ def command(what: str, as_json: bool) -> None:
 
     A path that ends in .json is a record; anything else is a workload: a name of the catalogue, or a .toml file.
     """
-    from trainmark.workload import catalog
-
-    if regular.is_folder(Path(what)) and what not in catalog.names():
-        raise UsageError(
-            f"{what} is a folder",
-            expected="a workload or one record",
-            fix=f"Give one of its files, or run: trainmark compare {what}",
-        )
+    refuse_others(what)
     if what.endswith(".json"):
         _show_record(Path(what), as_json)
     else:
         _show_workload(what, as_json)
+
+
+def refuse_others(what: str) -> None:
+    """Raise :class:`~trainmark.errors.UsageError` for a folder or a program, with what to do instead."""
+    from trainmark.workload import catalog
+
+    path, expected = Path(what), "a workload or one record"
+    if regular.is_folder(path) and what not in catalog.names():
+        fix = f"Give one of its files, or run: trainmark compare {what}"
+        raise UsageError(f"{what} is a folder", expected=expected, fix=fix)
+    if path.suffix == ".py" or what.startswith("python"):
+        script = path.name if path.suffix == ".py" else "train.py"
+        fix = f"Measure it first: trainmark measure -- python {script}. Then explain one of its records."
+        raise UsageError(f"{what} is a program", expected=expected, fix=fix)
 
 
 def _show_record(path: Path, as_json: bool) -> None:

@@ -215,9 +215,8 @@ class FollowedTask:
     def _epoch_ended(self, epoch: EpochEnded) -> None:
         if epoch.examples and epoch.steps:
             self._pace.samples_a_step = epoch.examples / epoch.steps
-        # The next epoch begins; the total is unknown for a command.
-        at = epoch.index + 2
-        self.facts = f"epoch {min(at, self._epochs)}/{self._epochs}" if self._epochs else f"epoch {at}"
+        done, of = epoch.index + 1, self._epochs  # the total is unknown for a command
+        self.facts = f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
         self._loss = self._loss if loss is None else loss
         if epoch.train_accuracy is not None:

@@ -202,7 +202,7 @@ def how_compared(groups: Sequence[GroupResult]) -> str:
     """Return what the speed-ups of these groups are ratios of, how runs are matched, and what the intervals cover."""
     epoch = which_epoch(groups)
     found = dict.fromkeys(_how_compared(group, epoch) for group in groups if group.speedup.ratio is not None)
-    return f"reference / this {'; or '.join(found)}."
+    return f"{' '.join(filter(None, ('reference / this', '; or '.join(found))))}."
 
 
 def _how_compared(group: GroupResult, epoch: str) -> str:

@@ -54,7 +54,7 @@ def chosen(works: Sequence[MeasuredWork], names: Sequence[str]) -> list[Chart]:
         raise UsageError(
             f"nothing to draw for {', '.join(names)}",
             expected="records with the data that the chart shows",
-            fix="Choose another chart; a speed-up needs two groups of one workload.",
+            fix="Choose another chart: curves and rooflines need three points, comparisons two groups of one workload.",
         )
     return found
 

@@ -9,6 +9,11 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
     """Return a table with a row per observation."""
+    more = (
+        ""
+        if any(each.what == "data wait" for each in found)
+        else "; hook.batches shows the time spent waiting for data"
+    )
     return table_of(
         found,
         (
@@ -17,7 +22,7 @@ def outside_table(title: str, found: tuple[Observation, ...]) -> Table:
             Field("meaning", lambda each: each.words),
         ),
         title=title,
-        conditions=("measured from outside, so step time can't be broken down",),
+        conditions=(f"measured from outside, so step time can't be broken down{more}",),
         notes=() if found else ("No observations: the command ended too soon, or failed immediately.",),
     )
 

@@ -100,11 +100,11 @@ def _speed(here: str, there: str, speedup: Speedup, *, disturbed: bool) -> str:
 
 def _learning(learning: Learning) -> str:
     if learning.difference is None:
-        return "; learning was not measured"
+        return "; no accuracy to compare"
     if learning.verdict == "same":
         return "; both learn the same"
     points, quantity = f"{100 * abs(learning.difference):.2f} points", learning.quantity or "accuracy"
     quantity, where = quantity.replace("_", " "), "higher" if learning.difference > 0 else "lower"
     if learning.verdict == "differs":
         return f"; but its {quantity} is {points} {where}"
-    return f"; no clear difference in learning ({points} of {quantity} {where})"
+    return "; no clear difference in learning" + (f" ({points} of {quantity} {where})" if points[:4] != "0.00" else "")

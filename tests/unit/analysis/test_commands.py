@@ -114,7 +114,7 @@ def test_a_page_can_be_made_of_them() -> None:
     text = page(records, compare(records))
     assert "b is 2.00×" in text
     assert (
-        "2.00× [2.00, 2.00] faster than a; learning was not measured (train.py with python on cpu, from start to end)"
+        "2.00× [2.00, 2.00] faster than a; no accuracy to compare (train.py with python on cpu, from start to end)"
         in text
     )
 

@@ -34,8 +34,16 @@ def test_the_wait_for_batches(waits: tuple[float, float], words: str) -> None:
     record = a_command(seconds=(3.0, 3.0))
     epochs = [structs.replace(epoch, data_wait_seconds=wait) for epoch, wait in zip(record.epochs, waits, strict=True)]
     found = seen(structs.replace(record, epochs=epochs))["data wait"]
-    assert found.value == pytest.approx(sum(waits) / 6)
+    assert found.value == pytest.approx(waits[1] / 3), "the first epoch includes start-up"
     assert words in found.words
+
+
+def test_a_slow_loader_explains_an_idle_cpu() -> None:
+    record = a_command(seconds=(3.0, 3.0), caveats=[Caveat.BUSY_MACHINE])
+    record = structs.replace(record, samples=watched(tree_cpu_percent=[20.0] * 40))
+    assert "unclear" in seen(record)["CPU"].words
+    epochs = [structs.replace(epoch, data_wait_seconds=2.0) for epoch in record.epochs]
+    assert "waits for its loader" in seen(structs.replace(record, epochs=epochs))["CPU"].words
 
 
 @pytest.mark.parametrize(

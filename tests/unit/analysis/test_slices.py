@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_record
 from trainmark.analysis.comparison import compare
@@ -110,6 +111,27 @@ def test_where_most_blocks_are_disturbed_there_is_no_verdict(others: list[float]
     assert found.speedup.ratio == pytest.approx(2.0)
     assert found.speedup.verdict == "unclear"
     assert Caveat.TOO_DISTURBED in found.caveats
+
+
+@pytest.mark.parametrize(("others", "verdict"), [(0.5, "unclear"), (0.0, "faster")])
+def test_runs_too_short_for_slices_in_every_round_are_withheld_if_these_were_disturbed(
+    others: float, verdict: str
+) -> None:
+    rounds = []
+    for number in range(4):
+        slow, fast = a_round(number, [2.0] * 8, [1.0] * 8, [others] * 4)
+        without = {} if number < 2 else {"slices": []}
+        rounds += [structs.replace(slow, **without), structs.replace(_halved(fast), **without)]
+    found = compared(rounds)
+    assert found.speedup.of == "epoch"
+    assert found.speedup.verdict == verdict
+    assert (Caveat.TOO_DISTURBED in found.caveats) == (verdict == "unclear")
+
+
+def _halved(record: Record) -> Record:
+    """The record with epochs that took half as long."""
+    epochs = [structs.replace(epoch, seconds=epoch.seconds / 2) for epoch in record.epochs]
+    return structs.replace(record, epochs=epochs)
 
 
 def test_where_the_disturbed_blocks_would_change_the_verdict_there_is_none() -> None:

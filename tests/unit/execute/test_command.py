@@ -37,6 +37,12 @@ def test_every_combination_is_a_side_and_every_round_takes_each_once() -> None:
     assert len({task.first.key for task in tasks}) == 8
 
 
+def test_a_flag_can_be_varied_by_an_empty_value() -> None:
+    measured = Command("train.py", ("python", "train.py", "{fix}", "", "--n={fix}"), Path("/work"))
+    assert measured.words({"fix": ""}) == ["python", "train.py", "", "--n="]
+    assert measured.words({"fix": "--fixed"})[2] == "--fixed"
+
+
 def test_what_is_missing_completes_the_group_that_there_is() -> None:
     measured = Command("train.py", ("python", "train.py", "{x}"), Path("/work"))
     tasks = command_in_rounds(measured, sides(measured, (), {"x": ("1", "2")}), 1, Settings())

@@ -71,12 +71,13 @@ class Command:
         return hashlib.sha256(json.dumps([self.name, *self.template]).encode()).hexdigest()[:16]
 
     def words(self, values: Mapping[str, str]) -> list[str]:
-        """The command with its placeholders filled; ``{{`` and ``}}`` are braces."""
+        """The command with its placeholders filled, without words that become empty; ``{{`` and ``}}`` are braces."""
 
         def filled(found: re.Match[str]) -> str:
             return values[found[1]] if found[1] else found[0][0]
 
-        return [_PLACEHOLDER.sub(filled, word) for word in self.template]
+        words = [(word, _PLACEHOLDER.sub(filled, word)) for word in self.template]
+        return [found for word, found in words if found or not word]
 
 
 @dataclass(frozen=True)

@@ -189,7 +189,7 @@ class Run:
             return (
                 f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
             )
-        return f"round {self.round + 1}"
+        return f"{'short ' if self.blocks else ''}round {self.round + 1}"
 
     @property
     def seed(self) -> int:

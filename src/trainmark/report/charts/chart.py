@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 HEIGHT = 260
-MEDIAN_AND_BAND = "Line: median over runs; band: range (95 % interval from 6 runs)."
 FEWEST_SIDES = 2
 _MOST_SAID = 8
 _ROOM = 1.35
@@ -162,7 +161,7 @@ def bars(
     ]
     room = alt.Scale(domain=[0.0, _ROOM * max((row["amount"] for row in rows), default=1.0)], nice=False)
     base = alt.Chart(data(rows)).encode(
-        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s"), scale=room),
+        alt.X("amount:Q", title=axis, axis=alt.Axis(format="~s", tickCount=5), scale=room),
         alt.Y("side:N", title=None, sort=work.labels),
     )
     drawn = base.mark_bar().encode(color=colour(work.labels, legend=None), tooltip=["side:N", "words:N"])

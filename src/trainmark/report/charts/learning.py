@@ -59,17 +59,12 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
         )
     )
     in_words = units.percent if quantity == "accuracy" else units.loss
-    ends = []
-    for side in work.sides:
-        for split in ("test", "train"):
-            values = [getattr(station, f"{split}_{quantity}") for station in side.stations]
-            if known := [value for value in values if value is not None]:
-                ends.append(f"{side.label}, {split} {in_words(known[-1])}")
+    last = {f"{row['side']}, {row['of']}": in_words(row[quantity]) for row in rows}
     where = "epochs" if over == "epoch" else "seconds of training"
     return Chart(
         name=quantity if over == "epoch" else f"{quantity}-by-seconds",
         title=f"{quantity.capitalize()} over {where}",
-        text=f"Lines. Final values: {said(ends)}",
+        text=f"Lines. Last values: {said(f'{name} {value}' for name, value in last.items())}",
         drawing=lines.properties(width="container", height=HEIGHT),
         points=len(epochs),
         note="Solid: test; dashed: training. Medians over runs"

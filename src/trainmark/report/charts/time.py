@@ -7,7 +7,6 @@ from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
     FEWEST_SIDES,
     HEIGHT,
-    MEDIAN_AND_BAND,
     Chart,
     MeasuredWork,
     Rows,
@@ -34,13 +33,11 @@ def epochs(work: MeasuredWork) -> Chart:
         compiled = side.result.compile_seconds
         if is_known(compiled):
             rows.append({"side": side.label, "epoch": 0, "seconds": compiled, "kind": "compilation"})
-        for station in side.stations:
-            spread = station.seconds
-            if not is_known(spread.median):
-                continue
-            seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
-            kind = "first epoch" if station.epoch == 1 else "epoch"
-            rows.append({"side": side.label, "epoch": station.epoch, **seconds, "kind": kind})
+        for spread, epoch in ((station.seconds, station.epoch) for station in side.stations):
+            if is_known(spread.median):
+                seconds = {"seconds": spread.median, "low": spread.low, "high": spread.high}
+                kind = "first epoch" if epoch == 1 else "epoch"
+                rows.append({"side": side.label, "epoch": epoch, **seconds, "kind": kind})
     first, last = (pick((row["epoch"] for row in rows), default=0) for pick in (min, max))
     scale, title = scale_of(row["seconds"] for row in rows), "seconds"
     y = alt.Y("seconds:Q", title=title, scale=scale)
@@ -48,7 +45,7 @@ def epochs(work: MeasuredWork) -> Chart:
     x = alt.X("epoch:Q", title="epoch", axis=epoch_axis(last), scale=domain)
     base = alt.Chart(data(rows)).encode(x, color=colour(work.labels))
     layers = []
-    if any(is_known(row.get("low")) for row in rows):
+    if any(is_known(row.get("low")) for row in rows):  # or Vega would warn of an empty axis
         band = base.transform_filter("isValid(datum.low)").mark_area(opacity=0.18)
         layers.append(band.encode(alt.Y("low:Q", title=title, scale=scale), y2="high:Q"))
     lines = base.transform_filter("datum.epoch > 0").mark_line(strokeWidth=2).encode(y)
@@ -64,7 +61,7 @@ def epochs(work: MeasuredWork) -> Chart:
         text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
         drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
         points=last,
-        note=f"{MEDIAN_AND_BAND} Diamond: first epoch, including warm-up"
+        note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first epoch, including warm-up"
         + ("; triangle at 0: compilation." if first == 0 else ".")
         + " Evaluation excluded.",
     )

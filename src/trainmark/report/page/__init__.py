@@ -8,7 +8,6 @@ import hashlib
 import importlib.metadata
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +30,12 @@ from trainmark.report.published_table import published_tables
 from trainmark.report.runs_table import runs_table
 from trainmark.report.sweep_table import sentence, sweep_table
 from trainmark.report.table import Table
-from trainmark.report.verdict import Verdict, verdict
+from trainmark.report.verdict import verdict
 from trainmark.report.works import works
 
 _FOLDER = Path(__file__).parent
 _MOST_LOADS = 6
 """Most sides per workload whose utilisation is drawn, to keep the page readable."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A workload: answer, table and charts."""
-
-    work: MeasuredWork
-    verdict: Verdict
-    table: Table
-    charts: list[Chart]
-    loads: list[tuple[str, list[Chart]]]
-    loads_left_out: int
 
 
 def page(
@@ -74,8 +61,7 @@ def page(
     import jinja2
     import markupsafe
 
-    every, machine_of = works(comparison), tell_apart(records)
-    sections = [_section(work, table) for work, table in zip(every, comparison_tables(comparison), strict=True)]
+    every, tables, machine_of = works(comparison), comparison_tables(comparison), tell_apart(records)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
@@ -89,8 +75,8 @@ def page(
     body = environment.get_template("body.html").render(
         title=title,
         about=_about(records, machine_of),
-        sections=sections,
-        legend=list(dict.fromkeys(line for section in sections for line in section.table.legend())),
+        sections=[_section(work, table) for work, table in zip(every, tables, strict=True)],
+        legend=list(dict.fromkeys(line for table in tables for line in table.legend())),
         sweeps=[{"sweep": each, "answer": sentence(each), "table": sweep_table(each)} for each in sweeps(records)],
         breakdown=breakdown(explained),
         rooflines=of_all(every),
@@ -129,16 +115,17 @@ class _Charts:
         return json.dumps(self._specs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
-def _section(work: MeasuredWork, table: Table) -> Section:
+def _section(work: MeasuredWork, table: Table) -> dict[str, Any]:
+    """Return what the page shows about a workload: answer, table and charts."""
     seen = [side for side in work.sides if any(record.samples for record in side.records)]
-    return Section(
-        work=work,
-        verdict=verdict(work),
-        table=table,
-        charts=of_work(work),
-        loads=[(side.label, drawn) for side in seen[:_MOST_LOADS] if (drawn := of_side(side))],
-        loads_left_out=max(len(seen) - _MOST_LOADS, 0),
-    )
+    return {
+        "work": work,
+        "verdict": verdict(work),
+        "table": table,
+        "charts": of_work(work),
+        "loads": [(side.label, drawn) for side in seen[:_MOST_LOADS] if (drawn := of_side(side))],
+        "loads_left_out": max(len(seen) - _MOST_LOADS, 0),
+    }
 
 
 def _about(records: Sequence[Record], machine_of: MachineOf) -> str:
