@@ -43,7 +43,7 @@ def console(*, to_stderr: bool = False, quiet: bool = False) -> Console:
     if not made.is_terminal and "COLUMNS" not in os.environ:
         made.width = PIPED_WIDTH
     elif made.is_dumb_terminal:  # rich takes it for one of 80 columns
-        made.size = shutil.get_terminal_size()  # type: ignore[assignment]
+        made.size = shutil.get_terminal_size()
     return made
 
 
