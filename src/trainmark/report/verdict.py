@@ -57,7 +57,7 @@ def verdict(work: MeasuredWork) -> Verdict:
 
 
 def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
-    here, there, how = apart(these.key, those.key)
+    here, there, how = (name.removeprefix("on ") for name in apart(these.key, those.key))
     caveats = (*these.caveats, *those.caveats)
     if Caveat.NOT_LEARNING in caveats:
         lazy = " and ".join(name for name, side in ((here, these), (there, those)) if not learns(side))
@@ -103,6 +103,8 @@ def _learning(learning: Learning) -> str:
         return "; no accuracy to compare"
     if learning.verdict == "same":
         return "; both learn the same"
+    if learning.low is None:
+        return "; too few runs to compare learning"
     points, quantity = f"{100 * abs(learning.difference):.2f} points", learning.quantity or "accuracy"
     quantity, where = quantity.replace("_", " "), "higher" if learning.difference > 0 else "lower"
     if learning.verdict == "differs":
