@@ -127,7 +127,7 @@ def test_weights_of_another_network_are_refused(command: CommandLine) -> None:
 def test_log_every_prints_as_the_published_logs_do(command: CommandLine) -> None:
     code, _, err = command.train("--repeats", "1", "--device", "cpu", "--log-every", "10")
     assert code == 0
-    lines = re.findall(r"step +(\d+): loss ([\d.]+) \(.* samples/s; .* a step\)", err)
+    lines = re.findall(r"step +(\d+): loss ([\d.]+) \(.* samples/s; .*/step\)", err)
     assert [int(step) for step, _ in lines] == [0, 10, 20, 30]
     (record,) = command.records()
     assert [line.step for line in record.log] == [0, 10, 20, 30]
