@@ -33,7 +33,7 @@ _ZENSICAL = [sys.executable, "-m", "zensical"]
 
 
 def assemble() -> list[str]:
-    """Write the pages to build/docs and return what is dead."""
+    """Write the pages to build/docs and return the dead links."""
     files = (str(file.relative_to(ROOT)) for file in (ROOT / "docs").rglob("*") if file.is_file())
     places = FROM_ROOT | {file: file.removeprefix("docs/") for file in files}
     menu = re.findall(r'"([^"]+\.md)"', (ROOT / "zensical.toml").read_text())
@@ -50,7 +50,7 @@ def assemble() -> list[str]:
 
 
 def _page(text: str, source: str, places: dict[str, str], dead: list[str]) -> str:
-    """The page with its links as they are on the site; those that lead nowhere are added to `dead`."""
+    """Return the page with its links as they are on the site; dead ones are added to `dead`."""
 
     def rewritten(link: re.Match[str]) -> str:
         to = posixpath.normpath(posixpath.join(posixpath.dirname(source), link["to"]))
@@ -69,7 +69,7 @@ def _page(text: str, source: str, places: dict[str, str], dead: list[str]) -> st
 
 
 def _helps() -> str:
-    """The help of every verb, as a terminal of 80 columns shows it."""
+    """Return the help of every verb, as a terminal of 80 columns shows it."""
     above = click.Context(command, info_name="trainmark", terminal_width=80, max_content_width=80)
     helps = [f"```text\n{command.get_help(above)}\n```"]
     for verb in VERBS:
@@ -80,7 +80,7 @@ def _helps() -> str:
 
 
 def main(*, serve: bool) -> int | str:
-    """Build, or serve until Ctrl-C; the exit status, or what is dead."""
+    """Build, or serve until Ctrl-C; return the exit status, or the dead links."""
     shutil.rmtree(ROOT / "build" / "docs", ignore_errors=True)
     dead = assemble()
     if serve:
@@ -90,7 +90,7 @@ def main(*, serve: bool) -> int | str:
                 assemble()
         return 0
     if dead:
-        return "\n".join(["These lead nowhere:", *dead])
+        return "\n".join(["dead links:", *dead])
     return subprocess.call([*_ZENSICAL, "build", "--clean", "--strict"], cwd=ROOT)
 
 

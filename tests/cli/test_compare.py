@@ -29,6 +29,15 @@ def test_workloads_are_no_sides_and_it_is_said_why(folder: Path, capsys: pytest.
     assert run(["compare", str(folder), "--by", "device"]) == 0
 
 
+def test_records_with_nothing_in_common(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    records = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0, 2.1, 1.9], workload="mnist-cnn")]
+    assert run(["compare", str(write_all(tmp_path / "out", records))]) == 0
+    assert "nothing can be compared" in capsys.readouterr().err
+    failed = [*rounds([1.0, 1.1, 0.9]), *rounds([2.0], device="cuda:0", status="failed")]
+    assert run(["compare", str(write_all(tmp_path / "failed", failed))]) == 0
+    assert "nothing can be compared" not in capsys.readouterr().err
+
+
 def test_the_table_is_the_default(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["compare", str(folder)]) == 0
     out, err = capsys.readouterr()

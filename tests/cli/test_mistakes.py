@@ -61,6 +61,7 @@ MISTAKES = (
     ("explain train.py", "trainmark measure -- python train.py"),
     ("explain -- python train.py", "trainmark measure"),
     ("explain .", "trainmark compare ."),
+    ("show python-net.toml", "python-net.toml can't be read"),
 )
 
 

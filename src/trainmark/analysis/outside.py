@@ -22,7 +22,7 @@ _IDLE_SHARE = 0.25
 _GROWTH = 1.2
 """Ratio of memory at the end to that at the first quarter, from which on it counts as growing."""
 _FEWEST_ROWS = 8
-_HELPS = "more workers or prefetching, cheaper preparation, or data prepared once and kept in memory would help"
+_ADVICE = "more workers or prefetching, cheaper preparation, or data prepared once and kept in memory would help"
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ def _start_up(record: Record) -> Iterator[Observation]:
 
 def _waiting(record: Record) -> Iterator[Observation]:
     if (share := _waiting_share(record)) is not None:
-        verdict = f"the loader is the bottleneck; {_HELPS}" if share > _IDLE_SHARE else "the loader keeps up"
-        words = f"share of the epochs (without the first) spent waiting for batches: {verdict}."
+        verdict = f"the loader is the bottleneck; {_ADVICE}" if share > _IDLE_SHARE else "the loader keeps up"
+        words = f"share of the steady epochs spent waiting for batches: {verdict}."
         yield Observation("data wait", share, "share", words)
 
 

@@ -99,7 +99,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     _require_plot(plot, charts)
     records = comparable(load(paths))
     comparison = compare(records, options["by"], read_baseline(options["baseline"]), options["margin"] / 100)
-    if len(comparison.groups) > 1 and all(group.speedup.ratio is None for group in comparison.groups):
+    if len(comparison.works) == len(comparison.groups) > 1:
         say(
             "nothing can be compared: the workloads, schedules or commands differ (`measure --vary` varies one command)"
         )

@@ -42,7 +42,7 @@ def refuse_others(what: str) -> None:
     if regular.is_folder(path) and what not in catalog.names():
         fix = f"Give one of its files, or run: trainmark compare {what}"
         raise UsageError(f"{what} is a folder", expected=expected, fix=fix)
-    if path.suffix == ".py" or what.startswith("python"):
+    if path.suffix == ".py" or what in ("python", "python3"):
         script = path.name if path.suffix == ".py" else "train.py"
         fix = f"Measure it first: trainmark measure -- python {script}. Then explain one of its records."
         raise UsageError(f"{what} is a program", expected=expected, fix=fix)

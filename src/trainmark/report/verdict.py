@@ -105,8 +105,9 @@ def _learning(learning: Learning) -> str:
         return "; both learn the same"
     if learning.low is None:
         return "; too few runs to compare learning"
-    points, quantity = f"{100 * abs(learning.difference):.2f} points", learning.quantity or "accuracy"
-    quantity, where = quantity.replace("_", " "), "higher" if learning.difference > 0 else "lower"
+    points, quantity = 100 * abs(learning.difference), (learning.quantity or "accuracy").replace("_", " ")
+    where = "higher" if learning.difference > 0 else "lower"
     if learning.verdict == "differs":
-        return f"; but its {quantity} is {points} {where}"
-    return "; no clear difference in learning" + (f" ({points} of {quantity} {where})" if points[:4] != "0.00" else "")
+        return f"; but its {quantity} is {points:.2f} points {where}"
+    shown = f" ({points:.2f} points of {quantity} {where})" if points >= 0.005 else ""
+    return f"; no clear difference in learning{shown}"

@@ -94,7 +94,7 @@ def rounds_within(
     def carry_out(tasks: list[Task[AnyRun]]) -> None:
         is_first = not records
         records.extend(execute(tasks))
-        if is_first and tasks[0].round != planned[-1].round:  # else it is said below
+        if is_first and tasks[0].round != planned[-1].round:  # otherwise reported at the end
             _tell_disturbed(records, neighbours, tell, above=FEWEST_KEPT)
 
     for tasks in _early(planned) if budget.seconds else ():

@@ -14,6 +14,7 @@ from trainmark.execute.parent.probe import THIS, Interpreter, probe
 from trainmark.execute.parent.scheduler import Observer, _Conversation, execute
 from trainmark.execute.parent.task import Task, in_rounds
 from trainmark.measure.sampler import Sampler
+from trainmark.record.record import Outcome
 from trainmark.record.store import Store
 from trainmark.workload import catalog
 
@@ -32,6 +33,19 @@ def test_ranks_use_the_threads_of_all_ranks_on_this_machine(
     run = dataclasses.replace(task.first, spread=spread, settings=Settings(threads=threads))
     conversation = _Conversation(Task((run,)), list, Store(Path("out")), Observer(), Sampler(), [])
     assert conversation.threads == used
+
+
+def test_ctrl_c_while_a_process_ends_still_leaves_a_record(drawn: Located, monkeypatch: pytest.MonkeyPatch) -> None:
+    (task,) = a_round(drawn, THIS)
+    conversation = _Conversation(task, list, Store(Path("out")), Observer(), Sampler(), [])
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_Conversation, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        conversation.break_off(Outcome("timeout", "too slow"))
+    assert not conversation.over, "so it is broken off again, with a record"
 
 
 def test_a_side_that_cannot_be_started_has_a_record_and_the_other_trains(tmp_path: Path, drawn: Located) -> None:

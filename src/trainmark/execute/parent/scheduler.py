@@ -297,11 +297,11 @@ class _Conversation:
 
     def break_off(self, outcome: Outcome) -> None:
         """End the process, and record the current run with this outcome."""
-        self.over = True
         self.close()
         self.crowded_out = self._lacks_room(outcome)
         if not self._all_written and not self.crowded_out:
             self._write(outcome)
+        self.over = True  # not before, or an interruption would cost the record; nor later, since a turn is left once
         if self._turns is not None:
             self._turns.leaves(self)
         self._observer.task_ended(self.task)
