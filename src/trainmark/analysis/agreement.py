@@ -10,7 +10,9 @@ from typing import Literal
 from trainmark.analysis.groups import Repeats, group_records
 from trainmark.analysis.reading import chains_of, read_value
 from trainmark.analysis.statistics import median
+from trainmark.analysis.student import t_quantile
 from trainmark.analysis.summary import summarize
+from trainmark.data.catalog import find
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
@@ -22,6 +24,8 @@ from trainmark.workload.spec import Workload
 
 Agreement = Literal["agrees", "differs", "not judged"]
 DeviceKind = Literal["cpu", "gpu"]
+WRONGLY_DIFFERS = 0.01
+"""Share of right runs of a workload of which a figure may lie outside its band."""
 
 
 @dataclass(frozen=True)
@@ -162,22 +166,37 @@ def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: 
     if group and not reason:
         reason = _unfit(value, workload, group)
     verdict: Agreement = "not judged"
+    low, high = band(value, sum(_bounded(each) for each in run.values))
     if measured is not None and not reason:
-        low = -math.inf if value.low is None else value.low
-        high = math.inf if value.high is None else value.high
-        verdict = "agrees" if low <= measured <= high else "differs"
+        above, below = low is None or low <= measured, high is None or measured <= high
+        verdict = "agrees" if above and below else "differs"
     return ValueResult(
         quantity=value.quantity,
         where=value.where,
         statistic=_statistic(value, run, group),
         device=value.device,
         published=math.nan if value.value == "nan" else value.value,
-        low=value.low,
-        high=value.high,
+        low=low,
+        high=high,
         measured=measured,
         verdict=verdict,
         reason=reason,
     )
+
+
+def band(value: PublishedValue, figures: int) -> tuple[float | None, float | None]:
+    """Return the band of a right run: the prediction interval of its seeds, if there are any.
+
+    A run and the published value are two draws, so the variance of a draw counts twice. At most
+    :data:`WRONGLY_DIFFERS` of right runs lie outside any of the ``figures`` of a run (Bonferroni).
+    """
+    seeds = value.seeds
+    if seeds is None or seeds.count < 2:
+        return value.low, value.high
+    quantile = t_quantile(1 - WRONGLY_DIFFERS / max(figures, 1), seeds.count - 1)
+    half = quantile * seeds.sd * math.sqrt(2 + 1 / seeds.count)
+    low, high = max(seeds.mean - half, 0.0), seeds.mean + half
+    return low, min(high, 1.0) if value.quantity.endswith("accuracy") else high
 
 
 def _unfit(value: PublishedValue, workload: Workload, group: Repeats) -> str:
@@ -190,7 +209,9 @@ def _unfit(value: PublishedValue, workload: Workload, group: Repeats) -> str:
     if group.key.weights_from is not None:
         return "started from another record's weights"
     if value.needs_whole_dataset and Caveat.PARTIAL_DATASET in caveats:
-        return "needs the whole dataset"
+        whole = find(workload.dataset).examples("train")
+        if not (value.is_of_training and group.key.train_examples == whole):
+            return f"needs the whole {'training set' if value.is_of_training else 'dataset'}"
     if value.value == "nan":
         return "the published run failed"
     if not _bounded(value):
@@ -222,7 +243,7 @@ def _place(value: PublishedValue) -> tuple[object, ...]:
 
 
 def _bounded(value: PublishedValue) -> bool:
-    return value.low is not None or value.high is not None
+    return value.low is not None or value.high is not None or value.seeds is not None
 
 
 def _concerns(timing: PublishedTiming, run: PublishedRun, kind: DeviceKind) -> bool:

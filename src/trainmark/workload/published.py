@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from trainmark.workload.decode import Bounded, Count, require
+from trainmark.workload.decode import Bounded, Count, Positive, require
 from trainmark.workload.schedule import Evaluate, Protocol
 
 Quantity = Literal["train_loss", "train_accuracy", "test_loss", "test_accuracy", "step_loss", "step_l2_loss"]
@@ -13,8 +13,24 @@ Timing = Literal["epoch_seconds", "training_seconds", "samples_per_second"]
 
 
 @dataclass(frozen=True)
+class Seeds(Bounded):
+    """What right runs with different seeds gave for a figure.
+
+    Args:
+        count: number of runs.
+        mean: their mean.
+        sd: their standard deviation.
+    """
+
+    count: Count
+    mean: float
+    sd: Positive
+
+
+@dataclass(frozen=True)
 class PublishedValue:
-    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``.
+    """One figure that a re-run is judged by: it agrees if it is in ``[low, high]``, or in the prediction interval of
+    ``seeds``.
 
     Without ``epochs`` and ``steps`` it is the value at the end of a run; without ``repeat``, the median over repeats.
 
@@ -24,7 +40,9 @@ class PublishedValue:
         epochs: first and last epoch of the mean, from 1.
         steps: first step, last step and stride of the mean, from 0.
         repeat: which repeat, from 1.
-        needs_whole_dataset: whether the tolerance only holds for the whole dataset.
+        needs_whole_dataset: whether the tolerance only holds for the whole dataset, or if no test example counts, for
+            the whole training set.
+        seeds: what right runs gave; replaces ``low`` and ``high``.
     """
 
     quantity: Quantity
@@ -36,6 +54,12 @@ class PublishedValue:
     steps: tuple[int, int, int] | None = field(default=None, metadata={"places": "[first, last, every]"})
     repeat: int | None = None
     needs_whole_dataset: bool = False
+    seeds: Seeds | None = None
+
+    @property
+    def is_of_training(self) -> bool:
+        """Whether only the training set decides it."""
+        return not self.quantity.startswith("test_")
 
     @property
     def where(self) -> str:

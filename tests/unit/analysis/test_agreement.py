@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from tests.records import a_record
-from trainmark.analysis.agreement import PublishedResult, ValueResult, agree
+from trainmark.analysis.agreement import PublishedResult, ValueResult, agree, band
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Epoch, Record
 from trainmark.workload import catalog
-from trainmark.workload.published import Published, PublishedRun, PublishedValue
+from trainmark.workload.published import Published, PublishedRun, PublishedValue, Seeds
 from trainmark.workload.spec import Workload
 
 
@@ -102,9 +102,9 @@ def test_each_repeat_is_judged_by_its_own_figures() -> None:
 def test_means_over_epochs_and_the_edges_of_the_tolerance() -> None:
     workload = scheduled("mnist-mlp128")
     epochs = [Epoch(n, 0.0, 1.0, 600, 60_000, None, 0.84, None, 0.97 + 0.002 * (n % 5)) for n in range(20)]
-    record = a_record(workload=workload, epochs=epochs, test_accuracy=0.9801, train_accuracy=0.997)
+    record = a_record(workload=workload, epochs=epochs, test_accuracy=0.986, train_accuracy=0.997)
     result = measured(agree([record]))
-    assert figure(result, "train_accuracy", "epoch 1").verdict == "agrees"
+    assert figure(result, "train_accuracy", "epoch 1").verdict == "differs"
     assert figure(result, "train_accuracy").verdict == "agrees"
     assert figure(result, "test_accuracy").verdict == "differs"
     mean = figure(result, "test_accuracy", "mean of epochs 16 to 20")
@@ -120,8 +120,7 @@ def cifar(**changes: Any) -> Record:
     l2 = [2.37 * 0.9996 ** (2 * step) for step in range(290)]
     return a_record(
         workload=scheduled("cifar10-cnn"),
-        train_examples=50_000,
-        **{"step_losses": losses, "step_l2_losses": l2, **changes},
+        **{"train_examples": 50_000, "step_losses": losses, "step_l2_losses": l2, **changes},
     )
 
 
@@ -133,11 +132,54 @@ def test_step_losses_are_totals_and_their_l2_part_is_apart() -> None:
 
 
 def test_a_part_of_the_dataset_judges_only_what_does_not_need_the_whole() -> None:
-    result = measured(agree([cifar(caveats=[Caveat.PARTIAL_DATASET])]))
+    result = measured(agree([cifar(train_examples=40_000, caveats=[Caveat.PARTIAL_DATASET])]))
     mean = figure(result, "step_loss", "mean of steps 230 to 280, every 10")
-    assert (mean.verdict, mean.reason) == ("not judged", "needs the whole dataset")
+    assert (mean.verdict, mean.reason) == ("not judged", "needs the whole training set")
     assert mean.measured == pytest.approx(3.70)
     assert figure(result, "step_loss", "step 0").verdict == "agrees"
+
+
+def test_a_whole_training_set_is_enough_for_a_figure_of_training() -> None:
+    result = measured(agree([cifar(caveats=[Caveat.PARTIAL_DATASET])]))
+    assert figure(result, "step_loss", "mean of steps 230 to 280, every 10").verdict == "agrees"
+
+
+def seeded(count: int, *, value: float = 0.0183) -> PublishedValue:
+    return PublishedValue("train_loss", value, seeds=Seeds(count, 0.0175, 0.001))
+
+
+def test_a_band_is_the_prediction_interval_of_its_seeds() -> None:
+    low, high = band(seeded(20), figures=1)
+    half = 2.8609 * 0.001 * math.sqrt(2 + 1 / 20)  # Student's t of 99 % and 19 degrees of freedom
+    assert (low, high) == (pytest.approx(0.0175 - half, rel=1e-4), pytest.approx(0.0175 + half, rel=1e-4))
+    _, wider = band(seeded(20), figures=6)
+    _, surer = band(seeded(100), figures=1)
+    assert wider is not None and high is not None and surer is not None
+    assert surer < high < wider
+
+
+def test_a_band_ends_where_a_figure_must() -> None:
+    accuracy = PublishedValue("test_accuracy", 0.99, seeds=Seeds(3, 0.99, 0.01))
+    assert band(accuracy, figures=1)[1] == 1.0
+    assert band(PublishedValue("train_loss", seeds=Seeds(3, 0.01, 0.01)), figures=1)[0] == 0.0
+
+
+def test_one_seed_is_no_band() -> None:
+    assert band(PublishedValue("train_loss", low=1.0, high=2.0, seeds=Seeds(1, 1.5, 0.1)), figures=1) == (1.0, 2.0)
+
+
+@pytest.mark.parametrize(("loss", "verdict"), [(0.0150, "agrees"), (0.0213, "agrees"), (0.026, "differs")])
+def test_a_run_is_judged_by_the_band_of_its_seeds(loss: float, verdict: str) -> None:
+    workload = dataclasses.replace(
+        catalog.find("mnist-mlp512"),
+        name="mine",
+        published=Published("a page", (PublishedRun("20 epochs", epochs=20, values=(seeded(20),)),)),
+    )
+    assert workload.published is not None
+    record = a_record(workload=workload.scheduled_as(workload.published.runs[0]), train_loss=loss)
+    value = figure(measured(agree([record])), "train_loss")
+    assert value.verdict == verdict
+    assert value.low is not None and value.low < 0.0175
 
 
 def test_steps_that_were_not_recorded_are_not_judged() -> None:

@@ -35,6 +35,7 @@ NAMED = {
         "published": published.Published,
         "published.runs": published.PublishedRun,
         "published.runs.values": published.PublishedValue,
+        "published.runs.values.seeds": published.Seeds,
         "published.runs.timings": published.PublishedTiming,
         "published.runs.log": published.PublishedEpoch,
     },
