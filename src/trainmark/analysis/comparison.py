@@ -28,6 +28,7 @@ from trainmark.analysis.statistics import (
     learning_verdict,
     median,
     speed_verdict,
+    unpaired_difference,
 )
 from trainmark.analysis.summary import RunSummary, summarize
 from trainmark.errors import UsageError
@@ -199,8 +200,29 @@ def _reached(records: Sequence[Record]) -> Reached | None:
     until = records[0].workload.spec.get("schedule", {}).get("until") if records else None
     if until is None:
         return None
-    seconds = [each.final.time_to_target_seconds for each in records if each.final.time_to_target_seconds is not None]
-    return Reached(str(Target(until["quantity"], until["bound"])), len(seconds), median(seconds))
+    there = _at_target(records)
+    time = MedianInterval.of([seconds for seconds, _ in there])
+    target = str(Target(until["quantity"], until["bound"]))
+    return Reached(target, len(there), time.median, time.low, time.high, median([epochs for _, epochs in there]))
+
+
+def _at_target(records: Sequence[Record]) -> list[tuple[float, int]]:
+    """Return seconds and epochs to the target of each run that reached it."""
+    times = ((record.final.time_to_target_seconds, len(record.epochs)) for record in records)
+    return [(seconds, epochs) for seconds, epochs in times if seconds is not None]
+
+
+def _converges_faster(side: _Side, reference: _Side) -> bool:
+    """Return whether runs need significantly fewer epochs to their target than the reference's.
+
+    A faster device or framework trains the same, in the same number of epochs. MLPerf checks its submissions likewise,
+    against the reference's convergence points.
+    """
+    these, those = ([math.log(epochs) for _, epochs in _at_target(each.group.records)] for each in (side, reference))
+    if not these or not those:
+        return False
+    difference = unpaired_difference(these, those, WHOLE)
+    return difference.high is not None and difference.high < 0
 
 
 def _held_against(
@@ -220,6 +242,8 @@ def _held_against(
         elif sliced is not None and sliced.too_disturbed:
             speedup, found = dataclasses.replace(speedup, verdict="unclear"), found | {Caveat.TOO_DISTURBED}
         caveats |= found
+    if _converges_faster(side, reference):
+        caveats.add(Caveat.CONVERGES_FASTER)
     if Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
     return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=_ordered(caveats))

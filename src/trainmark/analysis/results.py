@@ -72,11 +72,16 @@ class Reached:
         target: target, such as ``test_accuracy>=0.98``.
         runs: number of runs that reached it.
         seconds: their median training time, without compilation and evaluation.
+        low, high: the interval of ``seconds``; None with too few runs.
+        epochs: their median number of epochs.
     """
 
     target: str
     runs: int
     seconds: float | None
+    low: float | None
+    high: float | None
+    epochs: float | None
 
 
 @dataclass(frozen=True)

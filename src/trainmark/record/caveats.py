@@ -71,6 +71,10 @@ class Caveat(str, Enum):
         "pace-changed",
         "one side got faster or slower within its runs, compared to the other, so the speed-up depends on their length",
     )
+    CONVERGES_FASTER = (
+        "converges-faster",
+        "reached the --until target in fewer epochs than the reference, so the two don't train alike",
+    )
     UNPAIRED = "unpaired", "not measured in the same rounds, so slow drifts of the machine do not cancel"
     FAILED_RUNS = "failed-runs", "some runs failed or were interrupted, and are left out"
     DIFFERENT_DATA = "different-data", "not the same dataset bytes"

@@ -16,6 +16,7 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
 from trainmark.record.record import Record
 from trainmark.workload import catalog
+from trainmark.workload.schedule import Target
 
 
 def fast(times: list[float], **arguments: Any) -> list[Record]:
@@ -281,3 +282,31 @@ def test_the_json_holds_the_keys_of_the_contract() -> None:
 def test_rounds_that_differ_are_told(slowest: float, told: bool) -> None:
     (group,) = compare(rounds([2.0, 2.1, slowest])).groups
     assert (Caveat.WIDE_SPREAD in group.caveats) is told
+
+
+def to_target(epochs: list[int], **arguments: Any) -> list[Record]:
+    """Runs that reached their target after so many epochs of a second."""
+    until = catalog.find("mnist-mlp512").with_schedule(until=Target("test_accuracy", 0.98))
+    found = []
+    for number, count in enumerate(epochs):
+        record = a_record(workload=until, round=number, seconds=(1.0,) * count, **arguments)
+        final = structs.replace(record.final, time_to_target_seconds=float(count))
+        found.append(structs.replace(record, final=final))
+    return found
+
+
+def test_the_time_to_a_target_has_an_interval() -> None:
+    (group,) = compare(to_target([5, 7, 6, 9, 6, 7])).groups
+    assert group.reached is not None
+    assert (group.reached.runs, group.reached.seconds, group.reached.epochs) == (6, 6.5, 6.5)
+    assert (group.reached.low, group.reached.high) == (5.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("epochs", "faster"),
+    [([7, 8, 7, 8], False), ([4, 5, 4, 5], True), ([9, 12, 10, 11], False), ([4, 5], False)],
+    ids=["alike", "fewer epochs", "more epochs", "too few runs"],
+)
+def test_a_side_that_needs_fewer_epochs_does_not_train_alike(epochs: list[int], faster: bool) -> None:
+    group = other(compare(to_target([7, 8, 8, 7]) + to_target(epochs, backend="torch", version="2.8.0")))
+    assert (Caveat.CONVERGES_FASTER in group.caveats) is faster
