@@ -32,7 +32,7 @@ def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> C
     height, width, channels = model.input_shape
     size = FULL_BATCH if workload.batches.size == "full" else workload.batches.size
     trained = network.build(model.layers)
-    network.load_weights(trained, model, initial_weights(model, seed=1))
+    network.write(trained, model, initial_weights(model, seed=1))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     trained.to(memory_format=memory_format)
     images = torch.rand(size * BATCHES, channels, height, width).contiguous(memory_format=memory_format)

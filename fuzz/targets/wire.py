@@ -31,14 +31,14 @@ from trainmark.workload import catalog
 
 ASKED = (
     "Train", "StartRanks", "RunScript", "Probe", "ListBackends", "MeasurePeaks", "Examine", "Predict",
-    "Dissect", "ReplayTraining",
+    "Dissect", "ReplayTraining", "Rehearse", "CheckSteps",
 )  # fmt: skip
 _DATA = Located("mnist", Path("/data"), "named", "5f" * 32, True, 60_000, 10_000)
 _COURSE = ScheduledWorkload(catalog.find("mnist-mlp512"), _DATA, 1)
 _SIDE = Side("torch", "fast", "cpu", THIS)
 _HERE = Here(Machine("m", "Linux", "x86_64", None, 1, 2, 2, 1 << 33, [], None, 0.0), Driver(), (0, 1))
 _RUN = Run(_COURSE, _SIDE, Settings(), 0, 0, "plan", "plan")
-_SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", None, Spreading(Layout(data=2)))
+_SPREAD = Run(_COURSE, _SIDE, Settings(kind="scale"), 0, 0, "plan", "plan", Spreading(Layout(data=2)))
 _COMMAND = CommandRun(Command("x", ("x",), Path("/")), CommandSide({}), Settings(), 0, 0, "plan", "plan")
 BUILDERS: dict[str, Callable[[], RecordBuilder]] = {
     "Train": lambda: TrainingRecordBuilder(_RUN, Seen("torch", THIS), _HERE, None, False, "t"),

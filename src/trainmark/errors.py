@@ -19,6 +19,7 @@ TrainmarkError
 ├── TrainingDiverged        training reached a loss that is not finite
 ├── ExplanationFailed       a run could not be explained
 ├── NoiseFailed             a side could not be compared with itself
+├── ParityFailed            the reference could not compute the steps to compare
 ├── PredictionFailed        a trained network could not predict
 ├── RendezvousFailed        the ranks of a training could not connect
 ├── RanksDiffer             the ranks are not set up alike
@@ -205,6 +206,10 @@ class ExplanationFailed(TrainmarkError):
 
 class NoiseFailed(TrainmarkError):
     """A side could not be compared with itself."""
+
+
+class ParityFailed(TrainmarkError):
+    """The reference could not compute the steps to compare."""
 
 
 class PredictionFailed(TrainmarkError):

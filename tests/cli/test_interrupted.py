@@ -1,4 +1,4 @@
-"""What Ctrl-C leaves is said by every verb, and how to go on."""
+"""What Ctrl-C leaves is said, and how to go on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLAN = SimpleNamespace(
 )
 
 
-def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def interrupted(finished: bool, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     def measure(_plan: Any, _store: Any, observer: Any, *_: Any, **__: Any) -> None:
         observer.task_started(TASK)
         observer.run_started(TASK, ARun(), False)
@@ -38,28 +38,26 @@ def interrupted(verb: str, finished: bool, folder: Path, monkeypatch: pytest.Mon
             observer.recorded(TASK, a_record())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"trainmark.study.{verb}.prepare", lambda *_, **__: PLAN)
-    monkeypatch.setattr(f"trainmark.study.{verb}.measure", measure)
-    return run([verb, "mnist-mlp512", "--out", str(folder)])
+    monkeypatch.setattr("trainmark.study.scale.prepare", lambda *_, **__: PLAN)
+    monkeypatch.setattr("trainmark.study.scale.measure", measure)
+    return run(["scale", "mnist-mlp512", "--out", str(folder)])
 
 
 @pytest.mark.parametrize(
-    ("verb", "finished", "words"),
+    ("finished", "words"),
     [
-        ("scale", True, "Finished runs are in {0} (trainmark compare {0}); --resume with the same command continues."),
-        ("scale", False, "No run finished; --resume with the same command continues."),
-        ("parity", True, "Records: {0}; the same command starts over."),
+        (True, "Finished runs are in {0} (trainmark compare {0}); --resume with the same command continues."),
+        (False, "No run finished; --resume with the same command continues."),
     ],
 )
 def test_it_is_said_what_is_finished_and_how_to_go_on(
-    verb: str,
     finished: bool,
     words: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert interrupted(verb, finished, tmp_path, monkeypatch) == INTERRUPTED
+    assert interrupted(finished, tmp_path, monkeypatch) == INTERRUPTED
     err = capsys.readouterr().err
-    assert words.format(tmp_path / verb) in err
+    assert words.format(tmp_path / "scale") in err
     assert err.endswith("trainmark: interrupted\n")

@@ -88,8 +88,8 @@ def ranks_of(processes: list[subprocess.Popen[str]]) -> int:
 
 @pytest.mark.slow
 def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
-    # weak: nothing comes before it but one run on each machine alone, which is many times faster
-    both = [scale.start(number, "--weak", "--steps", "9000") for number in (0, 1)]
+    # nothing comes before it but one run on each machine alone, which is many times faster
+    both = [scale.start(number, "--steps", "9000") for number in (0, 1)]
     wait_until(lambda: ranks_of(both) == 2, 100)
     time.sleep(12)
     assert [process.poll() for process in both] == [None, None]
@@ -107,7 +107,7 @@ def test_a_machine_that_is_cut_off_ends_the_run_on_both(scale: Scale) -> None:
 
 @pytest.mark.slow
 def test_machines_that_are_set_up_differently_say_how(scale: Scale) -> None:
-    both = [scale.start(0, "--weak", "--steps", "12"), scale.start(1, "--weak", "--steps", "12", "--seed", "7")]
+    both = [scale.start(0, "--steps", "12"), scale.start(1, "--steps", "12", "--seed", "7")]
     errors = [process.communicate(timeout=120)[1] for process in both]
     assert [process.returncode for process in both] == [1, 1]
     for said in errors:

@@ -15,7 +15,8 @@ import pytest
 
 from tests.end_to_end.command import CommandLine, command_of, measured
 from tests.slow import slow
-from trainmark.analysis.parity import Curve, judge, relative_difference
+from trainmark.analysis.scale import Agreement
+from trainmark.analysis.scale_results import AGREEMENT_BOUND, results
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side, Spreading
@@ -25,7 +26,6 @@ from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.answers import Answer, EpochEnded
 from trainmark.record.record import Record
 from trainmark.record.store import Store
-from trainmark.study.parity import rounding_of
 from trainmark.workload import catalog
 
 STEPS = 100
@@ -89,7 +89,7 @@ def train(drawn: Located, tmp_path: Path) -> Any:
         course = ScheduledWorkload(plain.with_schedule(steps=steps, steps_per_epoch=50, evaluate="end"), drawn, 1)
         side = Side(backend, "fast", "cpu", THIS, "fp64", seen.can.version if seen.can else None)
         spread = Spreading(layout, processes=backend != "jax")
-        run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", None, spread)
+        run = Run(course, side, Settings(kind="scale", threads=1), 0, 0, "plan", "plan", spread)
         store = Store(tmp_path / layout.title)
         return execute([Task((run,))], {(backend, "default"): seen}, store, Watching(watch))
 
@@ -114,9 +114,10 @@ def one(train: Any, trained_alone: dict[str, Record]) -> Any:
     return one
 
 
-def largest_difference(a: list[float], b: list[float]) -> float:
-    assert len(a) == len(b) == STEPS
-    return float(relative_difference(a, b).max())
+def agreement(*records: Record) -> Agreement:
+    found = results(records)[-1].agreement
+    assert found is not None and found.steps == STEPS
+    return found
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def largest_difference(a: list[float], b: list[float]) -> float:
 def test_several_processes_compute_what_one_does(train: Any, one: Any, layout: Layout) -> None:
     *ranks, whole = train(layout)
     assert whole.outcome.status == "ok", whole.outcome
-    assert largest_difference(whole.step_losses, one().step_losses) < 1e-9
+    assert agreement(one(), whole).passed
     assert [record.group.rank for record in ranks] == list(range(layout.ranks))
     assert all(record.step_losses == whole.step_losses for record in ranks)
     assert whole.final.test_accuracy == one().final.test_accuracy
@@ -138,7 +139,7 @@ def test_devices_of_one_process_compute_what_one_does(train: Any, one: Any) -> N
     (whole,) = train(Layout(2), backend="jax")
     assert whole.outcome.status == "ok"
     assert whole.backend.settings["mesh"] == 2
-    assert largest_difference(whole.step_losses, one("jax").step_losses) < 1e-9
+    assert agreement(one("jax"), whole).passed
 
 
 def test_gradients_that_are_summed_instead_of_averaged_are_caught(
@@ -152,9 +153,9 @@ def test_gradients_that_are_summed_instead_of_averaged_are_caught(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(plugin), os.environ.get("PYTHONPATH", "")]))
     whole = train(Layout(2), backend="sums", seen=asked("torch"))[-1]
     assert whole.outcome.status == "ok"
-    pair = judge(Curve("two", whole.step_losses, []), Curve("one", one().step_losses, []), rounding_of("fp64"))
-    assert not pair.passed
-    assert pair.parts_at_step == 1  # the first loss is of weights that no gradient has touched
+    found = agreement(one(), whole)
+    assert not found.passed
+    assert found.parts_at_step == 1  # the first loss is of weights that no gradient has touched
 
 
 def ranks_of_this_process() -> list[psutil.Process]:
@@ -205,7 +206,7 @@ def test_the_command_line(command: CommandLine) -> None:
     one, two = found["layouts"]
     assert (one["ranks"], two["ranks"], found["threads"], found["mode"]) == (1, 2, 1, "strong")
     assert two["agreement"]["passed"] and two["agreement"]["steps"] == 100
-    assert 0 < two["agreement"]["largest_difference"] <= two["agreement"]["tolerance"] < 0.01
+    assert 0 < two["agreement"]["largest_difference"] <= two["agreement"]["tolerance"] == AGREEMENT_BOUND
     assert 0 < two["efficiency"]["value"] < 2
     assert -1 < two["communication"]["value"] < 1
     again, out, err = command.run(

@@ -6,6 +6,7 @@ import dataclasses
 import logging
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import mxnet as mx
@@ -17,14 +18,19 @@ from trainmark.backends.base import EpochPlan, Options
 from trainmark.backends.limits import best_seconds
 from trainmark.data.dataset import Dataset, Split
 from trainmark.errors import Unsupported
+from trainmark.execute.protocol.answers import StepChecked
+from trainmark.execute.protocol.requests import CheckSteps, Rehearse
+from trainmark.execute.worker.check_steps import check_steps
+from trainmark.execute.worker.rehearse import problems, rehearse
 from trainmark.workload import catalog
+from trainmark.workload.layers import Dropout, Flatten, ReLU
 from trainmark.workload.model import initial_weights, lay_out
-from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, learning_rate_at
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage, learning_rate_at
 from trainmark.workload.products import Convolution, Product
 from trainmark.workload.schedule import Batches
 from trainmark_conformance import BackendConformance
 from trainmark_conformance.arithmetic import ArithmeticConformance
-from trainmark_conformance.cases import Case, a_workload
+from trainmark_conformance.cases import OPTIMIZERS, Case, a_workload, conv, dense
 from trainmark_mxnet import backend as plugin
 from trainmark_mxnet import network, optimizers
 from trainmark_mxnet.batches import _runs
@@ -218,7 +224,7 @@ def test_every_workload_of_the_catalogue_can_be_asked_for() -> None:
     for name in catalog.names():
         kinds = {layer.kind for layer in catalog.find(name).model}
         assert kinds <= registry.load("mxnet").capabilities().kinds
-        assert network.build(lay_out(dataclasses.replace(catalog.find(name)))).list_arguments()[0] == network.DATA
+        assert network.build(lay_out(catalog.find(name)).layers).list_arguments()[0] == network.DATA
 
 
 @BOTH
@@ -240,3 +246,56 @@ def test_a_kind_that_is_listed_but_not_implemented_is_named(
     monkeypatch.setattr(plugin, "KINDS", plugin.KINDS | {"planted"})
     with pytest.raises(Unsupported, match="'planted' is not implemented here"):
         registry.load("mxnet").trainer(workload, model, case.data, options).load(case.weights)
+
+
+@dataclasses.dataclass(frozen=True)
+class InMemory:
+    """A dataset that needs no file."""
+
+    data: Dataset
+
+    def load(self) -> Dataset:
+        return self.data
+
+
+WITH_STATE = [
+    *("sgd, momentum", "sgd, velocity", "sgd, momentum, staircase", "adam, staircase", "rmsprop, staircase"),
+    "sgd, velocity, weight decay without biases, staircase",
+]
+
+
+@BOTH
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+@pytest.mark.parametrize("case", [case for case in OPTIMIZERS if case.name in WITH_STATE], ids=str)
+def test_steps_from_any_state_are_those_of_the_reference(
+    case: Case, precision: Any, style: Any, tmp_path: Path
+) -> None:
+    """With L2 terms, an average, an image that is flattened, and dropout."""
+    # In float64 too, MXNet's dropout multiplies by a float32 number: 2 is one, 1 / (1 - 0.25) isn't.
+    layers = (conv(3, 2, l2=0.1), ReLU(), Flatten(), Dropout(0.5), dense(10, l2=0.02))
+    case = dataclasses.replace(case, train=60).changed(model=layers, weight_average=WeightAverage(0.9))
+    training: Any = case.workload, InMemory(case.data)
+    place = str(tmp_path / "steps.npz")
+    rehearse(Rehearse("numpy", *training, Options("idiomatic", "cpu", precision, 1), place), lambda _: None)
+
+    options = Options(style, "cpu", precision, 1)
+    made: Any = registry.load("mxnet").trainer(case.workload, case.model, case.data, options)
+    given = problems(Path(place))[0][5].state
+    made.set_state(given)
+    found = made.state()
+    assert found.step == given.step == 5
+    for name in ("weights", "average"):
+        np.testing.assert_equal(getattr(found, name), getattr(given, name))
+    assert found.slots.keys() == given.slots.keys()
+    for slot, arrays in given.slots.items():
+        for name, value in arrays.items():
+            np.testing.assert_allclose(found.slots[slot][name], value, rtol=1e-6)
+    outputs = made.activations(np.arange(8), training=False)
+    np.testing.assert_equal(outputs["dropout1"], outputs["flatten1"])
+
+    said: list[Any] = []
+    check_steps(CheckSteps("mxnet", *training, options, place, free_steps=1), said.append, lambda: None)
+    checks = [check for answer in said if isinstance(answer, StepChecked) for check in answer.checks.checks]
+    parts = {"input", "forward", "loss", "gradient", "update", "state", "order", "dropout"}
+    assert {check.part for check in checks} == parts
+    assert not [check for check in checks if check.share >= 1]

@@ -57,10 +57,11 @@ def group_records(records: Iterable[Record]) -> list[Repeats]:
 
 
 def _counts(record: Record) -> bool:
-    """Return whether the record counts as a run. A rank's data is also in the record of the whole, and nudged runs of a
-    scale study exist only for their losses."""
-    group = record.group
-    return group.rank is None and not (group.kind == "scale" and group.trial is not None)
+    """Return whether the record counts as a run. A rank's data is also in the record of the whole, and some runs of a
+    scale study exist only for their losses: round 0 in float64, and in older records those with nudged weights."""
+    group, in_float64 = record.group, record.backend.precision == "fp64"
+    for_losses = group.trial is not None or (record.round == 0 and in_float64)
+    return group.rank is None and not (group.kind == "scale" and for_losses)
 
 
 _PLANNED = (

@@ -1,131 +1,118 @@
-"""Decide whether two trainings compute the same thing: compare their losses with the effect of rounding alone.
-
-Two frameworks add the same numbers in different orders, so their losses can't be bitwise equal, and training
-amplifies the difference: hardly with plain gradient descent, but 100,000 times within a few steps if an optimiser
-divides by the root of a tiny gradient whose sign depends on rounding. So no fixed tolerance is right. It is measured
-on the same sides: each is trained again :data:`NUDGES` times from initial weights that are each moved by one unit in
-the last place, up or down. The resulting change of its losses is what rounding may cause.
-
-At step ``s`` the tolerance is :data:`MULTIPLE` times the largest relative change up to ``s`` on either side, and
-at least :data:`FLOOR_UNITS` units in the last place of a loss. Two sides differ from the first step on whose relative
-difference is larger. The tolerance of a step doesn't depend on later steps, so a mistake is detected in the first
-steps, before rounding has grown, even if the training is chaotic later.
-
-The constants are measured (real MNIST, 100 steps, float32, four workloads, 30 trainings of each side; the table is in
-``docs/parity.md``): two correct sides reach at most 0.44 of their tolerance. Three mistakes were tried on
-every workload they apply to: scaling by 256 instead of 255, a learning rate 1 % off, and an epsilon inside the root.
-The least visible reaches 2.3 times its tolerance, all but one more than 100 times.
-"""
+"""Decide whether a side computes the same as the reference, and if not, which part is wrong."""
 
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
+from trainmark.record.checks import PARTS, Check, CheckedPart, StepChecks
 
-from trainmark.record.record import Record
-
-Losses = NDArray[np.float64]
-
-NUDGES = 3
-"""Two correct sides were up to 2.0 times as far apart as one nudge moves them, or 1.3 times the largest of three."""
-MULTIPLE = 3.0
-"""The geometric mean of that 1.3 and of 7.0, from which on the least visible mistake would be missed."""
-FLOOR_UNITS = 8.0
-"""Two correct sides differ by up to 1.4 units before training amplifies it."""
+SUSPECTS: dict[CheckedPart, str] = {
+    "input": "the scale of the pixels, standardisation, the crop, the order of channels",
+    "forward": "a transposed kernel, padding on the other side, a missing bias, the layer's constants",
+    "loss": "sum instead of mean, clipping, the L2 terms",
+    "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
+    "update": "learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
+    "state": "the form of momentum, coefficients of the moments, the decay of the averaged weights",
+    "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
+    "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
+}
+_SEEN = 1e-4
+"""Smallest distance from 1 of a factor that is worth telling."""
+_SAME_FACTOR = 0.1
+"""Largest difference of the factors of one cause, as a share of their distance from 1."""
 
 
 @dataclass(frozen=True)
-class Curve:
-    """The losses of one side.
+class Mistake:
+    """The first part of a side that is wrong; later parts inherit its mistake.
+
+    Args:
+        part: which part.
+        names: layers or weights of that part that are wrong, in order of computation.
+        step: the first step in which it is wrong; None if it belongs to no single step.
+        check: the check that exceeds its bound most.
+        suspects: what to look at.
+    """
+
+    part: CheckedPart
+    names: tuple[str, ...]
+    step: int | None
+    check: Check
+    suspects: str
+
+
+@dataclass(frozen=True)
+class SideParity:
+    """One side next to the reference.
 
     Args:
         title: title for the user.
-        losses: losses of every completed step, ``[steps]``.
-        nudged: likewise, for each nudge of its initial weights.
-        trouble: why it, or a nudged run of it, did not finish; None if all did.
-        diverged_at: the first step whose loss is not finite, if the run itself failed for that reason.
+        passed: whether it finished, and agrees with the reference in everything that was checked.
+        mistake: what is wrong with it, if anything.
+        shares: the largest error of each part, as a share of its bound.
+        near_kinks: units within rounding of a kink, in all steps.
+        notes: what was not checked, in sentences without a full stop.
+        trouble: why its process ended early; None if it did not.
+        losses: losses of a free training, which is shown but not judged.
+        steps: the checks of every step.
     """
 
     title: str
-    losses: Sequence[float]
-    nudged: Sequence[Sequence[float]]
-    trouble: str | None = None
-    diverged_at: int | None = None
+    passed: bool
+    mistake: Mistake | None
+    shares: Mapping[CheckedPart, float]
+    near_kinks: int
+    notes: tuple[str, ...]
+    trouble: str | None
+    losses: tuple[float, ...]
+    steps: tuple[StepChecks, ...]
 
 
-def curve_of(title: str, record: Record, *nudged: Record, steps: int | None = None) -> Curve:
-    """Return the curve of one side.
+def judge(
+    title: str,
+    steps: Sequence[StepChecks],
+    notes: Sequence[str] = (),
+    losses: Sequence[float] = (),
+    trouble: str | None = None,
+) -> SideParity:
+    """Find out what is wrong with a side; the arguments are the fields of :class:`SideParity`."""
+    shares: dict[CheckedPart, float] = {}
+    for step in steps:
+        for check in step.checks:
+            shares[check.part] = max(check.share, shares.get(check.part, 0.0))
+    mistake = _mistake(steps)
+    near = sum(step.near_kinks for step in steps)
+    passed = mistake is None and trouble is None
+    return SideParity(title, passed, mistake, shares, near, tuple(notes), trouble, tuple(losses), tuple(steps))
 
-    Args:
-        record: record of its run with unchanged weights.
-        nudged: records of its runs with nudged weights. If one failed, there is no tolerance, so the curve failed too.
-        steps: number of steps to compare; None is all.
-    """
-    broken = next((each for each in (record, *nudged) if each.outcome.status != "ok"), None)
-    trouble = None
-    if broken is not None:
-        which = "" if broken is record else ", with nudged weights"
-        trouble = f"{broken.outcome.status}{which}, {broken.outcome.reason}"
-    return Curve(
-        title,
-        record.step_losses[:steps],
-        [each.step_losses[:steps] for each in nudged if each.step_losses],
-        trouble,
-        record.outcome.step if record.outcome.status == "diverged" else None,
-    )
+
+def _mistake(steps: Sequence[StepChecks]) -> Mistake | None:
+    wrong = [(step.step, check) for step in steps for check in step.checks if check.share > 1]
+    if not wrong:
+        return None
+    part = min((check.part for _, check in wrong), key=PARTS.index)
+    checks = [(step, check) for step, check in wrong if check.part == part]
+    step = checks[0][0]
+    names = tuple(dict.fromkeys(check.name for at, check in checks if at == step))
+    worst = max((check for _, check in checks), key=lambda check: check.share)
+    return Mistake(part, names, step, worst, _suspects(part, [check for _, check in checks]))
 
 
 @dataclass(frozen=True)
-class Rounding:
-    """The arithmetic of a precision.
-
-    Args:
-        unit: unit in the last place of a loss near 1.
-        share: one unit in the last place of a weight, as a share of the applied nudge.
-    """
-
-    unit: float
-    share: float = 1.0
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The comparison of two sides. Steps count from 0; differences are relative to the larger loss.
-
-    Args:
-        a, b: the sides.
-        steps: number of steps for which both have finite losses.
-        tolerance: tolerance at ``parts_at_step``, or else at the step of the largest difference.
-        largest_difference: largest difference of all steps.
-        parts_at_step: the first step whose difference exceeds its tolerance.
-        losses_a, losses_b: losses of each completed step, ``[steps]``.
-        passed: whether both finished and agree at every step.
-        reason: why not, for the user.
-        differences, tolerances: values of every step, ``[steps]``.
-    """
+class PairParity:
+    """Two sides; they agree if each agrees with the reference."""
 
     a: str
     b: str
-    steps: int
-    tolerance: float | None
-    largest_difference: float | None
-    parts_at_step: int | None
-    losses_a: tuple[float, ...]
-    losses_b: tuple[float, ...]
     passed: bool
-    reason: str | None
-    differences: tuple[float, ...]
-    tolerances: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Parity:
-    """All pairs of sides, and their conditions; its field names are the keys of ``trainmark parity --json``.
+    """All sides, and their conditions; its field names are the keys of ``trainmark parity --json``.
 
     ``left_out`` has a sentence for each requested side that could not take part.
     """
@@ -134,75 +121,30 @@ class Parity:
     dataset: str
     precision: str
     seed: int
-    steps: int
-    nudges: int
-    multiple: float
-    pairs: tuple[Pair, ...]
+    sides: tuple[SideParity, ...]
+    pairs: tuple[PairParity, ...]
     left_out: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether every pair passed."""
-        return all(pair.passed for pair in self.pairs)
+        """Whether every side passed."""
+        return all(side.passed for side in self.sides)
 
 
-def judge_all(curves: Iterable[Curve], rounding: Rounding) -> tuple[Pair, ...]:
-    """Compare all pairs of ``curves``."""
-    return tuple(judge(a, b, rounding) for a, b in itertools.combinations(curves, 2))
+def pairs_of(sides: Sequence[SideParity]) -> tuple[PairParity, ...]:
+    """Return the verdict of every pair of sides."""
+    return tuple(PairParity(a.title, b.title, a.passed and b.passed) for a, b in itertools.combinations(sides, 2))
 
 
-def judge(a: Curve, b: Curve, rounding: Rounding) -> Pair:
-    """Compare ``a`` and ``b`` for as long as both, and all their nudged runs, have finite losses."""
-    steps = min(_finite(losses) for side in (a, b) for losses in (side.losses, *side.nudged))
-    differences = relative_difference(a.losses[:steps], b.losses[:steps])
-    tolerances = tolerance((a, b), steps, rounding)
-    apart = np.flatnonzero(differences > tolerances)
-    parts_at = int(apart[0]) if apart.size else None
-    decisive = None if not steps else int(differences.argmax()) if parts_at is None else parts_at
-    reason = _reason(a, b, parts_at)
-    return Pair(
-        a=a.title,
-        b=b.title,
-        steps=steps,
-        tolerance=None if decisive is None else float(tolerances[decisive]),
-        largest_difference=float(differences.max()) if steps else None,
-        parts_at_step=parts_at,
-        losses_a=tuple(a.losses),
-        losses_b=tuple(b.losses),
-        passed=reason is None,
-        reason=reason,
-        differences=tuple(differences.tolist()),
-        tolerances=tuple(tolerances.tolist()),
-    )
-
-
-def tolerance(sides: Iterable[Curve], steps: int, rounding: Rounding) -> Losses:
-    """Return how much rounding may change the losses of ``sides`` up to each step, ``[steps]``."""
-    movement = np.zeros(steps)
-    for side in sides:
-        for nudged in side.nudged:
-            movement = np.maximum(movement, relative_difference(side.losses[:steps], nudged[:steps]))
-    grown = np.maximum.accumulate(movement) * rounding.share
-    return np.maximum(MULTIPLE * grown, FLOOR_UNITS * rounding.unit)
-
-
-def relative_difference(a: Sequence[float], b: Sequence[float]) -> Losses:
-    """Return the difference of two losses as a share of the larger, per step; 0 if both are 0."""
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    larger = np.maximum(np.abs(first), np.abs(second))
-    return np.divide(np.abs(first - second), larger, out=np.zeros(len(first)), where=larger > 0)
-
-
-def _finite(losses: Sequence[float]) -> int:
-    """Return the number of losses before the first that is not finite."""
-    return next((step for step, loss in enumerate(losses) if not math.isfinite(loss)), len(losses))
-
-
-def _reason(a: Curve, b: Curve, parts_at: int | None) -> str | None:
-    reasons = [] if parts_at is None else [f"they differ from step {parts_at} on"]
-    if a.diverged_at is not None and a.diverged_at == b.diverged_at:
-        so_far = "and agree until then" if parts_at is None else ""
-        reasons.append(f"both reach a loss that is not finite at step {a.diverged_at} {so_far}".rstrip())
-    else:
-        reasons += [f"{side.title}: {side.trouble}" for side in (a, b) if side.trouble]
-    return "; ".join(reasons) or None
+def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
+    """Return what to look at, from what the wrong checks have in common."""
+    factors = [check.factor for check in wrong if check.factor is not None]
+    if part in ("input", "loss", "gradient", "update", "dropout") and factors:
+        middle = statistics.median(factors)
+        alike = all(abs(factor - middle) <= _SAME_FACTOR * abs(middle - 1) for factor in factors)
+        if alike and abs(middle - 1) > _SEEN:
+            what = {"input": "divisor of the pixels", "update": "learning rate", "dropout": "scale of dropout"}
+            return f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
+    if part in ("update", "state") and all(check.name.endswith(".bias") for check in wrong):
+        return "weight decay of the biases: only they are wrong"
+    return SUSPECTS[part]

@@ -11,11 +11,20 @@ from trainmark.record.caveats import Caveat
 
 @dataclass(frozen=True)
 class Agreement:
-    """The losses of a layout compared with one device's in the first round; see :mod:`trainmark.analysis.parity`."""
+    """The losses of a layout compared with one device's, both in float64.
+
+    Args:
+        steps: number of compared steps.
+        largest_difference: largest relative difference of two losses; None without steps.
+        tolerance: largest difference that counts as rounding.
+        parts_at_step: the first step whose difference is larger, from 0.
+        passed: whether both trainings finished and agree at every step.
+        reason: why not, for the user.
+    """
 
     steps: int
     largest_difference: float | None
-    tolerance: float | None
+    tolerance: float
     parts_at_step: int | None
     passed: bool
     reason: str | None
@@ -34,7 +43,7 @@ class LayoutResult:
         speedup: speed-up over one device, by slices.
         efficiency: speed-up per device.
         communication: share of a step saved if the copies don't average their gradients; negative is noise.
-        agreement: None for one device, and for a batch that grows with the copies.
+        agreement: None for one device, a batch that grows with the copies, and a device without float64.
         reason: why results are missing.
         caveats: caveats of all runs.
     """

@@ -1,7 +1,7 @@
 """Results of a scaling study: throughput, efficiency, share of communication, and agreement of the losses.
 
-All from records of a ``scale`` plan: round 0 trained every layout to the end, for its losses; in the other rounds the
-layouts were interleaved, so they are compared by slices.
+All from records of a ``scale`` plan: round 0 trained every layout to the end in float64, for its losses; in the other
+rounds the layouts were interleaved, so they are compared by slices.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 
 from trainmark.analysis.comparison import MARGIN, by_slices
-from trainmark.analysis.parity import Pair, Rounding, curve_of, judge
 from trainmark.analysis.results import Speedup
 from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.slices import compare_slices
@@ -20,37 +19,33 @@ from trainmark.record.record import Record, Spread
 
 AGREEMENT_STEPS = 100
 """Steps over which losses are compared; later, rounding alone may change some trainings arbitrarily."""
+AGREEMENT_BOUND = 1e-9
+"""Largest relative difference of two losses in float64 that counts as rounding.
+
+Adding in another order changes them by 1e-15, and a chaotic optimiser amplifies that by a few orders of magnitude at
+most in 100 steps. A mistake, such as adding gradients up without averaging them, changes them by 1e-3 or more.
+"""
 LayoutKey = tuple[int, int]
 """Numbers of copies and of stages per copy."""
 
 
-def results(records: Sequence[Record], rounding: Rounding | None) -> tuple[LayoutResult, ...]:
+def results(records: Sequence[Record]) -> tuple[LayoutResult, ...]:
     """Return the result of each layout in ``records``, fewest devices first.
 
     Args:
         records: records of one plan; those of single ranks are ignored.
-        rounding: arithmetic for comparing losses; None if they need not agree.
     """
     wholes = [record for record in records if record.group.spread and record.group.rank is None]
-    plain = [record for record in wholes if record.group.trial is None]
-    together = _by_layout(record for record in plain if _spread(record).all_reduce)
-    apart = _by_layout(record for record in plain if not _spread(record).all_reduce)
+    together = _by_layout(record for record in wholes if _spread(record).all_reduce)
+    apart = _by_layout(record for record in wholes if not _spread(record).all_reduce)
     alone = together.get((1, 1), [])
-    nudged = [record for record in wholes if record.group.trial is not None]
     return tuple(
-        _result(key, together[key], apart.get(key, []), alone, nudged, rounding)
+        _result(key, together[key], apart.get(key, []), alone)
         for key in sorted(together, key=lambda key: (key[0] * key[1], key))
     )
 
 
-def _result(
-    key: LayoutKey,
-    runs: list[Record],
-    apart: list[Record],
-    alone: list[Record],
-    nudged: list[Record],
-    rounding: Rounding | None,
-) -> LayoutResult:
+def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list[Record]) -> LayoutResult:
     data, pipeline = key
     ranks = data * pipeline
     speedup, found = _against(alone, runs)
@@ -69,7 +64,7 @@ def _result(
         speedup=speedup,
         efficiency=_of(speedup, lambda ratio: ratio / ranks),
         communication=_of(together, lambda ratio: 1 - ratio),
-        agreement=_agreement(runs, alone, nudged, rounding) if ranks > 1 and rounding else None,
+        agreement=_agreement(runs, alone) if ranks > 1 else None,
         reason=f"{broken[0].outcome.status}: {broken[0].outcome.reason}" if broken else None,
         caveats=tuple(
             caveat for caveat in Caveat if caveat in found or any(caveat in record.caveats for record in runs)
@@ -77,19 +72,24 @@ def _result(
     )
 
 
-def _agreement(runs: list[Record], alone: list[Record], nudged: list[Record], rounding: Rounding) -> Agreement | None:
+def _agreement(runs: list[Record], alone: list[Record]) -> Agreement | None:
     run, reference = (next((record for record in records if not record.round), None) for records in (runs, alone))
     if run is None or reference is None:
         return None
-    same_seed = [record for record in nudged if record.seed == reference.seed]
-    several = curve_of("several", run, steps=AGREEMENT_STEPS)
-    return _agreed(judge(several, curve_of("one", reference, *same_seed, steps=AGREEMENT_STEPS), rounding))
-
-
-def _agreed(pair: Pair) -> Agreement:
-    nothing = None if pair.steps else "there are no steps to compare"
-    reason = pair.reason or nothing
-    return Agreement(pair.steps, pair.largest_difference, pair.tolerance, pair.parts_at_step, reason is None, reason)
+    pairs = list(zip(run.step_losses, reference.step_losses, strict=False))[:AGREEMENT_STEPS]
+    differences = [abs(a - b) / (max(abs(a), abs(b)) or 1.0) for a, b in pairs]
+    parts_at = next((step for step, each in enumerate(differences) if not each <= AGREEMENT_BOUND), None)
+    broken = [each for each in (reference, run) if each.outcome.status != "ok"]
+    reason = None
+    if parts_at is not None:
+        reason = f"they differ from step {parts_at} on"
+    elif broken:
+        which = "one device" if broken[0] is reference else "several devices"
+        reason = f"{which}: {broken[0].outcome.status}, {broken[0].outcome.reason}"
+    elif not differences:
+        reason = "there are no steps to compare"
+    largest = max(differences, default=None)
+    return Agreement(len(differences), largest, AGREEMENT_BOUND, parts_at, reason is None, reason)
 
 
 def _by_layout(records: Iterable[Record]) -> dict[LayoutKey, list[Record]]:

@@ -165,6 +165,7 @@ class Options(ResourceLimits):
         seed: seed of the framework's own random numbers (dropout, its own shuffle, distortions).
         without: parts of a step to omit, to measure what they cost; the result is not a valid training.
         layout: how the training is spread over devices; None for an ordinary training on one device.
+        keeps_gradients: whether to keep the gradients of the last step, for :mod:`trainmark.backends.stepwise`.
     """
 
     style: Style
@@ -173,6 +174,7 @@ class Options(ResourceLimits):
     seed: int
     without: frozenset[Part] = frozenset()
     layout: Layout | None = None
+    keeps_gradients: bool = False
 
 
 @dataclass(frozen=True)

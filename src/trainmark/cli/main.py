@@ -29,7 +29,7 @@ VERBS = {
     "explain": "Explain why training is slow or does not learn, and what to do about it.",
     "report": "Write records as one page with the answer, tables and charts.",
     "export": "Write records for other tools: CSV, Markdown, TensorBoard, MLflow.",
-    "parity": "Check that backends, styles and devices compute the same losses.",
+    "parity": "Check step by step that backends compute what the definition says.",
     "scale": "Measure data parallelism and pipelines.",
     "noise": "Show how small a difference this machine can detect, and how long that takes.",
     "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",

@@ -33,8 +33,8 @@ Examples:
                                                                run this on each of two machines
 
 \b
-Every layout is trained once to compare its losses. Then all layouts and one device are timed in interleaved rounds,
-with and without averaging gradients.
+Every layout is trained once in float64 to compare its losses. Then all layouts and one device are timed in
+interleaved rounds, with and without averaging gradients.
 
 \b
 Exit codes: 0 the losses of every layout match those of one device; 1 losses differ, or a run failed; 2 usage;

@@ -238,6 +238,7 @@ class RunKey:
         repeat: number of the repeat; of a command, its round.
         logged: whether it logged steps (``--log-every``), which costs time.
         slices_alone: whether it stopped after its slices, without training to the end.
+        nudge: of the initial weights, in records of version 0.1; no run is planned with one.
         spread: copies, stages, microbatches, averaging, weak, machines.
         command: words, directory, and checksum of the program. For a command, only this and the first three are set.
     """

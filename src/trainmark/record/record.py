@@ -569,8 +569,8 @@ class Group(Struct, frozen=True):
         kind: kind of study; in a ``parity`` and a ``scale``, all sides get the batches in the same order.
         rank: number of the process, from 0; null in the record of the whole training.
         world: number of processes; null for a training that is not spread.
-        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale``, the number of the nudge of
-            the initial weights, or null if they are unchanged.
+        trial: in a ``sweep``, the number of the trial, from 1; in a ``parity`` or ``scale`` of version 0.1, the number
+            of the nudge of the initial weights, or null if they are unchanged.
         spread: how the training was spread over devices; null for an ordinary training on one.
         values: in a ``sweep``, the values of the varied hyper-parameters.
     """

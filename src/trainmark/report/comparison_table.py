@@ -52,8 +52,10 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     """Return the workload and the length of its longest run."""
     longest = max(groups, key=lambda group: (group.steps, group.epochs))
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
-    none = "whole processes" if longest.key.precision is None else "no finished run"
-    return f"{longest.key.workload} · {words or none}"
+    if not words:
+        ran = "slices" if any(group.runs for group in groups) else "no finished run"
+        words = "whole processes" if longest.key.precision is None else ran
+    return f"{longest.key.workload} · {words}"
 
 
 def _fields(
@@ -124,7 +126,8 @@ def _to_target(group: GroupResult) -> Cell:
     if reached is None:
         return Cell(units.MISSING)
     time = units.seconds(reached.seconds) if reached.runs else "never"
-    return Cell(time, f"{reached.runs} of {group.trainings + group.failed}", value=reached.seconds)
+    bounds = "" if reached.low is None else f"{span(units.seconds(reached.low), units.seconds(reached.high))}, "
+    return Cell(time, f"{bounds}{reached.runs} of {group.trainings + group.failed}", value=reached.seconds)
 
 
 def _of_peak(group: GroupResult) -> Cell:
@@ -226,8 +229,8 @@ _NOTHING_FINISHED = "A row without figures has no finished run; trainmark show R
 def _of_targets(groups: Sequence[GroupResult]) -> str:
     targets = dict.fromkeys(str(group.reached.target) for group in groups if group.reached)
     return (
-        f"training until {', '.join(targets)}, without compilation and evaluation; median of the runs that reached it, "
-        "and their number."
+        f"training until {', '.join(targets)}, without compilation and evaluation; median of the runs that reached it; "
+        "below it lowest and highest (with 6 and more runs: 95 % interval), and their number."
     )
 
 

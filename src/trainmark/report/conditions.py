@@ -138,7 +138,8 @@ def _runs(groups: Sequence[GroupResult]) -> str:
     slices = [group.runs - group.trainings for group in groups]
     if not any(slices):
         return f"{_number(trainings, 'run')} each"
-    return f"{_number(trainings, 'training')} and {_number(slices, 'round')} of slices each"
+    whole = f"{_number(trainings, 'training')} and " if any(trainings) else ""
+    return f"{whole}{_number(slices, 'round')} of slices each"
 
 
 def _number(counts: Sequence[int], noun: str) -> str:

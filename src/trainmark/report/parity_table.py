@@ -1,110 +1,119 @@
-"""Tables of which sides compute the same losses, and of the losses of those that differ."""
+"""Tables of which sides compute the same as the reference, what is wrong with the others, and of free losses."""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
+import math
 from collections.abc import Iterator
 
 from trainmark import units
-from trainmark.analysis.parity import FLOOR_UNITS, Pair, Parity
+from trainmark.analysis.parity import Mistake, Parity, SideParity
+from trainmark.record.checks import PARTS, CheckedPart
 from trainmark.report.table import Cell, Field, Table, table_of
 
-_AROUND = 2
-"""Steps shown before and after the one from which two sides differ."""
-_WIDE = 0.01
-"""Tolerance from which on only gross mistakes are detectable, as a share of the loss."""
+_WORDS: dict[CheckedPart, str] = {"order": "batch\norder"}
+_NAMED = 3
+"""Layers or weights that are named."""
 
 
 def parity_tables(parity: Parity) -> list[Table]:
-    """Return the table of pairs, then the losses of each pair that failed and has steps to show."""
-    return [_pairs(parity), *(_curve(pair) for pair in parity.pairs if not pair.passed and pair.steps)]
+    """Return the table of sides, then the losses of the free training."""
+    return [_sides(parity), *([_free(parity)] if any(side.losses for side in parity.sides) else [])]
 
 
-def _pairs(parity: Parity) -> Table:
-    tolerance = (
-        f"{parity.multiple:g} times the change of the losses up to that step when the initial weights change by one "
-        f"unit in the last place ({parity.nudges} nudges each); at least {FLOOR_UNITS:g} units in the last place of a "
-        "loss. It grows as training amplifies rounding. Shown for the step from which the sides differ, else for the "
-        "largest difference."
-    )
+def _sides(parity: Parity) -> Table:
+    checked = [part for part in PARTS if any(part in side.shares for side in parity.sides)]
+    steps = max((sum(step.step is not None for step in side.steps) for side in parity.sides), default=0)
     return table_of(
-        parity.pairs,
-        [dataclasses.replace(each, meaning=tolerance) if each.title == "tolerance" else each for each in _PAIR],
-        title=f"{parity.workload}: do the losses agree?",
+        parity.sides,
+        (
+            Field("side", lambda side: Cell(side.title, tone="strong")),
+            *(_part(part) for part in checked),
+            Field("verdict", lambda side: Cell("PASS", tone="good") if side.passed else Cell("FAIL", tone="bad")),
+        ),
+        title=f"{parity.workload}: the same computation as the reference?",
         conditions=(
-            f"{parity.dataset}, {parity.precision}, {units.many(parity.steps, 'step')}, seed {parity.seed}: "
-            "same initial weights, same batches, no dropout, no distortions",
+            f"{parity.dataset}, {parity.precision}, seed {parity.seed}: {units.many(steps, 'step')}, each from the "
+            "reference's state, on the same batch, without dropout and distortions",
         ),
         notes=tuple(_notes(parity)),
         answer=_answer(parity),
     )
 
 
-def _answer(parity: Parity) -> Cell:
-    pairs, failed = len(parity.pairs), sum(not pair.passed for pair in parity.pairs)
-    if failed:
-        return Cell(f"FAIL: the losses of {failed} of {units.many(pairs, 'pair')} do not agree.", tone="bad")
-    return Cell(f"PASS: the losses of {units.many(pairs, 'pair')} agree within rounding.", tone="good")
+def _part(part: CheckedPart) -> Field[SideParity]:
+    def share(side: SideParity) -> Cell:
+        found = side.shares.get(part)
+        if found is None:
+            return Cell(units.MISSING)
+        return Cell("∞" if found == math.inf else f"{found:.2g}", tone="bad" if found > 1 else "plain", value=found)
 
-
-def _notes(parity: Parity) -> Iterator[str]:
-    for pair in parity.pairs:
-        if pair.reason:
-            yield f"{pair.a} and {pair.b}: {pair.reason}."
-    yield from parity.left_out
-    wide = [step for pair in parity.pairs for step, tolerance in enumerate(pair.tolerances) if tolerance > _WIDE]
-    if wide:
-        yield (
-            f"From step {min(wide)} on, rounding alone may move these losses by {units.percent(_WIDE, 0)} or more, "
-            "so the early steps decide."
-        )
-
-
-def _curve(pair: Pair) -> Table:
-    def step(step: int) -> Cell:
-        return Cell(units.count(step), tone="bad" if step == pair.parts_at_step else "plain")
-
-    def share(step: int) -> Cell:
-        difference, tolerance = pair.differences[step], pair.tolerances[step]
-        return Cell(units.ratio(difference / tolerance), tone="bad" if difference > tolerance else "plain")
-
-    return table_of(
-        steps_to_show(pair.steps, pair.parts_at_step),
-        (
-            Field("step", step, "right"),
-            Field("loss of a", lambda step: f"{pair.losses_a[step]:.7g}", "right"),
-            Field("loss of b", lambda step: f"{pair.losses_b[step]:.7g}", "right"),
-            Field("difference", lambda step: _small(pair.differences[step]), "right"),
-            Field("tolerance", lambda step: _small(pair.tolerances[step]), "right"),
-            Field("difference /\ntolerance", share, "right"),
-        ),
-        title=f"{pair.a} against {pair.b}",
-        notes=("Steps count from 0; differences are relative to the larger loss.",),
+    return Field(
+        _WORDS.get(part, part),
+        share,
+        "right",
+        meaning="largest difference from the float64 reference, as a share of what rounding may cause (at most 1)",
     )
 
 
-def steps_to_show(steps: int, parts_at: int | None) -> list[int]:
-    """Return the first and last step, those around ``parts_at``, and ever sparser ones after it."""
-    start = parts_at or 0
-    around = range(start - _AROUND, start + _AROUND + 1)
-    later = itertools.takewhile(lambda step: step < steps, (start + _AROUND + 2**power for power in range(1, 64)))
-    return sorted({step for step in (0, *around, *later, steps - 1) if 0 <= step < steps})
+def _answer(parity: Parity) -> Cell:
+    sides, failed = units.many(len(parity.sides), "side"), sum(not side.passed for side in parity.sides)
+    if failed:
+        do = "does" if failed == 1 else "do"
+        return Cell(f"FAIL: {failed} of {sides} {do} not compute the same as the reference.", tone="bad")
+    same = "computes" if len(parity.sides) == 1 else "compute"
+    return Cell(f"PASS: {sides} {same} the same as the reference.", tone="good")
 
 
-def _small(share: float | None) -> str:
-    """Format a relative difference as ``3.1e-08``; only its order of magnitude matters."""
-    if share is None:
-        return units.MISSING
-    return f"{share:.1e}" if share else "0"
+def _notes(parity: Parity) -> Iterator[str]:
+    for side in parity.sides:
+        if side.mistake is not None:
+            yield f"{side.title}: {mistake_text(side.mistake)}"
+        if side.trouble is not None:
+            yield f"{side.title}: {side.trouble}."
+        if side.notes:
+            yield f"{side.title}, not checked: {'; '.join(side.notes)}."
+    near = max((side.near_kinks for side in parity.sides), default=0)
+    if near:
+        yield (
+            f"{units.many(near, 'unit')} within rounding of a kink (a ReLU's 0, or two equal maxima). Their examples "
+            "were replaced by others of the batch; if that is most of it, the bounds of gradients include them instead."
+        )
+    yield from parity.left_out
 
 
-_PAIR: tuple[Field[Pair], ...] = (
-    Field("a", lambda pair: Cell(pair.a, tone="strong")),
-    Field("b", lambda pair: Cell(pair.b, tone="strong")),
-    Field("steps", lambda pair: units.count(pair.steps), "right"),
-    Field("largest\ndifference", lambda pair: _small(pair.largest_difference), "right"),
-    Field("tolerance", lambda pair: _small(pair.tolerance), "right"),
-    Field("differ from\nstep", lambda pair: units.count(pair.parts_at_step), "right"),
-    Field("verdict", lambda pair: Cell("PASS", tone="good") if pair.passed else Cell("FAIL", tone="bad")),
-)
+def mistake_text(mistake: Mistake) -> str:
+    """Say which part is wrong, by how much, and what to look at."""
+    named = [name for name in mistake.names if name not in ("", mistake.part)]
+    where = f" of {', '.join(named[:_NAMED])}" if named else ""
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    when = "" if mistake.step is None else f" in step {mistake.step}"
+    much = f"off by {mistake.check.error:.1e}, rounding explains {mistake.check.bound:.1e}"
+    if mistake.check.error == math.inf:
+        much = "not finite, or not comparable"
+    return f"the {mistake.part}{where}{more} is wrong{when} ({much}). Look at: {mistake.suspects}."
+
+
+def _free(parity: Parity) -> Table:
+    sides = [side for side in parity.sides if side.losses]
+    last = max(len(side.losses) for side in sides)
+
+    def loss(side: SideParity) -> Field[int]:
+        return Field(
+            side.title,
+            lambda step: Cell(f"{side.losses[step]:.7g}" if step < len(side.losses) else units.MISSING),
+            "right",
+        )
+
+    return table_of(
+        shown_steps(last),
+        (Field("step", lambda step: Cell(units.count(step)), "right"), *(loss(side) for side in sides)),
+        title="Losses of a free training",
+        notes=("Not judged: rounding grows from step to step, and in a chaotic training without limit.",),
+    )
+
+
+def shown_steps(steps: int) -> list[int]:
+    """Return the first steps, ever sparser later ones, and the last."""
+    sparse = itertools.takewhile(lambda step: step < steps, (0, *(2**power for power in range(64))))
+    return sorted({*sparse, steps - 1})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.scale import LayoutResult, Scaling
+from trainmark.analysis.scale_results import AGREEMENT_STEPS
 from trainmark.analysis.statistics import Estimate, SpeedVerdict
 from trainmark.report.caveat_notes import caveat_notes
 from trainmark.report.comparison_table import SPEED_TONES
-from trainmark.report.table import Cell, Column, Field, Table, interval, table_of
+from trainmark.report.table import Cell, Field, Table, interval, table_of
 
 _ANSWERS: dict[SpeedVerdict, str] = {
     "faster": "More devices are faster than one",
@@ -27,6 +27,8 @@ def scale_tables(scaling: Scaling) -> list[Table]:
     threads = "" if scaling.threads is None else f", {units.many(scaling.threads, 'thread')} per rank"
     machines = "" if scaling.nodes == 1 else f", {scaling.nodes} machines"
     growth = "the batch grows with the copies" if scaling.mode == "weak" else "the copies share the batch"
+    judged = any(each.agreement for each in scaling.layouts)
+    losses = f"; losses of {units.many(scaling.steps, 'step')} in fp64" if judged else ""
     table = table_of(
         scaling.layouts,
         _LAYOUT,
@@ -35,22 +37,12 @@ def scale_tables(scaling: Scaling) -> list[Table]:
             f"{scaling.backend} {scaling.style} on {scaling.device}, {scaling.dataset}, {scaling.precision}{threads}"
             f"{machines}",
             f"{scaling.mode} scaling: {growth}, {units.count(scaling.batch)} examples on one device; "
-            f"{units.many(scaling.repeats, 'interleaved round')}; losses of {units.many(scaling.steps, 'step')}",
+            f"{units.many(scaling.repeats, 'interleaved round')}{losses}",
         ),
         notes=tuple(_notes(scaling)),
         answer=_answer(scaling),
     )
-    return [dataclasses.replace(table, columns=tuple(_explained(column, scaling) for column in table.columns))]
-
-
-def _explained(column: Column, scaling: Scaling) -> Column:
-    if column.heading != "losses agree" or scaling.mode != "strong":
-        return column
-    meaning = (
-        f"the largest relative difference in {_steps(scaling)}, and the tolerance: 3 times the effect of changing the "
-        "initial weights by one unit in the last place on one device."
-    )
-    return dataclasses.replace(column, meaning=meaning)
+    return [table]
 
 
 def _runs(each: LayoutResult) -> Cell:
@@ -68,7 +60,7 @@ def _agreement(each: LayoutResult) -> Cell:
         return Cell(units.MISSING, tone="dim")
     if not found.passed:
         return Cell("FAIL", tone="bad")
-    return Cell(f"PASS, {found.largest_difference or 0:.1e} of {found.tolerance or 0:.1e}", tone="good")
+    return Cell(f"PASS, {found.largest_difference or 0:.1e} of {found.tolerance:.0e}", tone="good")
 
 
 def _notes(scaling: Scaling) -> Iterator[str]:
@@ -94,10 +86,6 @@ def _answer(scaling: Scaling) -> Cell | None:
     return Cell(text, tone=SPEED_TONES[speedup.verdict])
 
 
-def _steps(scaling: Scaling) -> str:
-    return units.many(max((each.agreement.steps for each in scaling.layouts if each.agreement), default=0), "step")
-
-
 def _percent(share: Estimate | None) -> str:
     if share is None:
         return units.MISSING
@@ -121,5 +109,8 @@ _LAYOUT: tuple[Field[LayoutResult], ...] = (
         meaning="the share of a step saved by not averaging gradients, including synchronisation wait; negative values "
         "are noise.",
     ),
-    Field("losses agree", _agreement),
+    Field(
+        "losses agree", _agreement,
+        meaning=f"the largest relative difference in float64, at most {AGREEMENT_STEPS} steps, and its bound.",
+    ),
 )  # fmt: skip

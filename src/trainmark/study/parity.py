@@ -1,36 +1,55 @@
-"""Same weights, same batches, nothing random: do the losses agree?
+"""Do backends, styles and devices compute what the definition says? Step by step, from the same state.
 
-Every side is trained unchanged, and again from nudged initial weights; :mod:`trainmark.analysis.parity` judges the
-losses. Every run is a fresh process and leaves a record.
+The reference computes the steps once, in float64. Every side then computes them in a fresh process, and compares.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import secrets
+import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from trainmark.analysis.parity import MULTIPLE, NUDGES, Parity, Rounding, curve_of, judge_all
-from trainmark.errors import UsageError
+from trainmark.analysis.parity import Parity, SideParity, judge, pairs_of
+from trainmark.backends.base import Options
+from trainmark.errors import ParityFailed
 from trainmark.execute.parent import request as requests
-from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
-from trainmark.execute.parent.request import Prepared, Request, Watcher
-from trainmark.execute.parent.scheduler import Observer, execute
-from trainmark.execute.parent.task import Task
-from trainmark.execute.worker.nudge import STORED_BITS, nudged_bits
-from trainmark.record.store import Store
-from trainmark.workload.precision import PRECISIONS, Precision
-from trainmark.workload.spec import Workload
+from trainmark.execute.parent.plan import ScheduledWorkload, Side
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.process import ask
+from trainmark.execute.parent.request import Request, Watcher
+from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, Rehearsed, StepChecked, of_kind
+from trainmark.execute.protocol.requests import CheckSteps, Rehearse
+from trainmark.study.progress import Tell
 
 DEFAULT_DEVICES = ("cpu",)
-"""Every backend supports it, so naming two backends gives one pair that differs only in the backend."""
+"""Every backend supports it."""
+_REFERENCE = "numpy"
 
 
-def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
-    """Find the sides and the data, and lay out the runs.
+@dataclass(frozen=True)
+class ParityPlan:
+    """What is compared.
+
+    Args:
+        free_steps: steps of the free training.
+        notices: a sentence for each requested side that can't take part.
+    """
+
+    request: Request
+    course: ScheduledWorkload
+    sides: tuple[Side, ...]
+    free_steps: int
+    notices: tuple[str, ...]
+
+
+def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -> ParityPlan:
+    """Find the sides and the data.
 
     Args:
         request: of one workload. The default device is the CPU, the default style each backend's best.
+        free_steps: steps of the free training.
 
     Raises:
         UsageError, DataError: with what was expected, what was found, and what to do.
@@ -39,40 +58,51 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
-    _require_two(sides, selection.refused)
-    course = ScheduledWorkload(without_chance(workload), requests.locate_one(request, workload, watcher), repeats=1)
-    settings = dataclasses.replace(request.settings, kind="parity")
-    return Prepared(_tasks(course, sides, settings), selection.by_side, selection.refused)
+    course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), repeats=1)
+    return ParityPlan(request, course, sides, free_steps, tuple(selection.refused))
 
 
-def measure(plan: Prepared, store: Store, observer: Observer) -> Parity:
-    """Train all that is planned, and judge every pair of sides.
+def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
+    """Compute the steps with the reference, and compare every side with it.
 
-    Args:
-        store: where the records are written.
-        observer: notified of all events.
+    Raises:
+        ParityFailed: the reference itself could not compute them.
     """
-    records = execute(plan.tasks, plan.seen, store, observer)
-    sides, first = plan.sides, plan.tasks[0].first
-    curves = [curve_of(side.title, *records[position :: len(sides)]) for position, side in enumerate(sides)]
-    precision = sides[0].precision
-    return Parity(
-        workload=first.course.workload.name,
-        dataset=first.course.dataset.name,
-        precision=precision,
-        seed=first.settings.seed,
-        steps=first.course.workload.schedule.steps or 0,
-        nudges=NUDGES,
-        multiple=MULTIPLE,
-        pairs=judge_all(curves, rounding_of(precision)),
-        left_out=tuple(plan.notices),
+    workload, dataset, settings = plan.course.workload, plan.course.dataset, plan.request.settings
+    precision, parts = plan.sides[0].precision, 1 + len(plan.sides)
+    with tempfile.TemporaryDirectory(prefix="trainmark-parity-") as folder:
+        place = str(Path(folder) / "steps.npz")
+
+        def hear(answer: Answer) -> None:
+            if isinstance(answer, Rehearsed):
+                tell("reference", answer.done / answer.of / parts)
+
+        options = Options("idiomatic", "cpu", precision, settings.seed)
+        rehearsal = Rehearse(_REFERENCE, workload, dataset.folder, options, place)
+        _, ending = ask(THIS.path, rehearsal, hear=hear, threads=settings.threads, timeout=settings.timeout)
+        if ending.status != "done":
+            raise ParityFailed("the reference could not compute the steps", found=ending.reason or "no answer")
+        sides = []
+        for number, side in enumerate(plan.sides, start=1):
+            tell(side.title, number / parts)
+            sides.append(_side(plan, side, place))
+    pairs = pairs_of(sides)
+    return Parity(workload.name, dataset.name, precision, settings.seed, tuple(sides), pairs, plan.notices)
+
+
+def _side(plan: ParityPlan, side: Side, place: str) -> SideParity:
+    workload, dataset, settings = plan.course.workload, plan.course.dataset, plan.request.settings
+    options = side.options(settings.seed, settings)
+    request = CheckSteps(side.backend, workload, dataset.folder, options, place, plan.free_steps)
+    heard, ending = ask(side.interpreter.path, request, threads=settings.threads, timeout=settings.timeout)
+    how = "timeout" if ending.status == "timeout" else "failed"
+    return judge(
+        side.title,
+        [answer.checks for answer in of_kind(heard, StepChecked)],
+        [answer.what for answer in of_kind(heard, NotChecked)],
+        [loss for answer in of_kind(heard, FreeLosses) for loss in answer.losses],
+        None if ending.status == "done" else f"{how}, {ending.reason}",
     )
-
-
-def rounding_of(precision: Precision) -> Rounding:
-    """Return the arithmetic of ``precision``; below float32, losses are still float32."""
-    bits = PRECISIONS[precision].fraction_bits
-    return Rounding(unit=2.0 ** -max(bits, STORED_BITS), share=2.0 ** (nudged_bits(precision) - bits))
 
 
 def _in_best_style(able: Sequence[Side]) -> list[Side]:
@@ -83,30 +113,3 @@ def _in_best_style(able: Sequence[Side]) -> list[Side]:
         if where not in best or side.style == "fast":
             best[where] = side
     return list(best.values())
-
-
-def _require_two(sides: Sequence[Side], refused: Sequence[str]) -> None:
-    if len(sides) < 2:
-        raise UsageError(
-            "parity needs two sides",
-            expected="at least two of: backends, styles, devices, interpreters",
-            found="; ".join([*(f"{side.title} alone" for side in sides), *refused]),
-            fix="Add one: --backend torch,numpy or --style idiomatic,fast or --device cpu,cuda:0.",
-        )
-
-
-def without_chance(workload: Workload) -> Workload:
-    """Return the workload without dropout and distortions, evaluated only at the end."""
-    plain = dataclasses.replace(
-        workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
-    )
-    return plain.with_schedule(evaluate="end", protocol="fresh")
-
-
-def _tasks(course: ScheduledWorkload, sides: Sequence[Side], settings: Settings) -> list[Task[Run]]:
-    group_id = session = secrets.token_hex(6)
-    return [
-        Task((Run(course, side, settings, 0, turn, group_id, session, nudge=turn or None),))
-        for turn in range(1 + NUDGES)
-        for side in sides
-    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmark.errors import assert_never
 from trainmark.workload.decode import Bounded, Count, NotNegative, Positive, Share, require
 
 
@@ -64,6 +65,19 @@ class RMSprop(Bounded):
 
 
 Optimizer = SGD | Adam | RMSprop
+
+
+def slots_of(optimizer: Optimizer) -> tuple[str, ...]:
+    """Return the names of the arrays that the optimiser keeps for each weight."""
+    match optimizer:
+        case SGD():
+            return ("momentum",) if optimizer.momentum else ()
+        case Adam():
+            return "mean", "square"
+        case RMSprop():
+            return ("square",)
+        case _:
+            assert_never(optimizer)
 
 
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:

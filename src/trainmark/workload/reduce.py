@@ -34,6 +34,14 @@ def without_distortions(workload: Workload) -> Workload:
     return dataclasses.replace(workload, input=dataclasses.replace(workload.input, distortions=None))
 
 
+def without_chance(workload: Workload) -> Workload:
+    """Return the workload without dropout and distortions, evaluated only at the end."""
+    plain = dataclasses.replace(
+        workload.deterministic(), metrics=dataclasses.replace(workload.metrics, train="running"), published=None
+    )
+    return plain.with_schedule(evaluate="end", protocol="fresh")
+
+
 def with_batch(workload: Workload, size: int) -> Workload:
     """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a pass."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))

@@ -1,109 +1,102 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-import numpy as np
 import pytest
 
-from trainmark.analysis.parity import FLOOR_UNITS, MULTIPLE, Curve, Rounding, judge, judge_all, relative_difference
+from trainmark.analysis.parity import SUSPECTS, judge, pairs_of
+from trainmark.record.checks import PARTS, Check, CheckedPart, StepChecks
 
-FP32 = Rounding(2.0**-23)
-FLOOR = FLOOR_UNITS * FP32.unit
-STEPS = 10
-
-
-def curve(title: str, moved: float = 0.0, nudged: tuple[float, ...] = (0.0,), steps: int = STEPS) -> Curve:
-    """A falling loss, all of it moved by a share; and nudged runs, each moved by another share from it."""
-    losses = 2.0 * np.exp(-np.arange(steps) / 20) * (1 + moved)
-    return Curve(title, losses.tolist(), [(losses * (1 + share)).tolist() for share in nudged])
+BOUND = 1e-6
 
 
-def test_equal_curves_pass_with_the_smallest_tolerance() -> None:
-    pair = judge(curve("a"), curve("b"), FP32)
-    assert pair.passed and pair.reason is None and pair.parts_at_step is None
-    assert (pair.steps, pair.largest_difference, pair.tolerance) == (STEPS, 0.0, FLOOR)
+def a_check(part: CheckedPart, share: float = 2.0, name: str = "dense1.kernel", factor: float | None = None) -> Check:
+    return Check(part, name, share * BOUND, BOUND, factor)
 
 
-@pytest.mark.parametrize(("moved", "passed"), [(0.99, True), (1.01, False)])
-def test_without_movement_the_floor_decides(moved: float, passed: bool) -> None:
-    assert judge(curve("a"), curve("b", moved=moved * FLOOR), FP32).passed is passed
+def in_steps(*steps: list[Check]) -> list[StepChecks]:
+    return [StepChecks(number, tuple(checks), near_kinks=2) for number, checks in enumerate(steps)]
 
 
-@pytest.mark.parametrize(("moved", "passed"), [(0.99, True), (1.01, False)])
-@pytest.mark.parametrize("mover", ["a", "b"])
-def test_a_multiple_of_the_larger_movement_of_either_side_decides(moved: float, passed: bool, mover: str) -> None:
-    a, b = (curve(title, nudged=(1e-4, -1e-3) if title == mover else (0.0, 0.0)) for title in "ab")
-    other = replace(b, losses=[loss * (1 + moved * MULTIPLE * 1e-3) for loss in b.losses])
-    other = replace(other, nudged=[[loss * (1 - 1e-3) for loss in other.losses]] if mover == "b" else [other.losses])
-    assert judge(a, other, FP32).passed is passed
+def test_a_side_within_every_bound_passes() -> None:
+    steps = in_steps([a_check(part, 0.1) for part in PARTS], [a_check("loss", 1.0), a_check("update", 0.05)])
+    side = judge("torch fast cpu", steps, ["distortions"], [2.0, 1.0])
+    assert side.passed and side.mistake is None
+    assert side.shares == pytest.approx(dict.fromkeys(PARTS, 0.1) | {"loss": 1.0})
+    assert (side.near_kinks, side.notes, side.losses, side.steps) == (4, ("distortions",), (2.0, 1.0), tuple(steps))
 
 
-def test_what_rounding_does_later_excuses_nothing_before() -> None:
-    late = curve("a")
-    late = replace(late, nudged=[[*late.losses[:5], *(2 * loss for loss in late.losses[5:])]])
-    pair = judge(late, curve("b", moved=1e-3), FP32)
-    assert (pair.passed, pair.parts_at_step, pair.tolerance) == (False, 0, FLOOR)
-    assert pair.reason == "they differ from step 0 on"
+@pytest.mark.parametrize("part", PARTS)
+def test_every_part_is_named(part: CheckedPart) -> None:
+    side = judge("a", in_steps([a_check(part)]))
+    assert not side.passed and side.mistake is not None
+    assert (side.mistake.part, side.mistake.suspects) == (part, SUSPECTS[part])
 
 
-def test_the_tolerance_never_shrinks() -> None:
-    early = curve("a")
-    early = replace(early, nudged=[[early.losses[0], early.losses[1] * 1.001, *early.losses[2:]]])
-    pair = judge(early, curve("b", moved=0.0), FP32)
-    assert pair.tolerances[0] == FLOOR
-    assert pair.tolerances[1:] == (pair.tolerances[1],) * (STEPS - 1) and pair.tolerances[1] > 1e-3
+def test_the_earliest_part_is_named_since_later_ones_inherit_its_mistake() -> None:
+    everywhere = [a_check(part, share=10.0) for part in reversed(PARTS)]
+    later = judge("a", in_steps([a_check("update")], everywhere)).mistake
+    assert later is not None
+    assert (later.part, later.step) == ("input", 1)
 
 
-@pytest.mark.parametrize("moved", [0.0, 3e-7, 1e-6, 1e-2])
-@pytest.mark.parametrize("nudged", [0.0, 1e-8, 1e-4])
-def test_the_one_tolerance_that_is_shown_agrees_with_the_verdict(moved: float, nudged: float) -> None:
-    pair = judge(curve("a", nudged=(nudged,)), curve("b", moved=moved), FP32)
-    assert pair.largest_difference is not None and pair.tolerance is not None
-    assert pair.passed == (pair.largest_difference <= pair.tolerance)
+def test_names_and_step_are_those_of_the_first_wrong_step_and_the_check_is_the_worst_of_all() -> None:
+    worst = a_check("update", 9.0, "dense2.bias")
+    first = [a_check("update", 0.9, "fine"), *[a_check("update", 3.0, name) for name in ("b", "a", "b")]]
+    mistake = judge("a", in_steps([a_check("update", 0.9)], first, [worst])).mistake
+    assert mistake is not None
+    assert (mistake.step, mistake.names, mistake.check) == (1, ("b", "a"), worst)
 
 
-def test_float64_takes_its_share_of_a_float32_nudge() -> None:
-    fp64 = Rounding(2.0**-52, share=2.0**-29)
-    a = curve("a", nudged=(1e-4,))
-    assert judge(a, curve("b", moved=1e-14), fp64).passed
-    assert not judge(a, curve("b", moved=1e-11), fp64).passed
-    assert judge(a, curve("b", moved=1e-11), FP32).passed
+@pytest.mark.parametrize(
+    ("part", "said"),
+    [
+        ("input", "the divisor of the pixels: the values are 1.01 times the reference's"),
+        ("gradient", "the scale: the values are 1.01 times the reference's"),
+        ("update", "the learning rate: the values are 1.01 times the reference's"),
+        ("dropout", "the scale of dropout: the values are 1.01 times the reference's"),
+        ("forward", SUSPECTS["forward"]),
+    ],
+)
+def test_one_factor_of_everything_is_a_suspect(part: CheckedPart, said: str) -> None:
+    checks = [a_check(part, factor=factor) for factor in (1.0101, 1.01, 1.0099)]
+    mistake = judge("a", in_steps([*checks, a_check(part)])).mistake
+    assert mistake is not None and mistake.suspects == said
 
 
-def cut(side: Curve, at: int) -> Curve:
-    """As a run leaves it whose loss is not finite at step ``at``."""
-    losses = [*side.losses[:at], *[math.nan] * (STEPS - at)]
-    return replace(side, losses=losses, trouble=f"diverged, loss is NaN at step {at}", diverged_at=at)
+@pytest.mark.parametrize("factors", [(1.0, 1.0), (1.0 + 1e-7, 1.0 + 1e-7), (1.01, 1.02), (1.01, 0.99)])
+def test_different_factors_and_those_that_round_to_1_are_none(factors: tuple[float, ...]) -> None:
+    mistake = judge("a", in_steps([a_check("update", factor=factor) for factor in factors])).mistake
+    assert mistake is not None and mistake.suspects == SUSPECTS["update"]
 
 
-def test_a_loss_that_is_not_finite_on_both_sides_is_said_and_not_passed() -> None:
-    pair = judge(cut(curve("a"), 4), cut(curve("b"), 4), FP32)
-    assert (pair.passed, pair.steps, pair.parts_at_step, pair.largest_difference) == (False, 4, None, 0.0)
-    assert pair.reason == "both reach a loss that is not finite at step 4 and agree until then"
-    assert len(pair.losses_a) == STEPS, "what was measured is kept"
+@pytest.mark.parametrize("part", ["update", "state"])
+def test_only_biases_point_to_weight_decay(part: CheckedPart) -> None:
+    biases = [a_check(part, name=f"momentum of dense{number}.bias") for number in (1, 2)]
+    for checks, only in ((biases, True), ([*biases, a_check(part)], False)):
+        mistake = judge("a", in_steps(checks)).mistake
+        assert mistake is not None and mistake.suspects.startswith("weight decay of the biases") is only
 
 
-def test_two_that_diverge_after_they_part() -> None:
-    pair = judge(cut(curve("a"), 4), cut(curve("b", moved=1e-3), 4), FP32)
-    assert pair.reason == "they differ from step 0 on; both reach a loss that is not finite at step 4"
+@pytest.mark.parametrize("error", [math.nan, math.inf])
+def test_what_is_not_finite_is_a_mistake(error: float) -> None:
+    side = judge("a", in_steps([Check("gradient", "dense1.kernel", error, BOUND)]))
+    assert side.mistake is not None and side.mistake.part == "gradient"
+    assert side.shares == {"gradient": math.inf}
 
 
-def test_one_side_that_diverges_is_named() -> None:
-    pair = judge(curve("a"), cut(curve("b"), 4), FP32)
-    assert (pair.passed, pair.steps, pair.reason) == (False, 4, "b: diverged, loss is NaN at step 4")
+@pytest.mark.parametrize(("error", "share"), [(0.0, 0.0), (1e-30, math.inf)])
+def test_a_bound_of_0_allows_nothing(error: float, share: float) -> None:
+    assert Check("forward", "relu1", error, 0.0).share == share
 
 
-def test_a_side_without_a_single_loss() -> None:
-    pair = judge(curve("a"), Curve("b", [], [[]], trouble="failed, out of memory"), FP32)
-    assert (pair.passed, pair.steps, pair.tolerance, pair.largest_difference) == (False, 0, None, None)
-    assert pair.reason == "b: failed, out of memory"
+def test_a_side_that_ended_early_does_not_pass_whatever_it_had_computed() -> None:
+    side = judge("a", in_steps([a_check("loss", 0.1)]), trouble="failed, out of memory")
+    assert (side.passed, side.mistake, side.trouble) == (False, None, "failed, out of memory")
+    assert not judge("a", [], trouble="failed, out of memory").passed
 
 
-def test_every_two_sides_are_a_pair() -> None:
-    pairs = judge_all([curve("a"), curve("b"), curve("c", moved=1e-3)], FP32)
-    assert [(pair.a, pair.b, pair.passed) for pair in pairs] == [("a", "b", True), ("a", "c", False), ("b", "c", False)]
-
-
-def test_relative_difference() -> None:
-    assert relative_difference([0.0, 1.0, 2.0, -1.0], [0.0, 2.0, 1.0, 1.0]).tolist() == [0.0, 0.5, 0.5, 2.0]
+def test_two_sides_agree_if_each_agrees_with_the_reference() -> None:
+    good, also_good, bad = judge("a", []), judge("b", []), judge("c", in_steps([a_check("loss")]))
+    pairs = [(pair.a, pair.b, pair.passed) for pair in pairs_of([good, also_good, bad])]
+    assert pairs == [("a", "b", True), ("a", "c", False), ("b", "c", False)]

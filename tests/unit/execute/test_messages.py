@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import random
 import resource
@@ -24,9 +25,11 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
 from trainmark.execute.parent.process import TAIL_BYTES, Ending, run_worker
 from trainmark.execute.protocol import requests, wire
-from trainmark.execute.protocol.requests import Dissect, Examine, Repeat, Request, Train, Variant
+from trainmark.execute.protocol.answers import StepChecked
+from trainmark.execute.protocol.requests import CheckSteps, Dissect, Examine, Rehearse, Repeat, Request, Train, Variant
 from trainmark.execute.protocol.wire import Message
 from trainmark.execute.worker.reports import Reports
+from trainmark.record.checks import Check, StepChecks
 from trainmark.workload import catalog
 from trainmark.workload.products import Convolution, Product
 
@@ -39,7 +42,6 @@ TRAIN = Train(
     inject_order=False,
     initial_weights=None,
     trainmark=None,
-    nudge=None,
     log_every=None,
     repeats=(Repeat(0, None),),
 )
@@ -85,6 +87,9 @@ def test_every_seed_of_the_fuzzing_is_understood(which: str) -> None:
         {"event": "RoundTimed", "index": 0, "seconds": 3, "starts": {}},
         {"event": "StepInspected", "step": 1},
         {"event": "Multiplied", "product": {"device": 1}},
+        {"event": "Rehearsed", "done": -1, "of": 10},
+        {"event": "StepChecked", "checks": {"step": 0, "checks": [{"part": "juggling"}]}},
+        {"event": "FreeLosses", "losses": ["x"]},
     ],
 )
 def test_an_answer_without_its_form_is_refused(message: Message) -> None:
@@ -112,9 +117,21 @@ DISSECT = Dissect(
 )
 
 
-@pytest.mark.parametrize("request_", [TRAIN, DISSECT, Examine("torch")])
+OF_PARITY = (TRAIN.workload, TRAIN.dataset, TRAIN.options, "/tmp/steps.npz")
+
+
+@pytest.mark.parametrize(
+    "request_", [TRAIN, DISSECT, Examine("torch"), Rehearse("numpy", *OF_PARITY), CheckSteps("torch", *OF_PARITY, 10)]
+)
 def test_a_request_arrives_as_it_was_made(request_: Request) -> None:
     assert requests.read(json.loads(wire.encoded(wire.to_message(request_)))) == request_
+
+
+def test_checks_arrive_as_they_were_made_even_if_they_are_not_finite() -> None:
+    checks = Check("loss", "", math.inf, 1e-6), Check("update", "dense1.bias", 1e-7, 1e-6, 1.01)
+    for loss in (2.5, -math.inf):
+        made = StepChecked(StepChecks(0, checks, 3, loss, 2.5))
+        assert read(json.loads(wire.encoded(wire.to_message(made)))) == made
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def notes() -> RanksRecordBuilder:
     course = ScheduledWorkload(catalog.find("mnist-mlp512").with_schedule(steps=2, evaluate="end"), DATA, 1)
     side = Side("torch", "fast", "cuda:0", THIS)
     spread = Spreading(Layout(data=2))
-    run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", None, spread)
+    run = Run(course, side, Settings(kind="scale"), 0, 0, "plan", "plan", spread)
     return RanksRecordBuilder(run, Seen("torch", THIS), look_around(), None, "token")
 
 

@@ -60,6 +60,7 @@ class Parent:
     def __init__(self, training: Training, seconds: list[float | None], untimed: float = 0.0) -> None:
         self.training, self.said, self._untimed = training, [], untimed
         self.turns: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.until_steady = False
         self._seconds = iter(seconds)
 
     def hear(self, answer: object) -> None:
@@ -67,7 +68,7 @@ class Parent:
         if isinstance(answer, Waiting):
             self.training.now += 10.0
             seconds = next(self._seconds, "stop")
-            turn = Stop() if seconds == "stop" else TakeTurn(seconds, self._untimed)  # type: ignore[arg-type]
+            turn = Stop() if seconds == "stop" else TakeTurn(seconds, self._untimed, self.until_steady)  # type: ignore[arg-type]
             self.turns.put(to_message(turn))
 
     @property
@@ -131,6 +132,36 @@ def test_the_untimed_part_continues_in_the_next_epoch() -> None:
     (slice_,) = parent.slices[:1]
     assert slice_.steps - slice_.timed_steps == 10
     assert slice_.seconds == pytest.approx(slice_.timed_steps * STEP)
+
+
+class Rising(Training):
+    """A device whose clock rises after a pause, so that the first steps take longer."""
+
+    def train(self, steps: int, tick: Any) -> int:
+        for _ in range(steps):
+            since = self.now - self.resumed
+            self.now += STEP * max(0.0, 1.0 - since) * self.cold
+        return super().train(steps, tick)
+
+    cold, resumed = 1.0, 0.0
+
+
+@pytest.mark.parametrize(("cold", "untimed"), [(0.0, 4), (1.0, 8)], ids=["steady", "rising"])
+def test_a_slice_waits_until_the_time_of_a_step_is_steady(cold: float, untimed: int) -> None:
+    training = Rising()
+    training.cold = cold
+    parent = Parent(training, [0.5, 0.5, None], untimed=4 * STEP)
+    parent.until_steady = True
+    hear = parent.hear
+
+    def resume(answer: object) -> None:
+        hear(answer)
+        training.resumed = training.now
+
+    an_epoch(training, Slices(parent.turns, resume, origin=0.0), 60)
+    slice_ = parent.slices[0]
+    assert slice_.steps - slice_.timed_steps == untimed
+    assert slice_.seconds == pytest.approx(slice_.timed_steps * STEP), "the cold steps are not in it"
 
 
 def test_slow_steps_have_at_least_two_timed_ones() -> None:

@@ -154,4 +154,7 @@ def test_slices_of_a_long_training_become_longer() -> None:
 
 def test_the_first_slices_are_as_long_as_a_gpu_needs() -> None:
     turns = played(Turns("AB", blocks=1, slice_seconds=0.5, ramp="B"), "AB")
-    assert [turn.message for turn in turns[2:4]] == [TakeTurn(0.5, 0.05), TakeTurn(0.5, RAMP_SECONDS)]
+    assert [turn.message for turn in turns[2:4]] == [
+        TakeTurn(0.5, 0.05),
+        TakeTurn(0.5, RAMP_SECONDS, until_steady=True),
+    ]

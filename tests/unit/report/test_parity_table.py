@@ -1,60 +1,90 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
-from trainmark.analysis.parity import Curve, Pair, Parity, Rounding, judge
+from trainmark.analysis.parity import Parity, SideParity, judge, pairs_of
+from trainmark.record.checks import Check, CheckedPart, StepChecks
 from trainmark.report.markdown import to_markdown
-from trainmark.report.parity_table import parity_tables, steps_to_show
+from trainmark.report.parity_table import parity_tables, shown_steps
 
 
-def shown(*pairs: Pair) -> str:
-    return to_markdown(parity_tables(Parity("mnist-cnn", "mnist", "fp32", 1, 3, 3, 3.0, pairs)))
+def shown(*sides: SideParity, left_out: tuple[str, ...] = ()) -> str:
+    return to_markdown(parity_tables(Parity("mnist-cnn", "mnist", "fp32", 1, sides, pairs_of(sides), left_out)))
 
 
-def side(title: str, *losses: float) -> Curve:
-    return Curve(title, losses, [losses])
+def a_step(*checks: Check, step: int | None = 0, near_kinks: int = 0) -> StepChecks:
+    return StepChecks(step, checks, near_kinks)
 
 
-FP32 = Rounding(2.0**-23)
-GOOD = judge(side("torch fast cpu", 2.0, 1.0, 0.5), side("numpy idiomatic cpu", 2.0, 1.0, 0.5), FP32)
-PARTS = judge(side("torch fast cpu", 2.0, 1.0, 0.5), side("wrong fast cpu", 2.0, 1.001, 0.6), FP32)
-BROKEN = judge(side("torch fast cpu", 2.0), Curve("wrong fast cpu", [], [[]], "failed, out of memory"), FP32)
+def wrong(part: CheckedPart, *names: str, error: float = 1e-3) -> StepChecks:
+    return a_step(*(Check(part, name, error, 1e-6) for name in names))
 
 
-def test_a_pair_that_agrees_is_one_line() -> None:
+FINE = a_step(Check("loss", "", 1e-7, 1e-6), Check("update", "dense1.kernel", 4.2e-7, 1e-6))
+GOOD = judge("torch fast cpu", [FINE, FINE], losses=[2.0, 1.0])
+SLIP = judge("wrong fast cpu", [FINE, wrong("update", "dense1.kernel", "dense1.bias")])
+
+
+def test_a_side_that_agrees_is_one_line() -> None:
     text = shown(GOOD)
-    assert "| **torch fast cpu** | **numpy idiomatic cpu** | 3 | 0 | 9.5e-07 | - | PASS |" in text
-    assert "3 times the change" in text and "loss of a" not in text
+    assert "**PASS: 1 side computes the same as the reference.**" in text
+    assert "mnist, fp32, seed 1: 2 steps, each from the reference's state" in text
+    assert "| side | loss | update | verdict |" in text
+    assert "| **torch fast cpu** | 0.1 | 0.42 | PASS |" in text
+    assert "kink" not in text and "not checked" not in text
 
 
-def test_a_pair_that_parts_shows_where_and_how_far() -> None:
-    text = shown(GOOD, PARTS)
-    assert "| 1 | FAIL |" in text
-    assert "torch fast cpu and wrong fast cpu: they differ from step 1 on." in text
-    assert "### torch fast cpu against wrong fast cpu" in text
-    assert "| 1 | 1 | 1.001 | 1.0e-03 | 9.5e-07 | 1,048× |" in text
+def test_a_mistake_is_said_with_its_size_and_what_to_look_at() -> None:
+    text = shown(GOOD, SLIP)
+    assert "**FAIL: 1 of 2 sides does not compute the same as the reference.**" in text
+    assert "| **wrong fast cpu** | 0.1 | 1e+03 | FAIL |" in text
+    assert "- wrong fast cpu: the update of dense1.kernel, dense1.bias is wrong in step 0 (off by 1.0e-03" in text
+    assert "rounding explains 1.0e-06). Look at: learning rate, weight decay" in text
 
 
-def test_a_side_that_failed_has_no_curve() -> None:
-    text = shown(BROKEN)
-    assert "wrong fast cpu: failed, out of memory." in text and "loss of a" not in text
+def test_of_many_names_three_are_enough() -> None:
+    assert "the gradient of a, b, c and 2 more is wrong" in shown(judge("x", [wrong("gradient", *"abcde")]))
 
 
-def test_a_wide_tolerance_is_said() -> None:
-    chaotic = Curve("a", [2.0, 1.0], [[2.0, 1.1]])
-    assert "From step 1 on, rounding alone may move these losses by 1 % or more" in shown(judge(chaotic, chaotic, FP32))
+@pytest.mark.parametrize(("part", "name"), [("loss", ""), ("input", "input")])
+def test_the_name_of_a_part_is_not_said_twice(part: CheckedPart, name: str) -> None:
+    assert f"x: the {part} is wrong in step 0 (" in shown(judge("x", [wrong(part, name)]))
+
+
+def test_a_check_of_no_single_step_and_a_value_that_is_not_finite() -> None:
+    text = shown(judge("x", [a_step(Check("order", "step 3", math.inf, 0.0), step=None)]))
+    assert "x: the order of step 3 is wrong (not finite, or not comparable)." in text
+    assert "| side | batch order | verdict |" in text and "| **x** | ∞ | FAIL |" in text
+    assert ": 0 steps" in text
+
+
+def test_a_side_that_ended_early() -> None:
+    text = shown(GOOD, judge("dead fast cpu", [], trouble="failed, out of memory"))
+    assert "| **dead fast cpu** | - | - | FAIL |" in text
+    assert "- dead fast cpu: failed, out of memory." in text
+
+
+def test_notes_of_what_was_not_checked_of_kinks_and_of_what_was_left_out() -> None:
+    side = judge("x", [a_step(near_kinks=1), a_step(near_kinks=2)], ["distortions", "dropout"])
+    text = shown(side, GOOD, left_out=("left out: numpy on cuda:0",))
+    assert "- x, not checked: distortions; dropout." in text
+    assert "- 3 units within rounding of a kink" in text
+    assert "- left out: numpy on cuda:0" in text
+
+
+def test_the_losses_of_a_free_training_may_have_different_lengths() -> None:
+    text = shown(GOOD, judge("y", [FINE], losses=[2.0]), judge("z", [FINE]))
+    assert "### Losses of a free training" in text
+    assert "| step | torch fast cpu | y |" in text and "| 1 | 1 | - |" in text
+    assert "Not judged" in text
+    assert "free training" not in shown(SLIP)
 
 
 @pytest.mark.parametrize(
-    ("steps", "parts_at", "expected"),
-    [
-        (100, 40, [0, 38, 39, 40, 41, 42, 44, 46, 50, 58, 74, 99]),
-        (100, None, [0, 1, 2, 4, 6, 10, 18, 34, 66, 99]),
-        (3, 2, [0, 1, 2]),
-        (1, 0, [0]),
-    ],
+    ("steps", "expected"),
+    [(1, [0]), (2, [0, 1]), (4, [0, 1, 2, 3]), (10, [0, 1, 2, 4, 8, 9]), (100, [0, 1, 2, 4, 8, 16, 32, 64, 99])],
 )
-def test_the_steps_around_the_parting_and_ever_fewer_after_it(
-    steps: int, parts_at: int | None, expected: list[int]
-) -> None:
-    assert steps_to_show(steps, parts_at) == expected
+def test_ever_sparser_steps_and_the_last(steps: int, expected: list[int]) -> None:
+    assert shown_steps(steps) == expected

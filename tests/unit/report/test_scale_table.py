@@ -32,7 +32,7 @@ def layout(data: int, share: Estimate = SHARE, **changes: object) -> LayoutResul
         speedup=Speedup(*dataclasses.astuple(ratio), speed_verdict(ratio, MARGIN), "slice"),
         efficiency=share,
         communication=Estimate(0.51, 0.48, 0.55),
-        agreement=Agreement(100, 3e-7, 9e-7, None, True, None) if data > 1 else None,
+        agreement=Agreement(100, 3e-16, 1e-9, None, True, None) if data > 1 else None,
         reason=None,
     )
     return dataclasses.replace(found, **changes)  # type: ignore[arg-type]
@@ -67,7 +67,7 @@ def test_a_layout_is_shown_with_its_shares_and_its_losses() -> None:
     (table,) = scale_tables(answer(layout(1), layout(2)))
     shown = text(table)
     assert "1 thread per rank" in shown
-    assert "45.00 % [43, 47] | 51.00 % [48, 55] | PASS, 3.0e-07 of 9.0e-07" in shown
+    assert "45.00 % [43, 47] | 51.00 % [48, 55] | PASS, 3.0e-16 of 1e-09" in shown
     assert "dropout and distortions are off." in shown
 
 
@@ -100,7 +100,7 @@ def test_one_device_has_no_answer() -> None:
 
 
 def test_losses_that_part_and_runs_that_fail_are_told() -> None:
-    parted = Agreement(100, 0.5, 9e-7, 1, False, "they differ from step 1 on")
+    parted = Agreement(100, 0.5, 1e-9, 1, False, "they differ from step 1 on")
     (table,) = scale_tables(
         answer(layout(1), layout(2, agreement=parted, runs=4, failed=1, reason="failed: rank 1 was killed"))
     )
@@ -118,7 +118,7 @@ def test_nothing_run_is_no_table() -> None:
 def test_the_answer_passes_only_where_every_layout_does() -> None:
     assert answer(layout(1), layout(2)).passed
     assert not answer(layout(1), layout(2, failed=1)).passed
-    parted = Agreement(100, 0.5, 9e-7, 1, False, "they differ from step 1 on")
+    parted = Agreement(100, 0.5, 1e-9, 1, False, "they differ from step 1 on")
     assert not answer(layout(1), layout(2, agreement=parted)).passed
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 
 import pytest
 
-from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
@@ -30,8 +29,8 @@ FULL = catalog.find("mnist-mlp32")
 DATA = Located("mnist", Path("/data"), "a test", "5f" * 32, True, 60_000, 10_000)
 
 
-def planned(question: Question) -> list[Task[Run]]:
-    return tasks(question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True)
+def planned(question: Question, *, judged: bool = True) -> list[Task[Run]]:
+    return tasks(question, WORKLOAD, DATA, CPU, Settings(kind="scale"), processes=True, judged=judged)
 
 
 def test_one_device_is_always_among_the_layouts_and_first() -> None:
@@ -104,12 +103,16 @@ def test_what_can_be_run_is_not_refused(question: Question) -> None:
 
 def test_rounds_take_every_layout_with_and_without_its_sum() -> None:
     found = [task.first for task in planned(Question(data=(1, 2), pipeline=(1, 2), repeats=2, oversubscribe=True))]
-    titles = [(run.round, run.spread.title, run.nudge) for run in found if run.spread]
+    titles = [(run.round, run.spread.title) for run in found if run.spread]
     layouts = ["1×1", "1×2", "2×1", "2×1, without averaging", "2×2", "2×2, without averaging"]
-    nudges = [(0, "1×1", number) for number in range(1, 1 + NUDGES)]
-    expected = [(0, "1×1", None), *nudges, *((0, layout, None) for layout in ("1×2", "2×1", "2×2"))]
-    assert titles == expected + [(round_, layout, None) for round_ in (1, 2) for layout in layouts]
+    losses = [(0, layout) for layout in ("1×1", "1×2", "2×1", "2×2")]
+    assert titles == losses + [(round_, layout) for round_ in (1, 2) for layout in layouts]
     assert [run.blocks is None for run in found] == [run.round == 0 for run in found]
+    assert [run.side.precision for run in found] == ["fp32" if run.round else "fp64" for run in found]
+
+
+def test_nothing_is_trained_for_losses_that_are_not_compared() -> None:
+    assert [task.round for task in planned(Question(repeats=2), judged=False)] == [1, 1, 1, 2, 2, 2]
 
 
 def test_a_round_is_one_seed_for_all_layouts() -> None:
@@ -128,7 +131,7 @@ def test_no_two_runs_of_a_plan_are_the_same_for_resume() -> None:
 
 
 def test_one_device_is_told_of_no_launch_and_several_are() -> None:
-    alone, *_, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:5]
+    alone, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:2]
     assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
     assert isinstance(several, StartRanks) and several.ranks == 2
     inner = read(json.loads(encoded(several.request)))
@@ -138,7 +141,7 @@ def test_one_device_is_told_of_no_launch_and_several_are() -> None:
 
 def test_the_ranks_of_several_machines_are_shared() -> None:
     place = Rendezvous(nodes=2, endpoint="a:1")
-    launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[4].first.request(0.0, [None])
+    launch = planned(Question(data=(4,), repeats=1, rendezvous=place))[1].first.request(0.0, [None])
     assert isinstance(launch, StartRanks) and (launch.ranks, launch.rendezvous.endpoint) == (2, "a:1")
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from trainmark.cli import complete
 from trainmark.errors import UnknownName
-from trainmark.study.parity import rounding_of
 from trainmark.workload.precision import PRECISIONS, Arithmetic, Precision, listed, precision_named
 
 
@@ -26,5 +25,4 @@ def test_a_new_row_is_all_that_the_neutral_part_needs(monkeypatch: pytest.Monkey
     monkeypatch.setitem(PRECISIONS, "fp8", Arithmetic(3, mixed=True, largest=448.0))
     assert precision_named("fp8") == "fp8"
     assert "fp8" in complete.precisions()
-    assert rounding_of(precision_named("fp8")).share == 1.0
     assert "fp8" not in listed(mixed=False)

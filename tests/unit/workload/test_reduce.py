@@ -7,10 +7,10 @@ import dataclasses
 import pytest
 
 from trainmark.workload import catalog
-from trainmark.workload.layers import Dropout, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import Convolution, convolutions, products
-from trainmark.workload.reduce import shrunk, with_batch, without_distortions, without_elementwise
+from trainmark.workload.reduce import shrunk, with_batch, without_chance, without_distortions, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
 
@@ -50,6 +50,15 @@ def test_without_distortions_the_network_sees_the_same_shape() -> None:
     plain = without_distortions(workload)
     assert plain.input.distortions is None
     assert lay_out(plain).input_shape == lay_out(workload).input_shape
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_without_chance_only_the_weights_are_random(name: str) -> None:
+    plain = without_chance(catalog.find(name).with_schedule(steps=7))
+    assert not any(isinstance(layer, (Dropout, ChannelDropout)) for layer in plain.model)
+    assert plain.input.distortions is None
+    assert (plain.schedule.protocol, plain.schedule.evaluate, plain.schedule.steps) == ("fresh", "end", 7)
+    assert plain.optimizer == catalog.find(name).optimizer
 
 
 def test_another_batch_drops_what_is_left_at_the_end() -> None:

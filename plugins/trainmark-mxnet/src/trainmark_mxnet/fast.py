@@ -38,8 +38,7 @@ class FastTrainer(MxnetTrainer):
     def load(self, weights: Weights) -> None:
         """Set weights and a new optimiser."""
         super().load(weights)
-        self._updates = self._optimizer(batch=1)
-        self._update = mx.optimizer.get_updater(self._updates)
+        self._updater = mx.optimizer.get_updater(self._optimizer(batch=1))
         self._filled: set[int] = set()
 
     def compile(self, plan: EpochPlan) -> bool:
@@ -69,8 +68,8 @@ class FastTrainer(MxnetTrainer):
             executor.backward()
             rows.append(executor.outputs[losses.ROW].copy())  # the next step overwrites it
             if "optimizer" not in self._without:
-                self._updates.rescale_grad = 1 / size
-                self._update([*range(len(self._names))], [*self._gradients.values()], [*self._weights.values()])
+                self._divide_by(size)
+                self._updater([*range(len(self._names))], [*self._gradients.values()], [*self._weights.values()])
                 self._follow()
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
@@ -79,6 +78,9 @@ class FastTrainer(MxnetTrainer):
 
     def _parameters(self) -> Arrays:
         return self._weights
+
+    def _sums(self) -> Arrays:
+        return self._gradients
 
     def _set_parameters(self, values: Mapping[str, NDArray[np.float32]]) -> None:
         for name, value in values.items():

@@ -43,6 +43,7 @@ class IdiomaticTrainer(MxnetTrainer):
         super().load(weights)
         batch = self._module.data_shapes[0].shape[0]
         self._module.init_optimizer(kvstore=None, optimizer=self._optimizer(batch), force_init=True)
+        self._updater = self._module._updater
 
     def compile(self, plan: EpochPlan) -> bool:
         """Return False: nothing is compiled. Puts a set with a fixed order in that order, as a loader would."""
@@ -69,13 +70,14 @@ class IdiomaticTrainer(MxnetTrainer):
             self._module.fit(stretch, eval_metric=rows, batch_end_callback=after_batch, kvstore=None, num_epoch=1)
         return mx.nd.stack(*rows.kept)
 
-    def _divide_by(self, size: int) -> None:
-        """Set the batch size of the next update's mean, since the last batch of a pass may be smaller."""
-        self._module._optimizer.rescale_grad = 1 / size
-
     def _parameters(self) -> Arrays:
         # The arrays that training changes; the module's get_params waits for all queued steps, and copies.
-        arrays = self._module._exec_group.param_arrays
+        return self._named(self._module._exec_group.param_arrays)
+
+    def _sums(self) -> Arrays:
+        return self._named(self._module._exec_group.grad_arrays)
+
+    def _named(self, arrays: list[list[mx.nd.NDArray]]) -> Arrays:
         return {name: first for name, (first,) in zip(self._names, arrays, strict=True)}
 
     def _set_parameters(self, values: Mapping[str, NDArray[np.float32]]) -> None:

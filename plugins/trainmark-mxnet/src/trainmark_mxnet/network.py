@@ -6,10 +6,12 @@ after a flatten to channel-first order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import mxnet as mx
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from trainmark.errors import assert_never
 from trainmark.workload.layers import (
@@ -24,15 +26,15 @@ from trainmark.workload.layers import (
     ReLU,
     padding_of,
 )
-from trainmark.workload.model import LayerPlan, Model, Shape, Weights
+from trainmark.workload.model import LayerPlan, Model, Shape
 
 DATA, LABEL = "data", "softmax_label"  # the names that Module expects
 
 
-def build(model: Model) -> mx.sym.Symbol:
-    """Build outputs ``[batch, classes]`` from images ``[batch, channels, height, width]`` named ``data``."""
+def build(plans: Iterable[LayerPlan]) -> mx.sym.Symbol:
+    """Build these layers of a network, with an input named ``data``, ``[batch, channels, height, width]`` if images."""
     x = mx.sym.Variable(DATA)
-    for plan in model.layers:
+    for plan in plans:
         x = _apply(plan, x)
     return x
 
@@ -55,7 +57,7 @@ def bias(plan: LayerPlan) -> str:
     return f"{plan.name}_bias"
 
 
-def to_mxnet(model: Model, weights: Weights) -> dict[str, np.ndarray]:
+def to_mxnet(model: Model, weights: Mapping[str, NDArray[Any]]) -> dict[str, np.ndarray]:
     """Convert canonical weights to MXNet's layout and names."""
     arrays = {}
     for plan, flattened in _weighted(model):
@@ -64,24 +66,41 @@ def to_mxnet(model: Model, weights: Weights) -> dict[str, np.ndarray]:
     return arrays
 
 
-def from_mxnet(model: Model, arrays: Mapping[str, mx.nd.NDArray]) -> Weights:
-    """Convert MXNet's arrays to weights, float32 in canonical layout."""
-    weights: Weights = {}
+def from_mxnet(
+    model: Model, arrays: Mapping[str, mx.nd.NDArray], dtype: DTypeLike = np.float32
+) -> dict[str, NDArray[Any]]:
+    """Convert MXNet's arrays, one for each weight, to canonical layout."""
+    weights = {}
     for plan, flattened in _weighted(model):
-        found = arrays[kernel(plan)].asnumpy().astype(np.float32)
+        found = arrays[kernel(plan)].asnumpy().astype(dtype)
         weights[plan.kernel_name] = np.ascontiguousarray(_channels_last(found, flattened))
-        weights[plan.bias_name] = arrays[bias(plan)].asnumpy().astype(np.float32)
+        weights[plan.bias_name] = arrays[bias(plan)].asnumpy().astype(dtype)
     return weights
 
 
+def outputs_from_mxnet(model: Model, outputs: Iterable[mx.nd.NDArray]) -> dict[str, NDArray[np.float64]]:
+    """Convert the outputs of all layers to canonical layout, by the layer's name."""
+    arrays = {}
+    for (plan, flattened), output in zip(_flattened(model), outputs, strict=True):
+        values = output.asnumpy().astype(np.float64)  # examples come first, as the outputs do in a kernel
+        last = _channels_last(values, None if plan.kernel_shape else flattened)
+        arrays[plan.name] = np.moveaxis(last, -1, 0)
+    return arrays
+
+
 def _weighted(model: Model) -> Iterator[tuple[LayerPlan, Shape | None]]:
-    """Yield each layer with weights, and the image shape that was flattened right before it."""
+    """Yield each layer with weights, and the image shape that was flattened before it."""
+    return ((plan, flattened) for plan, flattened in _flattened(model) if plan.kernel_shape)
+
+
+def _flattened(model: Model) -> Iterator[tuple[LayerPlan, Shape | None]]:
+    """Yield each layer, and the image shape that was flattened since the last layer with weights."""
     flattened: Shape | None = None
     for plan in model.layers:
-        if isinstance(plan.layer, Flatten):
-            flattened = plan.input_shape if len(plan.input_shape) == 3 else None
-        elif plan.kernel_shape:
-            yield plan, flattened
+        if isinstance(plan.layer, Flatten) and len(plan.input_shape) == 3:
+            flattened = plan.input_shape
+        yield plan, flattened
+        if plan.kernel_shape:
             flattened = None
 
 

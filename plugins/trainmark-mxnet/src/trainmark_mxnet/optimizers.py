@@ -7,6 +7,7 @@ definition is written out with array operators, which accept float64 numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import mxnet as mx
@@ -47,6 +48,30 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
             assert_never(spec)
     optimizer.set_wd_mult(_decays(spec, model))
     return optimizer
+
+
+def slot_arrays(
+    updater: mx.optimizer.Updater, slot: str, weights: Mapping[str, mx.nd.NDArray]
+) -> dict[str, mx.nd.NDArray]:
+    """Return MXNet's array for a slot of each weight, in update order; MXNet creates them at the first update."""
+    arrays = {}
+    for index, (name, weight) in enumerate(weights.items()):
+        if index not in updater.states:
+            updater.states[index] = updater.optimizer.create_state_multi_precision(index, weight)
+            updater.states_synced[index] = True
+        state = updater.states[index]
+        arrays[name] = state[1 if slot == "square" else 0] if isinstance(state, tuple) else state
+    return arrays
+
+
+def scale_of(spec: Optimizer, optimizer: mx.optimizer.Optimizer) -> float:
+    """Return a slot as a multiple of MXNet's array: momentum may have another sign, or include the constant rate."""
+    if not isinstance(spec, SGD):
+        return 1.0
+    velocity = spec.momentum_form == "velocity"
+    if isinstance(optimizer, Defined):
+        return -1.0 if velocity else 1.0
+    return 1.0 if velocity else -1 / spec.learning_rate
 
 
 def _decays(spec: Optimizer, model: Model) -> dict[str, float]:

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import Evaluation, Options, SplitName, Steps
 from trainmark.backends.parts import loss_left
+from trainmark.backends.stepwise import Arrays as HostArrays
+from trainmark.backends.stepwise import State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
+from trainmark.workload.optimizers import slots_of
 from trainmark.workload.spec import Workload
 from trainmark_mxnet import losses, network, optimizers, pixels
 from trainmark_mxnet.precision import DTYPES
@@ -34,12 +37,14 @@ class MxnetTrainer:
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.dtype(DTYPES[options.precision]).type
-        self._without = options.without
+        self._without, self._keeps_gradients = options.without, options.keeps_gradients
         mx.random.seed(options.seed % _LARGEST_SEED)
-        self._outputs = network.build(model)
+        self._outputs = network.build(model.layers)
         self._symbol = losses.training(loss_left(workload, options), model, self._outputs)
         self._names = [name for name in self._symbol.list_arguments() if name not in (network.DATA, network.LABEL)]
+        self._updater: mx.optimizer.Updater
         self._average: Arrays = {}
+        self._before: Arrays = {}
         self._step = 0
 
     def load(self, weights: Weights) -> None:
@@ -88,6 +93,38 @@ class MxnetTrainer:
         ].asnumpy()
         return found.astype(np.float64)
 
+    def set_state(self, state: State) -> None:
+        """Set weights, optimiser and average."""
+        self.load(dict(state.weights))
+        for slot, arrays in state.slots.items():
+            self._write(arrays, *self._slot(slot))
+        if state.average:
+            self._write(state.average, self._average)
+        optimizer = self._updater.optimizer
+        self._step = optimizer.num_update = optimizer.begin_num_update = state.step
+
+    def state(self) -> State:
+        """Copy weights, optimiser and average to the host."""
+        slots = {slot: self._read(*self._slot(slot)) for slot in slots_of(self._workload.optimizer)}
+        average = self._read(self._average) if self._average else {}
+        return State(self._read(self._parameters()), slots, average, self._updater.optimizer.num_update)
+
+    def gradients(self) -> HostArrays:
+        """Copy the gradients of the last step to the host; the L2 terms are added and rounded as in the update."""
+        share, l2 = self._updater.optimizer.rescale_grad, {network.kernel(p): p.l2 for p in self._model.weighted_layers}
+        sums, before = self._sums(), self._before
+        return self._read({name: sums[name] * share + before[name] * l2.get(name, 0.0) for name in self._names})
+
+    def activations(self, examples: NDArray[np.int64], *, training: bool) -> HostArrays:
+        """Run the layers on training examples."""
+        # One graph per layer: in one for all, MXNet fuses dense layers with their ReLU and returns wrong ReLU outputs.
+        outputs = [*self._prepared(self._data.train.images[examples]).values()]
+        for plan in self._model.layers:
+            arrays = {**self._parameters(), network.DATA: outputs[-1]}
+            outputs += self._run(network.build([plan]), arrays, training=training)
+        x = outputs.pop(0).asnumpy().transpose(0, 2, 3, 1).astype(np.float64)
+        return {"input": x, **network.outputs_from_mxnet(self._model, outputs)}
+
     def settings(self) -> dict[str, Any]:
         """Return the settings that affect speed or arithmetic; most are environment variables that MXNet reads."""
         return {
@@ -108,10 +145,36 @@ class MxnetTrainer:
     def _set_parameters(self, values: Mapping[str, NDArray[np.float32]]) -> None:
         raise NotImplementedError
 
+    def _sums(self) -> Arrays:
+        """Return the gradients of the last step, summed over the batch, on the device."""
+        raise NotImplementedError
+
+    def _slot(self, name: str) -> tuple[Arrays, float]:
+        """Return MXNet's arrays for a slot, and the slot as a multiple of them."""
+        scale = optimizers.scale_of(self._workload.optimizer, self._updater.optimizer)
+        return optimizers.slot_arrays(self._updater, name, self._parameters()), scale
+
+    def _write(self, values: HostArrays, arrays: Arrays, scale: float = 1.0) -> None:
+        for name, value in network.to_mxnet(self._model, values).items():
+            arrays[name][:] = value / scale
+
+    def _read(self, arrays: Arrays, scale: float = 1.0) -> dict[str, NDArray[np.float64]]:
+        found = network.from_mxnet(self._model, arrays, np.float64)
+        return {name: value * scale for name, value in found.items()}
+
     def _optimizer(self, batch: int) -> mx.optimizer.Optimizer:
         return optimizers.build(
             self._workload.optimizer, self._model, self._names, batch=batch, float64=self._dtype == np.float64
         )
+
+    def _divide_by(self, size: int) -> None:
+        """Set the batch size of the next update's mean, since the last batch of a pass may be smaller.
+
+        The weights before it are kept for the gradients of the L2 terms.
+        """
+        self._updater.optimizer.rescale_grad = 1 / size
+        if self._keeps_gradients:
+            self._before = {name: array.copy() for name, array in self._parameters().items()}
 
     def _follow(self) -> None:
         """Count an update, and update the average."""
@@ -134,8 +197,9 @@ class MxnetTrainer:
         """Return labels in the type of the network, as MXNet's losses require."""
         return mx.nd.array(labels, ctx=context, dtype=self._dtype)
 
-    def _run(self, symbol: mx.sym.Symbol, arrays: Arrays) -> list[mx.nd.NDArray]:
-        """Run one forward pass, as in prediction."""
+    def _run(self, symbol: mx.sym.Symbol, arrays: Arrays, *, training: bool = False) -> list[mx.nd.NDArray]:
+        """Run one forward pass, by default as in prediction."""
         arguments = {name: arrays[name] for name in symbol.list_arguments()}
-        found: list[mx.nd.NDArray] = symbol.bind(self._context, arguments, grad_req="null").forward(is_train=False)
+        executor = symbol.bind(self._context, arguments, grad_req="null")
+        found: list[mx.nd.NDArray] = executor.forward(is_train=training)
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
@@ -27,11 +27,20 @@ def build(model: Model, product_dtype: Any) -> Network:
     """
 
     def network(weights: Parameters, x: Array, key: Array | None) -> Array:
-        for index, plan in enumerate(model.layers):
-            x = _apply(plan, weights, x, None if key is None else jax.random.fold_in(key, index), product_dtype)
+        for _, output in outputs(model, product_dtype, weights, x, key):
+            x = output
         return x
 
     return network
+
+
+def outputs(
+    model: Model, product_dtype: Any, weights: Parameters, x: Array, key: Array | None
+) -> Iterator[tuple[str, Array]]:
+    """Yield the name and the output of each layer."""
+    for index, plan in enumerate(model.layers):
+        x = _apply(plan, weights, x, None if key is None else jax.random.fold_in(key, index), product_dtype)
+        yield plan.name, x
 
 
 def convolve(padding: list[tuple[int, int]], x: Array, kernel: Array) -> Array:

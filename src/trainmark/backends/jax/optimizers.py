@@ -13,27 +13,46 @@ from jax import Array
 
 from trainmark.backends.jax.network import Parameters
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, slots_of
 
 State = dict[str, Parameters]
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
 """``(weights, state, gradients, step)`` to new weights and state; ``step`` counts from 0."""
 
 
-def build(spec: Optimizer | None) -> tuple[tuple[str, ...], Update]:
-    """Return the names of an optimiser's states, and its update; for None, an update that only keeps the gradients.
+GRADIENTS = "gradients"
+"""Name of the gradients of the last step, where an optimiser keeps them among its states."""
 
-    They must be kept, because XLA doesn't compute unused values.
+
+def build(spec: Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, ...], Update]:
+    """Return the names of an optimiser's states, and its update.
+
+    Args:
+        spec: None for an update that changes nothing.
+        keeps_gradients: whether to keep them as a state; XLA doesn't compute unused values.
     """
+    update = _update(spec)
+    names = () if spec is None else slots_of(spec)
+    if not keeps_gradients:
+        return names, update
+
+    def keeping(weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
+        weights, state = update(weights, {name: state[name] for name in names}, gradients, step)
+        return weights, {**state, GRADIENTS: gradients}
+
+    return (*names, GRADIENTS), keeping
+
+
+def _update(spec: Optimizer | None) -> Update:
     match spec:
         case None:
-            return ("gradients",), lambda weights, _, gradients, step: (weights, {"gradients": gradients})  # noqa: ARG005
+            return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
         case SGD():
-            return ("momentum",) if spec.momentum else (), functools.partial(_sgd, spec)
+            return functools.partial(_sgd, spec)
         case Adam():
-            return ("mean", "square"), functools.partial(_adam, spec)
+            return functools.partial(_adam, spec)
         case RMSprop():
-            return ("square",), functools.partial(_rmsprop, spec)
+            return functools.partial(_rmsprop, spec)
         case _:
             assert_never(spec)
 

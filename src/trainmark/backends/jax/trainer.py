@@ -15,7 +15,9 @@ from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax import losses, network, optimizers, precision
 from trainmark.backends.jax.network import Parameters
 from trainmark.backends.parts import loss_left
+from trainmark.backends.stepwise import Arrays, State
 from trainmark.workload.model import Weights
+from trainmark.workload.optimizers import slots_of
 from trainmark.workload.pixels import prepare
 
 
@@ -47,7 +49,9 @@ class JaxTrainer:
         self._network = network.build(job.model, arithmetic.factors)
         self._loss = losses.build(loss_left(job.workload, options))
         self._optimizer = None if "optimizer" in options.without else job.workload.optimizer
-        self._remembered, self._update = optimizers.build(self._optimizer)
+        keeps_gradients = options.keeps_gradients or self._optimizer is None
+        self._remembered, self._update = optimizers.build(self._optimizer, keeps_gradients=keeps_gradients)
+        self._images: Any
         self._l2 = {plan.kernel_name: plan.l2 for plan in job.model.weighted_layers if plan.l2}
         self._forward = jax.jit(lambda weights, x: self._network(weights, x, None))
         self._judge = jax.jit(self._judged)
@@ -56,7 +60,7 @@ class JaxTrainer:
 
     def load(self, weights: Weights) -> None:
         """Put weights and a new optimiser on the device."""
-        taken = {name: self._put(np.asarray(value, self._dtype)) for name, value in weights.items()}
+        taken = self._taken_in(weights)
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
         state = {name: jax.tree.map(jnp.zeros_like, taken) for name in self._remembered}
         self._training = Training(taken, jax.device_put(state, self._place), average, self._put(np.int32(0)))
@@ -95,6 +99,34 @@ class JaxTrainer:
         """Return the outputs of the last layer, without dropout."""
         x = self._put(prepare(self._workload.input, images, self._dtype))
         return np.asarray(self._forward(self._training.weights, x), np.float64)
+
+    def set_state(self, state: State) -> None:
+        """Put weights, optimiser and average on the device."""
+        self.load(dict(state.weights))
+        slots = {slot: self._taken_in(arrays) for slot, arrays in state.slots.items()}
+        average, step = self._taken_in(state.average), self._put(np.int32(state.step))
+        optimizer = {**self._training.optimizer, **slots}
+        self._training = self._training._replace(optimizer=optimizer, average=average, step=step)
+
+    def state(self) -> State:
+        """Copy weights, optimiser and average to the host."""
+        now = self._training
+        slots = {slot: _copied(now.optimizer[slot]) for slot in slots_of(self._workload.optimizer)}
+        return State(_copied(now.weights), slots, _copied(now.average), int(now.step))
+
+    def gradients(self) -> Arrays:
+        """Copy the gradients of the last step to the host."""
+        return _copied(self._training.optimizer[optimizers.GRADIENTS])
+
+    def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
+        """Run the layers on training examples."""
+        x = self._put(self._images[examples])
+        key, factors = self._key if training else None, precision.ARITHMETIC[self._job.options.precision].factors
+        found = network.outputs(self._model, factors, self._training.weights, x, key)
+        return _copied({"input": x, **dict(found)})
+
+    def _taken_in(self, arrays: Arrays) -> Parameters:
+        return {name: self._put(np.asarray(value, self._dtype)) for name, value in arrays.items()}
 
     def settings(self) -> dict[str, Any]:
         """Return JAX's current settings."""
@@ -153,6 +185,10 @@ class JaxTrainer:
 
 def _on_host(weights: Parameters) -> Weights:
     return {name: np.array(value, np.float32) for name, value in weights.items()}
+
+
+def _copied(arrays: Parameters) -> Arrays:
+    return {name: np.array(value, np.float64) for name, value in arrays.items()}
 
 
 def _hits(outputs: Array, labels: Array) -> Array:

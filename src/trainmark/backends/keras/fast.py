@@ -9,6 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
+from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.engine import Engine
@@ -85,6 +86,9 @@ class KerasFastTrainer(KerasTrainer):
             The results of the steps, ``[at least count, 3]``.
         """
         raise NotImplementedError
+
+    def _training_inputs(self) -> NDArray[Any]:
+        return ops.convert_to_numpy(self._images)
 
     def _variables(self) -> list[Any]:
         return [*self._learner.variables, *self._optimizer.variables]

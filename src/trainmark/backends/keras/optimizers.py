@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightAverage
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightAverage, slots_of
 
 
 def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
@@ -33,21 +33,44 @@ def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Op
             assert_never(spec)
 
 
-class KeptGradients(keras.optimizers.Optimizer):
-    """Updates nothing, but keeps the gradients, since a compiler would remove unused ones."""
+class Still(keras.optimizers.Optimizer):
+    """Updates nothing."""
 
     def __init__(self) -> None:
         super().__init__(1.0)
 
-    def build(self, variables: list[Any]) -> None:
-        """Allocate them."""
-        if not self.built:
-            super().build(variables)
-            self._kept = self.add_optimizer_variables(variables, "gradient")
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        """Do nothing."""
 
-    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:  # noqa: ARG002
-        """Keep one gradient."""
-        self.assign(self._kept[self._get_variable_index(variable)], gradient)
+
+def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers.Optimizer:
+    """Return ``optimizer``, which is not built yet, as one that keeps the gradients of the last step in ``kept``.
+
+    A compiler would remove unused ones.
+    """
+    own: Any = type(optimizer)
+
+    class Keeping(own):
+        def build(self, variables: list[Any]) -> None:
+            if not self.built:
+                super().build(variables)
+                self.kept = self.add_optimizer_variables(variables, "gradient")
+
+        def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+            self.assign(self.kept[self._get_variable_index(variable)], gradient)
+            super().update_step(gradient, variable, learning_rate)
+
+    optimizer.__class__ = Keeping
+    return optimizer
+
+
+def slots(optimizer: keras.optimizers.Optimizer, spec: Optimizer) -> dict[str, tuple[list[Any], float]]:
+    """Return Keras's arrays of each slot, in the order of the weights, and the slot as a multiple of them."""
+    if isinstance(optimizer, Defined):
+        return {name: (arrays, 1.0) for name, arrays in zip(slots_of(spec), optimizer.slots, strict=True)}
+    assert isinstance(spec, SGD), "all others are defined here"
+    form = 1.0 if spec.momentum_form == "velocity" else -1 / spec.learning_rate  # Keras's is the velocity
+    return dict.fromkeys(slots_of(spec), (optimizer.momentums, form))
 
 
 def reset(optimizer: keras.optimizers.Optimizer, weights: list[Any]) -> None:
@@ -92,7 +115,7 @@ class Defined(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self._slots = [self.add_optimizer_variables(variables, name) for name in self._names]
+        self.slots = [self.add_optimizer_variables(variables, name) for name in self._names]
         if self._average is not None:
             self.averages = self.add_optimizer_variables(variables, "average")
 
@@ -110,7 +133,7 @@ class Defined(keras.optimizers.Optimizer):
         """Update one variable."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype)
-        self._move(variable, gradient, rate, *(slot[index] for slot in self._slots))
+        self._move(variable, gradient, rate, *(slot[index] for slot in self.slots))
 
     def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
         raise NotImplementedError

@@ -17,6 +17,7 @@ from trainmark.backends.keras import losses, network, optimizers
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.precision import ARITHMETIC
 from trainmark.backends.parts import loss_left
+from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import Unsupported
 from trainmark.workload.model import Weights
 from trainmark.workload.pixels import prepare
@@ -41,11 +42,10 @@ class KerasTrainer:
         self._labels = {"train": data.train.labels.astype(np.int32), "test": data.test.labels.astype(np.int32)}
         self._kept: dict[SplitName, NDArray[Any]] = {}
         self._network = network.build(job.model)
-        self._optimizer = (
-            optimizers.KeptGradients()
-            if "optimizer" in options.without
-            else optimizers.build(workload.optimizer, workload.weight_average)
-        )
+        still = "optimizer" in options.without
+        self._optimizer = optimizers.Still() if still else optimizers.build(workload.optimizer, workload.weight_average)
+        if still or options.keeps_gradients:
+            self._optimizer = optimizers.keeping_gradients(self._optimizer)
         self._network.compile(
             optimizer=self._optimizer,
             loss=losses.build(loss_left(workload, options)),
@@ -87,6 +87,54 @@ class KerasTrainer:
         """Return the outputs of the last layer, without dropout."""
         outputs = self._network.predict_on_batch(prepare(self._workload.input, images, self._dtype))
         return np.asarray(outputs, dtype=np.float64)
+
+    def set_state(self, state: State) -> None:
+        """Set weights, optimiser and average, in place."""
+        self.load(dict(state.weights))
+        for slot, (variables, scale) in optimizers.slots(self._optimizer, self._workload.optimizer).items():
+            self._assign(variables, {name: value / scale for name, value in state.slots[slot].items()})
+        if state.average:
+            self._assign(optimizers.averages(self._optimizer), state.average)
+        self._optimizer.iterations.assign(state.step)
+
+    def state(self) -> State:
+        """Copy weights, optimiser and average to the host."""
+        slots = {
+            slot: {name: value * scale for name, value in self._copied(variables).items()}
+            for slot, (variables, scale) in optimizers.slots(self._optimizer, self._workload.optimizer).items()
+        }
+        average = self._copied(optimizers.averages(self._optimizer))
+        weights = self._copied(self._network.trainable_variables)
+        return State(weights, slots, average, int(ops.convert_to_numpy(self._optimizer.iterations.value)))
+
+    def gradients(self) -> Arrays:
+        """Copy the gradients of the last step to the host."""
+        return self._copied(self._optimizer.kept)
+
+    def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
+        """Run the layers on training examples."""
+        x = ops.convert_to_tensor(self._training_inputs()[examples])
+        outputs = {"input": x}
+        for layer in self._network.layers:
+            x = outputs[layer.name] = layer(x, training=training)
+        return {name: ops.convert_to_numpy(value).astype(np.float64) for name, value in outputs.items()}
+
+    def _training_inputs(self) -> NDArray[Any]:
+        """Return the training images as network input."""
+        return self._inputs("train")
+
+    def _weight_names(self) -> Iterator[str]:
+        """Yield the names of the weights in Keras's order."""
+        for plan in self._model.weighted_layers:
+            yield from (plan.kernel_name, plan.bias_name)
+
+    def _copied(self, variables: list[Any]) -> Arrays:
+        values = (np.array(ops.convert_to_numpy(variable.value), np.float64) for variable in variables)
+        return dict(zip(self._weight_names(), values, strict=False))
+
+    def _assign(self, variables: list[Any], arrays: Arrays) -> None:
+        for name, variable in zip(self._weight_names(), variables, strict=True):
+            variable.assign(arrays[name])
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the engine and of Keras."""

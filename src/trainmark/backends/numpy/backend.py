@@ -16,6 +16,7 @@ from trainmark.backends.numpy import layers, losses, optimizers
 from trainmark.backends.numpy.limits import NumpyLimits
 from trainmark.backends.numpy.precision import DTYPES
 from trainmark.backends.parts import loss_left
+from trainmark.backends.stepwise import Arrays, State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.pixels import distort, prepare
@@ -80,7 +81,6 @@ class NumpyTrainer:
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
         self._average = {name: value.copy() for name, value in self._weights.items()}
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights)
-        self._step = 0
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
         """Return False: nothing to compile."""
@@ -140,6 +140,34 @@ class NumpyTrainer:
         kept = self._average if self._workload.weight_average else self._weights
         return {name: value.astype(np.float32) for name, value in kept.items()}
 
+    def set_state(self, state: State) -> None:
+        """Set weights, optimiser and average."""
+        self.load(dict(state.weights))
+        self._updater.slots = {slot: _copied(arrays, self._dtype) for slot, arrays in state.slots.items()}
+        self._updater.step = state.step
+        if state.average:
+            self._average = _copied(state.average, self._dtype)
+
+    def state(self) -> State:
+        """Copy weights, optimiser and average."""
+        slots = {slot: _copied(arrays) for slot, arrays in self._updater.slots.items()}
+        average = _copied(self._average) if self._workload.weight_average else {}
+        return State(_copied(self._weights), slots, average, self._updater.step)
+
+    def gradients(self) -> Arrays:
+        """Copy the gradients of the last step."""
+        return _copied(self._gradients)
+
+    def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
+        """Run the layers on training examples."""
+        prepared = self._prepared["train"]
+        assert prepared is not None, "distorted images differ every time"
+        found = {"input": prepared[examples]}
+        x = found["input"]
+        for plan, module in zip(self._model.layers, self._modules, strict=True):
+            x = found[plan.name] = module.forward(x, training)
+        return found
+
     def settings(self) -> dict[str, Any]:
         """Return the matrix library and its thread settings."""
         build = getattr(np.__config__, "CONFIG", {}).get("Build Dependencies", {}).get("blas", {})
@@ -169,10 +197,9 @@ class NumpyTrainer:
             return loss + l2_loss, l2_loss, hits
         self._updater.update(self._weights, self._gradients)
         if self._workload.weight_average:
-            decay = self._workload.weight_average.decay_at(self._step)
+            decay = self._workload.weight_average.decay_at(self._updater.step - 1)
             for name, average in self._average.items():
                 average += (1 - decay) * (self._weights[name] - average)
-        self._step += 1
         return loss + l2_loss, l2_loss, hits
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
@@ -186,3 +213,7 @@ class NumpyTrainer:
         for module in self._modules:
             x = module.forward(x, training)
         return x
+
+
+def _copied(arrays: Arrays, dtype: Any = None) -> layers.Parameters:
+    return {name: np.array(value, dtype) for name, value in arrays.items()}

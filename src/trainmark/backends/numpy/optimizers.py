@@ -7,34 +7,43 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, learning_rate_at
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, learning_rate_at, slots_of
 
 Array = NDArray[Any]
 Parameters = dict[str, Array]
 
 
 class Updater:
-    """An optimiser with its state: two arrays per weight, which start at zero."""
+    """An optimiser with its state, which starts at zero.
+
+    Attributes:
+        slots: its arrays, by name of the slot and then of the weight.
+        step: number of updates so far.
+    """
 
     def __init__(self, spec: Optimizer, weights: Parameters) -> None:
-        self._spec, self._step = spec, 0
-        self._state = {name: np.zeros((2, *weight.shape), weight.dtype) for name, weight in weights.items()}
+        self._spec, self.step = spec, 0
+        self.slots: dict[str, Parameters] = {
+            slot: {name: np.zeros_like(weight) for name, weight in weights.items()} for slot in slots_of(spec)
+        }
 
     def update(self, weights: Parameters, gradients: Parameters) -> None:
         """Update ``weights`` by one step."""
-        spec, rate = self._spec, learning_rate_at(self._spec, self._step)
-        self._step += 1
+        spec, rate = self._spec, learning_rate_at(self._spec, self.step)
+        self.step += 1
         for name, weight in weights.items():
-            gradient, (mean, square) = gradients[name], self._state[name]
+            gradient, state = gradients[name], {slot: arrays[name] for slot, arrays in self.slots.items()}
             match spec:
                 case SGD():
-                    if spec.weight_decay and (spec.decay_biases or not name.endswith(".bias")):
+                    if decays(spec, name):
                         gradient = gradient + spec.weight_decay * weight
-                    _sgd(spec, rate, weight, gradient, mean)
+                    _sgd(spec, rate, weight, gradient, state.get("momentum"))
                 case Adam():
-                    _adam(spec, rate, self._step, weight, gradient, mean, square)
+                    _adam(spec, rate, self.step, weight, gradient, state["mean"], state["square"])
                 case RMSprop():  # the new average is used, and ε is outside the root
+                    square = state["square"]
                     square *= spec.rho
                     square += (1 - spec.rho) * gradient * gradient
                     weight -= rate * gradient / (np.sqrt(square) + spec.epsilon)
@@ -42,9 +51,25 @@ class Updater:
                     assert_never(spec)
 
 
-def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array) -> None:
+def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
+    """Return weights and slots of ``state`` after one update, which leaves ``state`` as it is."""
+    weights = {name: np.array(value) for name, value in state.weights.items()}
+    updater = Updater(spec, weights)
+    updater.step = state.step
+    for slot, arrays in state.slots.items():
+        updater.slots[slot] = {name: np.array(value) for name, value in arrays.items()}
+    updater.update(weights, dict(gradients))
+    return State(weights, updater.slots, state.average, updater.step)
+
+
+def decays(spec: Optimizer, name: str) -> bool:
+    """Whether weight decay applies to the weight ``name``."""
+    return isinstance(spec, SGD) and spec.weight_decay > 0 and (spec.decay_biases or not name.endswith(".bias"))
+
+
+def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None) -> None:
     """Gradient descent, with either form of momentum."""
-    if not spec.momentum:
+    if momentum is None:
         weight -= rate * gradient
     elif spec.momentum_form == "buffer":
         momentum *= spec.momentum

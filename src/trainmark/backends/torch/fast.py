@@ -11,10 +11,13 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Job
+from trainmark.backends.stepwise import Arrays
 from trainmark.backends.torch import optimizers, precision
 from trainmark.backends.torch.pixels import transform
 from trainmark.backends.torch.trainer import TorchTrainer
@@ -78,9 +81,10 @@ class TorchFastTrainer(TorchTrainer):
         self._rate = spec.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self._captured_gradients: dict[int, list[Tensor | None]] = {}
         self._place = Place(0, 0, self._dtype, self._device)
         self._plan = EpochPlan((), None)
-        self._steps_of_epoch = self._examples_of_epoch = self._step = 0
+        self._steps_of_epoch = self._examples_of_epoch = 0
 
     def load(self, weights: Weights) -> None:
         """Set the weights and reset the optimiser in place, so that captured steps stay valid."""
@@ -128,6 +132,21 @@ class TorchFastTrainer(TorchTrainer):
             self._step += 1
             tick()
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
+
+    def gradients(self) -> Arrays:
+        """Copy the gradients of the last step to the host; each graph writes its own."""
+        if self._graphs:
+            captured = self._captured_gradients[self._plan.sizes[self._steps_of_epoch - 1]]
+            for parameter, gradient in zip(self._parameters, captured, strict=True):
+                parameter.grad = gradient
+        return super().gradients()
+
+    def _continue_at(self, step: int) -> None:
+        super()._continue_at(step)
+        self._updates.fill_(step)
+
+    def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
+        return self._images[examples]
 
     def settings(self) -> dict[str, Any]:
         """Return PyTorch's settings, and those of this style."""
@@ -205,6 +224,7 @@ class TorchFastTrainer(TorchTrainer):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
+        self._captured_gradients[size] = [parameter.grad for parameter in self._parameters]
         return graph
 
     def _changed_by_a_step(self) -> Iterator[Tensor]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -17,6 +19,7 @@ from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import Images, transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.workload.model import Weights
+from trainmark.workload.optimizers import learning_rate_at
 
 Batch = tuple[Tensor, Tensor]
 
@@ -65,6 +68,16 @@ class TorchIdiomaticTrainer(TorchTrainer):
             self._step += 1
             tick()
         return results
+
+    def _continue_at(self, step: int) -> None:
+        super()._continue_at(step)
+        if self._scheduler is not None:
+            self._scheduler.last_epoch = step
+            for group in self._optimizer.param_groups:
+                group["lr"] = learning_rate_at(self._workload.optimizer, step)
+
+    def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
+        return torch.stack([self._images[index][0] for index in examples])
 
     def _on_device(self, x: Tensor, y: Tensor) -> Batch:
         return x.to(self._device), y.to(self._device)

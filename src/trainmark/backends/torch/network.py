@@ -6,15 +6,17 @@ layer after a flatten to channel-first order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from trainmark.errors import assert_never
 from trainmark.workload import layers
-from trainmark.workload.model import LayerPlan, Model, Shape, Weights
+from trainmark.workload.model import LayerPlan, Model, Shape
 
 
 def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
@@ -28,23 +30,56 @@ def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
     return network
 
 
-def load_weights(network: nn.Sequential, model: Model, weights: Weights) -> None:
-    """Copy canonical weights into the layers of the network, in place."""
+Of = Callable[[nn.Parameter], Tensor]
+"""A tensor that belongs to a parameter and has its shape."""
+
+
+def itself(parameter: nn.Parameter) -> Tensor:
+    """Return the parameter's value."""
+    return parameter.detach()
+
+
+def write(network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself) -> None:
+    """Copy canonical arrays into the parameters of the network, or what belongs to them, in place."""
     with torch.no_grad():
         for plan, module, flattened in _weighted(network, model):
-            kernel = torch.from_numpy(np.ascontiguousarray(_to_torch(weights[plan.kernel_name], flattened)))
-            module.weight.copy_(kernel)
-            module.bias.copy_(torch.from_numpy(weights[plan.bias_name]))
+            kernel = torch.from_numpy(np.ascontiguousarray(_to_torch(arrays[plan.kernel_name], flattened)))
+            of(module.weight).copy_(kernel)
+            of(module.bias).copy_(torch.from_numpy(np.ascontiguousarray(arrays[plan.bias_name])))
 
 
-def read_weights(network: nn.Sequential, model: Model) -> Weights:
-    """Return the weights of the layers of the network, as float32 in canonical layout."""
-    weights: Weights = {}
+def read(
+    network: nn.Sequential, model: Model, of: Of = itself, dtype: torch.dtype = torch.float64
+) -> dict[str, NDArray[Any]]:
+    """Return the parameters of the network, or what belongs to them, in canonical layout."""
+    arrays = {}
     for plan, module, flattened in _weighted(network, model):
-        kernel = module.weight.detach().to("cpu", torch.float32).numpy()
-        weights[plan.kernel_name] = np.ascontiguousarray(_from_torch(kernel, flattened))
-        weights[plan.bias_name] = module.bias.detach().to("cpu", torch.float32).numpy().copy()
-    return weights
+        kernel, bias = (of(each).to("cpu", dtype, copy=True).numpy() for each in (module.weight, module.bias))
+        arrays[plan.kernel_name] = np.ascontiguousarray(_from_torch(kernel, flattened))
+        arrays[plan.bias_name] = bias
+    return arrays
+
+
+def outputs(network: nn.Sequential, model: Model, x: Tensor) -> Iterator[tuple[str, Tensor]]:
+    """Yield the input and the output of each layer, with its name, in canonical layout."""
+    plans, flattened = {plan.name: plan for plan in model.layers}, None
+    yield "input", _canonical(x, None)
+    for name, module in network.named_children():
+        x, plan = module(x), plans.get(name)
+        if plan is None:  # padding
+            continue
+        if plan.kernel_shape:
+            flattened = None
+        elif isinstance(plan.layer, layers.Flatten) and len(plan.input_shape) == 3:
+            flattened = plan.input_shape
+        yield name, _canonical(x, flattened)
+
+
+def _canonical(x: Tensor, flattened: Shape | None) -> Tensor:
+    if flattened is not None:
+        height, width, channels = flattened
+        return x.reshape(-1, channels, height, width).permute(0, 2, 3, 1).flatten(1)
+    return x.permute(0, 2, 3, 1) if x.ndim == 4 else x
 
 
 def _weighted(network: nn.Sequential, model: Model) -> Iterator[tuple[LayerPlan, nn.Module, Shape | None]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from trainmark.errors import assert_never
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
@@ -42,6 +42,42 @@ def reset(optimizer: torch.optim.Optimizer) -> None:
         for value in state.values():
             if isinstance(value, torch.Tensor):
                 value.zero_()
+
+
+def buffer(optimizer: torch.optim.Optimizer, spec: Optimizer, slot: str, parameter: nn.Parameter) -> Tensor:
+    """Return PyTorch's buffer for a slot of a parameter, which is zero before the first step."""
+    match spec:
+        case SGD():
+            key = "velocity" if isinstance(optimizer, VelocitySGD) else "momentum_buffer"
+        case Adam():
+            key = {"mean": "exp_avg", "square": "exp_avg_sq"}[slot]
+        case RMSprop():
+            key = "square_avg"
+        case _:
+            assert_never(spec)
+    found: Tensor = optimizer.state[parameter].setdefault(key, torch.zeros_like(parameter))
+    _count(optimizer, parameter)
+    return found
+
+
+def scale_of(spec: Optimizer, slot: str) -> float:
+    """Return the slot as a multiple of PyTorch's buffer: with a constant rate, the velocity is ``-rate`` times it."""
+    velocity = isinstance(spec, SGD) and spec.momentum_form == "velocity" and spec.staircase is None
+    return -spec.learning_rate if velocity and slot == "momentum" else 1.0
+
+
+def set_step(optimizer: torch.optim.Optimizer, step: int) -> None:
+    """Set the number of updates so far, of optimisers that have state."""
+    for parameter in optimizer.state:
+        _count(optimizer, parameter).fill_(step)
+
+
+def _count(optimizer: torch.optim.Optimizer, parameter: Tensor) -> Tensor:
+    """Return PyTorch's count of updates, which an optimiser expects wherever there is other state."""
+    on_device = optimizer.defaults.get("fused") or optimizer.defaults.get("capturable")
+    zero = torch.zeros((), device=parameter.device if on_device else "cpu")
+    count: Tensor = optimizer.state[parameter].setdefault("step", zero)
+    return count
 
 
 def _groups(spec: SGD, network: nn.Module) -> list[dict[str, Any]]:

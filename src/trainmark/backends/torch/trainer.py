@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -14,9 +15,11 @@ from torch import Tensor, nn
 from trainmark.backends.base import EVALUATION_BATCH, HITS, L2_LOSS, LOSS, Evaluation, Job, SplitName, Steps
 from trainmark.backends.engines import torch as engines
 from trainmark.backends.parts import loss_left
-from trainmark.backends.torch import losses, network, precision
+from trainmark.backends.stepwise import Arrays, State
+from trainmark.backends.torch import losses, network, optimizers, precision
 from trainmark.data.dataset import Split
 from trainmark.workload.model import LayerPlan, Model, Weights
+from trainmark.workload.optimizers import slots_of
 from trainmark.workload.pixels import prepare
 
 
@@ -42,17 +45,18 @@ class TorchTrainer:
         self._counts_hits = job.workload.metrics.train == "running"
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
+        self._step = 0
         self._parameters = list(self._network.parameters())
         self._average = [parameter.detach().clone() for parameter in self._parameters]
 
     def load(self, weights: Weights) -> None:
         """Set the weights; the styles also set their optimiser."""
-        network.load_weights(self._network, self._model, weights)
+        network.write(self._network, self._model, weights)
         _copy(self._parameters, self._average)
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
-        return network.read_weights(self._network, self._model)
+        return network.read(self._network, self._model, dtype=torch.float32)
 
     def averaged(self) -> Weights:
         """Return a copy of their average on the host, or of the weights if there is none."""
@@ -105,6 +109,56 @@ class TorchTrainer:
         """Convert stored images to network input, undistorted."""
         host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
         return torch.from_numpy(prepare(self._workload.input, images, host_dtype)).permute(0, 3, 1, 2).to(self._device)
+
+    def set_state(self, state: State) -> None:
+        """Set weights, optimiser and average, in place."""
+        spec = self._workload.optimizer
+        self.load(dict(state.weights))
+        for slot, arrays in state.slots.items():
+            scale = optimizers.scale_of(spec, slot)
+            of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
+            network.write(self._network, self._model, {name: value / scale for name, value in arrays.items()}, of)
+        if state.average:
+            network.write(self._network, self._model, state.average, self._average_of)
+        optimizers.set_step(self._optimizer, state.step)
+        self._continue_at(state.step)
+
+    def state(self) -> State:
+        """Copy weights, optimiser and average to the host."""
+        spec = self._workload.optimizer
+        slots = {}
+        for slot in slots_of(spec):
+            of = functools.partial(optimizers.buffer, self._optimizer, spec, slot)
+            found, scale = network.read(self._network, self._model, of), optimizers.scale_of(spec, slot)
+            slots[slot] = {name: value * scale for name, value in found.items()}
+        average = network.read(self._network, self._model, self._average_of) if self._workload.weight_average else {}
+        return State(network.read(self._network, self._model), slots, average, self._step)
+
+    def gradients(self) -> Arrays:
+        """Copy the gradients of the last step to the host."""
+        return network.read(self._network, self._model, lambda parameter: cast(Tensor, parameter.grad))
+
+    def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
+        """Run the layers on training examples."""
+        self._network.train(training)
+        with torch.no_grad(), precision.autocast(self._precision, self._device):
+            x = self._inputs(examples).to(self._device)
+            found = {
+                name: value.cpu().double().numpy() for name, value in network.outputs(self._network, self._model, x)
+            }
+        self._network.train()
+        return found
+
+    def _continue_at(self, step: int) -> None:
+        """Set the counters of the styles to step ``step``."""
+        self._step = step
+
+    def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
+        """Return training examples as network input, ``[n, channels, height, width]``."""
+        raise NotImplementedError
+
+    def _average_of(self, parameter: nn.Parameter) -> Tensor:
+        return next(mine for each, mine in zip(self._parameters, self._average, strict=True) if each is parameter)
 
     def settings(self) -> dict[str, Any]:
         """Return PyTorch's current settings."""

@@ -112,10 +112,10 @@ class Settings(ResourceLimits):
         weights_from: file of the initial weights, and the record it belongs to.
         timeout: time limit of each process, in seconds; None is no limit.
         prices: price per hour by device id, in any currency.
-        kind: kind of study; in a ``parity`` every side gets the batches in the same order.
+        kind: kind of study.
     """
 
-    kind: Literal["rounds", "parity", "scale", "sweep"] = "rounds"
+    kind: Literal["rounds", "scale", "sweep"] = "rounds"
     seed: int = 1
     log_every: int | None = None
     save_weights: bool = False
@@ -153,7 +153,6 @@ class Run:
     """One planned run of a workload.
 
     Args:
-        nudge: number of the nudge applied to its initial weights; None leaves them unchanged.
         spread: how it is spread over devices; None for an ordinary run on one.
         trial: the trial of a sweep that it is, if any.
         blocks: number of blocks of slices after which it stops; None trains to the end.
@@ -166,7 +165,6 @@ class Run:
     round: int
     group_id: str
     session: str
-    nudge: int | None = None
     spread: Spreading | None = None
     trial: Trial | None = None
     blocks: int | None = None
@@ -181,10 +179,6 @@ class Run:
     @property
     def turn(self) -> str:
         """Which of its side's runs this is, for the user."""
-        if self.nudge is not None:
-            return f"nudged weights {self.nudge}"
-        if self.settings.kind == "parity":
-            return "unchanged"
         if self.trial is not None:
             return (
                 f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
@@ -218,10 +212,9 @@ class Run:
             workload=self.course.workload,
             dataset=self.course.dataset.folder,
             options=side.options(self.seed, settings, layout),
-            inject_order=side.style == "fast" or settings.kind == "parity" or layout is not None,
+            inject_order=side.style == "fast" or layout is not None,
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
             trainmark=version() if layout else None,  # all machines of one training must have the same
-            nudge=self.nudge,
             log_every=settings.log_every,
             repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
             turns=("to-the-end" if self.blocks is None else "until-stopped") if in_turns else None,
@@ -251,7 +244,6 @@ class Run:
             logged=settings.log_every is not None,
             slices_alone=self.blocks is not None,
             weights_from=settings.weights_from[1] if settings.weights_from else None,
-            nudge=self.nudge,
             spread=(
                 layout.data,
                 layout.pipeline,

@@ -169,7 +169,7 @@ class TrainingRecordBuilder(RecordBuilder):
             run.settings.kind,
             rank=rank.number if rank else None,
             world=run.spread.layout.ranks if run.spread else None,
-            trial=run.trial.number if run.trial else run.nudge,
+            trial=run.trial.number if run.trial else None,
             spread=self._spread(run.spread) if run.spread else None,
             values=dict(run.trial.values) if run.trial else None,
         )
@@ -287,7 +287,6 @@ def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:
         *(() if side.precision == "fp32" else (side.precision,)),
         *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
         f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
-        *(() if run.nudge is None else (f"nudge{run.nudge}",)),
         token,
         *(() if rank is None else (f"rank{rank.number}",)),
     )

@@ -125,7 +125,7 @@ class Turns(Generic[Player]):
             for player in (*order, *reversed(order)):
                 if player in self._active:
                     untimed = RAMP_SECONDS if player in self._ramp else UNTIMED_SHARE * seconds
-                    yield player, TakeTurn(seconds, untimed), block
+                    yield player, TakeTurn(seconds, untimed, player in self._ramp), block
             block += 1
         while True:
             yield self._active[0], TakeTurn(None) if self._blocks is None else Stop(), None

@@ -11,6 +11,7 @@ from trainmark.backends.base import Capabilities
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.backends.limits import DevicePeaks
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
+from trainmark.record.checks import StepChecks
 from trainmark.record.inspection import StepInspection
 from trainmark.workload.decode import annotations_of
 
@@ -326,6 +327,35 @@ class StepInspected(Answer):
     """One step of a replay."""
 
     inspection: StepInspection
+
+
+@dataclass(frozen=True)
+class Rehearsed(Answer):
+    """The reference has computed ``done`` steps."""
+
+    done: Count
+    of: Count
+
+
+@dataclass(frozen=True)
+class StepChecked(Answer):
+    """Results next to the reference's."""
+
+    checks: StepChecks
+
+
+@dataclass(frozen=True)
+class NotChecked(Answer):
+    """What can't be checked, or is not as it should be but no mistake."""
+
+    what: str
+
+
+@dataclass(frozen=True)
+class FreeLosses(Answer):
+    """The losses of a training that nothing corrects."""
+
+    losses: list[float]
 
 
 ANSWERS: Mapping[str, type[Answer]] = {kind.__name__: kind for kind in Answer.__subclasses__()}

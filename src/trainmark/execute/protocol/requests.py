@@ -67,6 +67,21 @@ class ReplayTraining(OfTraining):
 
 
 @dataclass(frozen=True)
+class Rehearse(OfTraining):
+    """Compute the steps that ``parity`` compares with the reference, and write them to the file ``place``."""
+
+    place: str
+
+
+@dataclass(frozen=True)
+class CheckSteps(OfTraining):
+    """Compute the steps in the file ``reference`` and compare them; then train ``free_steps`` freely."""
+
+    reference: str
+    free_steps: int
+
+
+@dataclass(frozen=True)
 class Repeat:
     """One of the runs of a process; ``weights`` is the file to save its weights to."""
 
@@ -83,7 +98,6 @@ class Train(OfTraining):
         inject_order: whether trainmark, not the framework, decides the order of the examples.
         initial_weights: their file; None draws them from the seed.
         trainmark: the version, which must be the same on all machines of a training.
-        nudge: number of the nudge applied to the weights; None leaves them unchanged.
         turns: train only in this training's turns (:class:`TakeTurn`); ``until-stopped`` for slices only, without
         evaluation. None trains without pauses.
     """
@@ -92,7 +106,6 @@ class Train(OfTraining):
     inject_order: bool
     initial_weights: str | None
     trainmark: str | None
-    nudge: int | None
     log_every: int | None
     repeats: tuple[Repeat, ...]
     turns: Literal["to-the-end", "until-stopped"] | None = None
@@ -104,10 +117,12 @@ class TakeTurn:
 
     Args:
         untimed: seconds of untimed steps that come first.
+        until_steady: go on untimed until the time of a step is steady, since a GPU's clock rises after a pause.
     """
 
     seconds: float | None
     untimed: float = 0.0
+    until_steady: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +199,18 @@ class RunScript:
 
 
 Request = (
-    Probe | ListBackends | MeasurePeaks | Examine | Predict | ReplayTraining | Train | StartRanks | Dissect | RunScript
+    Probe
+    | ListBackends
+    | MeasurePeaks
+    | Examine
+    | Predict
+    | ReplayTraining
+    | Rehearse
+    | CheckSteps
+    | Train
+    | StartRanks
+    | Dissect
+    | RunScript
 )
 _BY_NAME: dict[str, type[Request]] = {kind.__name__: kind for kind in get_args(Request)}
 

@@ -29,10 +29,11 @@ from trainmark.errors import DataError, TrainingDiverged, TrainmarkError, assert
 from trainmark.execute.protocol import answers, requests
 from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
 from trainmark.execute.worker import lifeline, ranks
+from trainmark.execute.worker.check_steps import check_steps
 from trainmark.execute.worker.dissect import dissect
-from trainmark.execute.worker.nudge import nudge
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.predict import predict
+from trainmark.execute.worker.rehearse import rehearse
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
 from trainmark.execute.worker.slices import Enough, Slices, Turns
@@ -100,6 +101,10 @@ def _carry_out(
             run_script(request, say, time.perf_counter, turns)
         case requests.ReplayTraining():
             replay(request, say, tick)
+        case requests.Rehearse():
+            rehearse(request, say)
+        case requests.CheckSteps():
+            check_steps(request, say, tick)
         case requests.StartRanks():
             assert position_descriptor is not None, "a rank can't launch ranks"
             ranks.launch(request, say, position_descriptor, turns)
@@ -309,9 +314,8 @@ def _first_weights(request: requests.Train, model: Model) -> Weights:
         path = Path(request.initial_weights)
         weights = weight_files.load(path)
         weight_files.require_fit(weights, model, path)
-    else:
-        weights = initial_weights(model, request.options.seed)
-    return weights if request.nudge is None else nudge(weights, request.nudge, request.options.precision)
+        return weights
+    return initial_weights(model, request.options.seed)
 
 
 def _probe(backend: str, say: Say) -> None:

@@ -20,6 +20,10 @@ Turns: TypeAlias = "queue.SimpleQueue[Message]"
 """The parent's messages while a training runs."""
 FEWEST_STEPS = 2
 """Fewest timed steps of a slice."""
+STEADY = 0.02
+"""Largest change of the time of a step between two untimed parts, if the clock is steady."""
+LONGEST_RAMP = 2.0
+"""Seconds after which a slice is timed even if the time of a step still changes."""
 
 
 class Enough(Exception):
@@ -51,6 +55,8 @@ class Slices:
         self._tried = 0
         self._start = self._seconds = 0.0
         self._untimed_left = self._untimed_steps = self._timed_steps = self._examples = 0
+        self._pace: float | None = None
+        self._ramped = 0.0
 
     def wait_for_turn(self, loss: Callable[[], float | None] = lambda: None) -> bool:
         """Pause if a turn is over.
@@ -72,8 +78,10 @@ class Slices:
             raise Enough
         assert turn["event"] == TakeTurn.__name__, turn
         self._target, self._to_the_end = turn["seconds"] or 0.0, turn["seconds"] is None
-        self._untimed_left = max(1, round(turn["untimed"] / self._step_seconds)) if self._step_seconds else 0
-        self._over, self._start, self._seconds = False, 0.0, 0.0
+        self._pace = math.inf if turn["until_steady"] else None
+        untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]  # two parts, to be compared
+        self._untimed_left = max(1, round(untimed / self._step_seconds)) if self._step_seconds else 0
+        self._over, self._start, self._seconds, self._ramped = False, 0.0, 0.0, 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
         return True
 
@@ -102,6 +110,10 @@ class Slices:
             self._start = self._start or now - seconds - self._origin
             self._untimed_steps += steps
             self._untimed_left = max(self._untimed_left - steps, 0)
+            self._ramped += seconds
+            if not self._untimed_left and self._pace is not None and self._ramped < LONGEST_RAMP:
+                before, self._pace = self._pace, seconds / steps
+                self._untimed_left = steps if abs(self._pace - before) > STEADY * self._pace else 0
         else:
             self._timed_steps += steps
             self._examples += examples

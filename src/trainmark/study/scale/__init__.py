@@ -28,9 +28,8 @@ from trainmark.record.record import Record
 from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.layouts import require_able
-from trainmark.study.parity import rounding_of, without_chance
 from trainmark.study.scale.question import Question, require_possible, tasks
-from trainmark.workload.reduce import with_batch
+from trainmark.workload.reduce import with_batch, without_chance
 from trainmark.workload.spec import Workload
 
 
@@ -72,8 +71,11 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     plain = _plain(workload, question)
     require_possible(question, side, plain, _accelerators(seen), cores, threads or 1)
     dataset = requests.locate_one(request, workload, watcher)
-    planned = tasks(question, plain, dataset, side, settings, processes=processes)
+    judged = not question.weak and _is_exact(seen, side)
+    planned = tasks(question, plain, dataset, side, settings, processes=processes, judged=judged)
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
+    if not (judged or question.weak):
+        notices.append(f"losses are not compared, since {side.backend} does not train in float64 on {side.device}")
     return ScalePlan(planned[0].first.course, side, seen, settings, question, planned, notices)
 
 
@@ -119,7 +121,6 @@ def _newest(records: Sequence[Record], planned: set[RunKey]) -> list[Record]:
 def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
     """Compute the results from ``records``."""
     question, side = plan.question, plan.side
-    rounding = None if question.weak else rounding_of(side.precision)
     return Scaling(
         workload=plan.course.workload.name,
         dataset=plan.course.dataset.name,
@@ -133,9 +134,15 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
         repeats=question.repeats,
         threads=plan.settings.threads,
         nodes=question.rendezvous.nodes,
-        layouts=results(records, rounding),
+        layouts=results(records),
         notices=tuple(plan.notices),
     )
+
+
+def _is_exact(seen: Seen, side: Side) -> bool:
+    """Return whether the side can train in float64, in which rounding is too small to hide a mistake."""
+    device = seen.device(side.device)
+    return device is not None and "fp64" in device.precisions
 
 
 def _accelerators(seen: Seen) -> int:

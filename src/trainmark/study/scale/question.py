@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainmark.analysis.parity import NUDGES
 from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.errors import UsageError
@@ -114,26 +113,37 @@ def courses(question: Question, workload: Workload, dataset: Located) -> dict[in
 
 
 def tasks(
-    question: Question, workload: Workload, dataset: Located, side: Side, settings: Settings, *, processes: bool
+    question: Question,
+    workload: Workload,
+    dataset: Located,
+    side: Side,
+    settings: Settings,
+    *,
+    processes: bool,
+    judged: bool,
 ) -> list[Task[Run]]:
-    """Plan a run of every layout for its losses, and of one device with nudged weights; then timed rounds of slices
-    of every layout, with and without its all-reduce."""
+    """Plan round 0, a run of every layout in float64 for its losses; then timed rounds of slices of every layout, with
+    and without its all-reduce.
+
+    Args:
+        judged: whether losses are compared; there is no round 0 otherwise.
+    """
     group_id = session = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
-    nudges: Iterable[int | None] = () if question.weak else range(1, 1 + NUDGES)
+    exact = dataclasses.replace(side, precision="fp64")
     found: list[Task[Run]] = []
 
-    def add(round_: int, data: int, layout: Layout, nudge: int | None = None) -> None:
+    def add(round_: int, data: int, layout: Layout) -> None:
         place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
         spread = Spreading(layout, question.weak, place, processes)
-        task = Task((Run(by_data[data], side, settings, round_, round_, group_id, session, nudge, spread),))
+        of = side if round_ else exact
+        task = Task((Run(by_data[data], of, settings, round_, round_, group_id, session, spread),))
         found.append(slices_alone(task) if round_ else task)
 
     layouts = list(_layouts(question, workload))
     for data, layout in layouts:
-        if layout.reduces:
-            for nudge in (None, *nudges) if layout.ranks == 1 else (None,):
-                add(0, data, layout, nudge)
+        if judged and layout.reduces:
+            add(0, data, layout)
     for round_ in range(1, 1 + question.repeats):
         for data, layout in layouts:
             add(round_, data, layout)

@@ -1,0 +1,103 @@
+"""What rounding does to a step: the reference's operations as they are, or moved at random as rounding may move them.
+
+The move of each operation bounds the rounding of any usual implementation, in the probabilistic model of Higham and
+Mary (SIAM J. Sci. Comput. 41, 2019): rounding errors are independent, with mean 0. A sum of ``n`` terms in any order
+has ``n`` partial sums, so its error grows with ``√n``. Running the step on moved operations shows what that does to
+each result, amplified as the network amplifies it (Monte Carlo arithmetic, Parker 1997).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.workload.precision import PRECISIONS, Precision
+
+Array = NDArray[Any]
+
+_UNITS = 4.0
+"""Units in the last place by which a function such as ``exp`` or a few operations in a row may be off."""
+
+
+class Arithmetic(Protocol):
+    """The operations of a step that round."""
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Return the matrix product of ``a`` and ``b``."""
+
+    def column_sums(self, values: Array) -> Array:
+        """Return the sum of each column."""
+
+    def rounded(self, values: Array, beside: Any = 0.0) -> Array:
+        """Return values that were computed one by one.
+
+        Args:
+            beside: absolute size of what was added to or subtracted from them.
+        """
+
+
+class Exact:
+    """NumPy's operations as they are."""
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Multiply."""
+        return a @ b
+
+    def column_sums(self, values: Array) -> Array:
+        """Add."""
+        return values.sum(axis=0)
+
+    def rounded(self, values: Array, beside: Any = 0.0) -> Array:  # noqa: ARG002
+        """Return the values."""
+        return values
+
+
+EXACT = Exact()
+
+
+def unit_of_sums(precision: Precision) -> float:
+    """Return the relative rounding of sums and updates, which are float32 in every shorter precision.
+
+    In float64 the reference rounds as much as a backend, so it is doubled.
+    """
+    if precision == "fp64":
+        return 2.0 ** -PRECISIONS["fp64"].fraction_bits
+    return 2.0 ** -(PRECISIONS["fp32"].fraction_bits + 1)
+
+
+class Moved:
+    """Operations whose results are moved at random.
+
+    Args:
+        precision: precision of the arithmetic to imitate.
+        rng: draws the moves.
+        mixed: whether the factors of products may have fewer bits than sums, as inside a network.
+    """
+
+    def __init__(self, precision: Precision, rng: np.random.Generator, *, mixed: bool = True) -> None:
+        arithmetic, self.unit = PRECISIONS[precision], unit_of_sums(precision)
+        self._factor = 2.0 ** -(arithmetic.fraction_bits + 1) if mixed else self.unit
+        self._value = self._factor if arithmetic.mixed else self.unit  # stored between layers in few bits, too
+        self._rng = rng
+
+    def product(self, a: Array, b: Array) -> Array:
+        """Multiply; moves the smaller factor, which costs less, for both."""
+        share = math.sqrt(2) * max(self._factor, math.sqrt(a.shape[-1]) * self.unit)
+        a, b = (self._move(a, share), b) if a.size < b.size else (a, self._move(b, share))
+        return self._move(a @ b, max(self._value, math.sqrt(a.shape[-1]) * self.unit))
+
+    def column_sums(self, values: Array) -> Array:
+        """Add."""
+        share = max(self._value, math.sqrt(len(values)) * self.unit)
+        return self._move(self._move(values, share).sum(axis=0), share)
+
+    def rounded(self, values: Array, beside: Any = 0.0) -> Array:
+        """Move by a few units in the last place."""
+        moves = self._rng.random(values.shape, dtype=np.float32) * 2 - 1
+        return values + _UNITS * self._value * moves * (np.abs(values) + beside)
+
+    def _move(self, values: Array, share: float) -> Array:
+        return values * (1 + share * (self._rng.random(values.shape, dtype=np.float32).astype(values.dtype) * 2 - 1))

@@ -1,0 +1,222 @@
+"""One training step in float64, and how far rounding may move each of its results."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.numpy import layers, losses
+from trainmark.backends.numpy.arithmetic import EXACT, Arithmetic, Moved
+from trainmark.backends.stepwise import Arrays
+from trainmark.workload.model import Model
+from trainmark.workload.pixels import Input, prepare
+from trainmark.workload.precision import Precision
+from trainmark.workload.spec import Workload
+
+Array = NDArray[Any]
+
+SHOWN = 16
+"""Examples of a batch whose activations are compared."""
+_NOTHING = 1e-300
+"""Instead of a norm of 0, so that it can divide."""
+_REACH = 3.0
+"""Distance from a kink, in standard deviations of the moves of a layer's input."""
+_SAME = 1e-4
+"""Values of a window that differ by less than this share of rounding are equal: they come from equal inputs."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a step computes, each result with the norm of its moves.
+
+    Args:
+        repeats: how often each example of the batch counts; 0 if it was replaced.
+        near_kinks: number of such units, replaced or not.
+        loss: mean loss with L2 terms.
+        gradients: by weight, L2 terms included.
+        activations: of the first :data:`SHOWN` examples, by layer, the input first.
+    """
+
+    repeats: NDArray[np.int64]
+    near_kinks: int
+    loss: float
+    loss_moves: float
+    gradients: dict[str, Array]
+    gradient_moves: dict[str, float]
+    activations: dict[str, Array]
+    activation_moves: dict[str, float]
+
+
+def pooled(steps: Sequence[Expected]) -> list[Expected]:
+    """Return the steps with moves of loss and gradients that are at least as large as those of a typical step.
+
+    The moves of a few numbers, such as the biases of the last layer, are small by chance now and then.
+    """
+    typical = {
+        name: _mean([step.gradient_moves[name] / _norm(step.gradients[name]) for step in steps])
+        for name in steps[0].gradients
+    }
+    of_loss = _mean([step.loss_moves / step.loss for step in steps])
+    return [
+        dataclasses.replace(
+            step,
+            loss_moves=max(step.loss_moves, of_loss * step.loss),
+            gradient_moves={
+                name: max(moves, typical[name] * _norm(step.gradients[name]))
+                for name, moves in step.gradient_moves.items()
+            },
+        )
+        for step in steps
+    ]
+
+
+class Reference:
+    """A network without dropout, exactly and with the rounding of a precision.
+
+    Args:
+        rng: draws the moves.
+    """
+
+    def __init__(self, workload: Workload, model: Model, precision: Precision, rng: np.random.Generator) -> None:
+        self._workload, self._model = workload, model
+        self._unmixed = Moved(precision, rng, mixed=False)
+        self._exact = _Pass(model, EXACT, np.float64)
+        # float32 is faster, and rounds far less than the moves.
+        self._moved = _Pass(model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32)
+
+    def losses(self, weights: Arrays, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Array:
+        """Return the loss of each example, without L2 terms."""
+        self._exact.set(weights)
+        x = prepare(self._workload.input, images, np.float64)
+        for module in self._exact.modules:
+            x = module.forward(x, False)
+        return losses.loss_and_gradient(self._workload.loss, x, labels)[0]
+
+    def l2_loss(self, weights: Arrays) -> float:
+        """Return the L2 terms of the loss."""
+        return sum(
+            0.5 * plan.l2 * float((weights[plan.kernel_name] ** 2).sum()) for plan in self._model.weighted_layers
+        )
+
+    def step(self, weights: Arrays, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Expected:
+        """Compute loss and gradients at ``weights`` on a batch."""
+        self._exact.set(weights)
+        self._moved.set(weights)
+        x = prepare(self._workload.input, images, np.float64)
+        y = self._unmixed.rounded(x, beside=_input_terms(self._workload.input, images, x)).astype(self._moved.dtype)
+        shown, moves = {"input": x[:SHOWN]}, {"input": _norm((y - x)[:SHOWN])}
+        near, units = np.zeros(len(x), bool), 0
+        other_sides: list[Callable[[], None]] = []
+        for plan, exact, moved in zip(self._model.layers, self._exact.modules, self._moved.modules, strict=True):
+            kinks = _kinks(exact, x, y - x)
+            if kinks is not None and isinstance(moved, layers.Kinked):
+                near |= kinks.any(axis=tuple(range(1, kinks.ndim)))
+                units += int(kinks.sum())
+                other_sides.append(functools.partial(moved.take_other_side, kinks, x))
+            x, y = exact.forward(x, True), moved.forward(y, True)
+            shown[plan.name], moves[plan.name] = x[:SHOWN], _norm((y - x)[:SHOWN])
+        repeats = _repeats(near)
+        if repeats is None:
+            repeats = np.ones(len(x), np.int64)
+            for take in other_sides:
+                take()
+        each, gradient = losses.loss_and_gradient(self._workload.loss, x, labels)
+        moved_each, moved_gradient = losses.loss_and_gradient(self._workload.loss, y, labels)
+        moved_each = self._unmixed.rounded(moved_each, beside=1.0)
+        moved_gradient = self._unmixed.rounded(moved_gradient, beside=1 / len(x))
+        gradients = self._gradients(self._exact, gradient * repeats[:, None])
+        moved_gradients = self._gradients(self._moved, (moved_gradient * repeats[:, None]).astype(self._moved.dtype))
+        loss, l2_loss = float((each * repeats).mean()), self.l2_loss(weights)
+        apart = float(np.sqrt(np.mean((moved_each - each)[repeats > 0] ** 2)))
+        sums = math.sqrt(len(x)) * loss + math.sqrt(sum(value.size for value in weights.values())) * l2_loss
+        return Expected(
+            repeats=repeats,
+            near_kinks=units,
+            loss=loss + l2_loss,
+            loss_moves=apart + self._unmixed.unit * sums,
+            gradients=gradients,
+            gradient_moves={name: _norm(moved_gradients[name] - value) for name, value in gradients.items()},
+            activations=shown,
+            activation_moves=moves,
+        )
+
+    def _gradients(self, through: _Pass, gradient: Array) -> dict[str, Array]:
+        first = self._model.layers.index(self._model.weighted_layers[0])
+        for module in reversed(through.modules[first:]):
+            gradient = module.backward(gradient)
+        for plan in self._model.weighted_layers:
+            if plan.l2:
+                through.gradients[plan.kernel_name] += plan.l2 * through.weights[plan.kernel_name]
+        return dict(through.gradients)
+
+
+class _Pass:
+    """The modules of a network, with one arithmetic."""
+
+    def __init__(self, model: Model, arithmetic: Arithmetic, dtype: Any) -> None:
+        self.dtype = dtype
+        self.weights: dict[str, Array] = {}
+        self.gradients: dict[str, Array] = {}
+        chance = np.random.default_rng(0)  # there is no dropout
+        self.modules = [layers.build(plan, self.weights, self.gradients, chance, arithmetic) for plan in model.layers]
+
+    def set(self, weights: Arrays) -> None:
+        """Set the weights."""
+        self.weights.update({name: value.astype(self.dtype) for name, value in weights.items()})
+
+
+def _kinks(module: layers.Module, x: Array, moves: Array) -> Array | None:
+    """Return which units lie within rounding of a kink, ``[batch, ...]``; None for a layer without kinks.
+
+    Exact zeros, and equal values in a window, come from equal inputs, such as a black background: any choice gives the
+    same gradients.
+    """
+    reach = _REACH * np.sqrt((moves**2).mean(axis=tuple(range(1, x.ndim)), keepdims=True))
+    if isinstance(module, layers.ReLUModule):
+        return (x != 0) & (np.abs(x) <= reach)
+    if isinstance(module, layers.MaxPoolModule):
+        windows, reach = module.windows(x), reach[..., None]
+        below = windows.max(axis=-1, keepdims=True) - windows
+        return ((below > _SAME * reach) & (below <= 2 * reach)).any(axis=-1)
+    return None
+
+
+def _repeats(near: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+    """Return how often each example counts: examples ``near`` a kink are replaced by the others in turn.
+
+    None if most are near one, as in few bits: then all count, and the moves include that their units change sides.
+    """
+    repeats, clear = (~near).astype(np.int64), np.flatnonzero(~near)
+    if 2 * clear.size < len(near):
+        return None
+    np.add.at(repeats, np.resize(clear, int(near.sum())), 1)
+    return repeats
+
+
+def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
+    """Return the size of the terms that cancel when inputs are standardised, and of the sum in a standard deviation.
+
+    A sum of bytes is exact, so a mean rounds once.
+    """
+    if spec.standardize_each:
+        values = math.prod(spec.network_shape)
+        raw = prepare(dataclasses.replace(spec, standardize_each=False), images, np.float64)
+        largest, sd = (of(raw, axis=(1, 2, 3), keepdims=True) for of in (np.max, np.std))
+        return largest / np.maximum(sd, values**-0.5) + math.sqrt(values) * np.abs(x)
+    return abs(spec.standardize.mean) / spec.standardize.sd if spec.standardize else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Return the root of the mean square."""
+    return math.sqrt(sum(value**2 for value in values) / len(values))
+
+
+def _norm(values: Array) -> float:
+    return float(np.sqrt((values**2).sum())) or _NOTHING

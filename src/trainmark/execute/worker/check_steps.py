@@ -1,0 +1,309 @@
+"""Compute the steps that were rehearsed with a backend, and hold each result against the reference's.
+
+A step starts from the state that the file gives, so nothing that an earlier step rounded is in it. Losses and gradients
+are compared by norm with what rounding moves (:mod:`trainmark.backends.numpy.arithmetic`). The update is computed again
+in float64 from the backend's own gradients; its bound is the classical one, element by element: each of its few
+operations rounds once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, section 2.2).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainmark.backends import registry
+from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
+from trainmark.backends.numpy.arithmetic import unit_of_sums
+from trainmark.backends.numpy.optimizers import decays, updated
+from trainmark.backends.stepwise import Arrays, State, Stepwise
+from trainmark.data.dataset import Dataset
+from trainmark.errors import TrainmarkError
+from trainmark.execute.protocol.answers import FreeLosses, NotChecked, StepChecked
+from trainmark.execute.protocol.requests import CheckSteps
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.rehearse import Problem, cut, ordered_plans, plans_of, problems
+from trainmark.record.checks import Check, CheckedPart, StepChecks
+from trainmark.workload.layers import ChannelDropout, Dropout
+from trainmark.workload.model import lay_out
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
+from trainmark.workload.precision import PRECISIONS
+from trainmark.workload.reduce import without_distortions
+from trainmark.workload.spec import Workload
+
+_MARGIN = 4.0
+"""Bound of a norm, in norms of the reference's moves."""
+_OPERATIONS = 16
+"""Roundings of an update, at most; the most are in Adam's."""
+_LAST = 2
+"""Roundings to the size of the weight itself: of the update, and of the sum."""
+_DEVIATIONS = 8.0
+"""Bound of a random share, in standard deviations."""
+_NO_RATE = 1e-25
+"""A learning rate that changes no weight."""
+_TOGETHER = 4
+"""Steps that a program is compiled for, so that it is the one that trains an epoch."""
+_SMALLEST = 1e-37
+"""Smaller numbers may be flushed to zero."""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is checked."""
+
+    backend: Backend
+    workload: Workload
+    data: Dataset
+    options: Options
+    tick: Callable[[], None]
+
+    def trainer(self, workload: Workload) -> Trainer:
+        return self.backend.trainer(workload, lay_out(workload), self.data, self.options)
+
+    def run(self, trainer: Trainer, problem: Problem) -> float:
+        """Train one step on the examples of ``problem``; returns its loss."""
+        trainer.begin_epoch(EpochPlan((len(problem.examples),), problem.examples))
+        loss = float(trainer.read(trainer.train(1, self.tick)).losses[0])
+        trainer.synchronize()
+        return loss
+
+
+def check_steps(
+    request: CheckSteps, say: Say, tick: Callable[[], None], backends: Callable[[str], Backend] = registry.load
+) -> None:
+    """Check the steps, the order of batches and dropout; then train freely."""
+    workload, options = request.workload.deterministic(), dataclasses.replace(request.options, keeps_gradients=True)
+    data, (found, order) = cut(request.dataset.load(), workload), problems(Path(request.reference))
+    subject = _Subject(backends(request.backend), workload, data, options, tick)
+    trainer, first = subject.trainer(workload), found[0]
+    trainer.load(_float32(first.state.weights))
+    size = len(first.examples)
+    trainer.compile(EpochPlan((size,) * _TOGETHER, np.resize(first.examples, size * _TOGETHER)))
+    update = _Update(workload, unit_of_sums(options.precision))
+    for problem in found:
+        say(StepChecked(_checked(subject, trainer, problem, update)))
+    if not isinstance(trainer, Stepwise):
+        say(NotChecked("layers, gradients, updates and state: the backend can't set and read its state"))
+    elif not _repeats(subject, trainer, first):
+        say(NotChecked("whether it is deterministic: two equal steps gave different results"))
+    say(StepChecked(StepChecks(None, (_ordered(subject, first, order),))))
+    if any(isinstance(layer, (Dropout, ChannelDropout)) for layer in request.workload.model):
+        _check_dropout(subject, without_distortions(request.workload), first, say)
+    if request.workload.input.distortions is not None:
+        say(NotChecked("distortions, which are random"))
+    trainer.load(_float32(first.state.weights))
+    losses: list[float] = []
+    for plan in plans_of(workload, len(data.train), options.seed):
+        left = request.free_steps - len(losses)
+        if left <= 0:
+            break
+        trainer.begin_epoch(plan)
+        losses += trainer.read(trainer.train(min(len(plan.sizes), left), tick)).losses.tolist()
+    say(FreeLosses(losses))
+
+
+def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Update) -> StepChecks:
+    """Check one step, as far as the trainer can set and read its state."""
+    expected, before = problem.expected, problem.state
+    checks: list[Check] = []
+    if isinstance(trainer, Stepwise):
+        trainer.set_state(before)
+        _require_same_shapes(before, trainer.state())
+        found = trainer.activations(problem.shown, training=False) if expected.activations else {}
+        for name, value in expected.activations.items():
+            if name in found:
+                part: CheckedPart = "input" if name == "input" else "forward"
+                checks.append(_compared(part, name, found[name], value, expected.activation_moves[name]))
+    else:
+        trainer.load(_float32(before.weights))
+    loss = subject.run(trainer, problem)
+    of_loss = _compared("loss", "", np.array(loss), np.array(expected.loss), expected.loss_moves)
+    if not isinstance(trainer, Stepwise):
+        checks.append(of_loss)
+    elif (updates := (after := trainer.state()).step - before.step) != 1:
+        checks.append(Check("order", f"{updates} updates in a step", math.inf, 0.0))  # of which batches, who knows
+    else:
+        gradients = trainer.gradients()
+        checks.append(of_loss)
+        for name, value in expected.gradients.items():
+            checks.append(_compared("gradient", name, gradients[name], value, expected.gradient_moves[name]))
+        checks += update.checks(before, gradients, after)
+    return StepChecks(before.step, tuple(checks), expected.near_kinks, loss, expected.loss)
+
+
+def _repeats(subject: _Subject, trainer: Any, problem: Problem) -> bool:
+    """Whether a step gives the same result twice."""
+    results = []
+    for _ in range(2):
+        trainer.set_state(problem.state)
+        results.append({"loss": subject.run(trainer, problem), **trainer.state().weights})
+    one, other = results
+    return all(np.array_equal(one[name], other[name], equal_nan=True) for name in one)
+
+
+class _Update:
+    """The update in float64, with a bound for each element."""
+
+    def __init__(self, workload: Workload, unit: float) -> None:
+        self._spec, self._average, self._unit = workload.optimizer, workload.weight_average, unit
+        self._units = _OPERATIONS + _coefficient(workload.optimizer)
+
+    def checks(self, before: State, gradients: Arrays, after: State) -> Iterator[Check]:
+        """Compare weights, the optimiser's state and the average after a step with those from the same gradients."""
+        with np.errstate(all="ignore"):
+            expected = updated(self._spec, before, gradients)
+            sizes = updated(self._spec, _absolute(before), self._sizes(before.weights, gradients))
+        for name, value in expected.weights.items():
+            change = value - before.weights[name]
+            last, others = _LAST * self._unit * np.abs(value), self._unit * self._units * np.abs(sizes.weights[name])
+            yield _elementwise("update", name, after.weights[name], value, last + others, float(np.abs(change).max()))
+            yield _all_alike(name, after.weights[name] - value, change, last, others)
+        for slot, arrays in expected.slots.items():
+            for name, value in arrays.items():
+                bound = self._unit * self._units * np.abs(sizes.slots[slot][name])
+                yield _elementwise("state", f"{slot} of {name}", after.slots[slot][name], value, bound)
+        if self._average is not None:
+            share = 1 - self._average.decay_at(before.step)
+            for name, old in before.average.items():
+                value = old + share * (after.weights[name] - old)
+                bound = self._unit * _OPERATIONS * (np.abs(old) + np.abs(after.weights[name]))
+                yield _elementwise("state", f"average of {name}", after.average[name], value, bound)
+
+    def _sizes(self, weights: Arrays, gradients: Arrays) -> Arrays:
+        """Return gradients whose update adds up the absolute values of everything that the true one adds."""
+        sign = -1 if isinstance(self._spec, SGD) and self._spec.momentum_form == "velocity" else 1
+        decay = {name: self._spec.weight_decay if decays(self._spec, name) else 0.0 for name in weights}  # type: ignore[union-attr]
+        return {name: sign * (np.abs(each) + decay[name] * np.abs(weights[name])) for name, each in gradients.items()}
+
+
+def _absolute(state: State) -> State:
+    """Return weights of 0, and the absolute values of the optimiser's state."""
+    slots = {slot: {name: np.abs(value) for name, value in arrays.items()} for slot, arrays in state.slots.items()}
+    return State({name: np.zeros_like(value) for name, value in state.weights.items()}, slots, step=state.step)
+
+
+def _elementwise(
+    part: CheckedPart, name: str, found: Any, expected: Any, bound: Any, size: float | None = None
+) -> Check:
+    """Return the element that is the largest multiple of its bound, relative to ``size`` or to the largest one."""
+    error, bound = np.abs(found - expected), bound + _SMALLEST
+    worst = int(np.nan_to_num(error / bound, nan=math.inf).argmax())
+    size = size or float(np.abs(expected).max()) or 1.0
+    return Check(part, name, float(error.flat[worst]) / size, float(bound.flat[worst]) / size)
+
+
+def _all_alike(name: str, apart: Any, change: Any, last: Any, others: Any) -> Check:
+    """Check by which factor all changes of a weight differ: far smaller factors show than in a single element.
+
+    Args:
+        last: bounds of roundings to the size of the weight, which are independent, so they average out.
+        others: bounds of the other ones, which a rounded coefficient may make alike.
+    """
+    squares = float((change**2).sum()) or 1.0
+    factor = float((apart * change).sum()) / squares
+    random = _DEVIATIONS * math.sqrt(float(((last * change) ** 2).sum()))
+    bound = (random + float((others * np.abs(change)).sum())) / squares
+    return Check("update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor)
+
+
+def _coefficient(spec: Optimizer) -> float:
+    """Return how many units ``1 - β`` may be off if β is rounded first."""
+    match spec:
+        case SGD():
+            return 0.0
+        case Adam():
+            return 1 / (1 - max(spec.beta1, spec.beta2))
+        case RMSprop():
+            return 1 / (1 - spec.rho)
+
+
+def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: float) -> Check:
+    """Compare by norm."""
+    if found.shape != expected.shape:
+        shapes = {"expected": str(expected.shape), "found": str(found.shape)}
+        raise TrainmarkError(f"the {part} {name} has another shape", **shapes)
+    size, error = (float(np.sqrt((each**2).sum())) for each in (expected, found - expected))
+    size = size or 1.0
+    factor = float((found * expected).sum()) / size**2
+    finite = math.isfinite(error)
+    return Check(part, name, error / size if finite else math.inf, _MARGIN * moves / size, factor if finite else None)
+
+
+def _ordered(subject: _Subject, first: Problem, expected: Any) -> Check:
+    """Train an epoch and the start of the next without moving, so that each loss tells its batch."""
+    workload, losses = subject.workload, []
+    still = dataclasses.replace(workload, optimizer=dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE))
+    trainer, plans = subject.trainer(still), ordered_plans(workload, len(subject.data.train), subject.options.seed)
+    trainer.load(_float32(first.state.weights))
+    trainer.compile(plans[0])
+    for plan in plans:
+        trainer.begin_epoch(plan)
+        losses.append(trainer.read(trainer.train(len(plan.sizes), subject.tick)).losses)
+    found = np.concatenate(losses)
+    if found.shape != expected.shape:
+        return Check("order", f"{len(found)} losses for {len(expected)} steps", math.inf, 0.0)
+    apart = np.nan_to_num(np.abs(found - expected) / np.abs(expected), nan=math.inf)
+    bound = _MARGIN * first.expected.loss_moves / abs(first.expected.loss)
+    return Check("order", f"step {apart.argmax()}", float(apart.max()), bound)
+
+
+def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: Say) -> None:
+    """Read the masks of each dropout layer, check their scale and share, and check that a step uses them."""
+    trainer, model = subject.trainer(workload), lay_out(workload)
+    if not isinstance(trainer, Stepwise):
+        say(NotChecked("dropout: the backend doesn't return the outputs of its layers"))
+        return
+    trainer.load(_float32(first.state.weights))
+    found = trainer.activations(first.examples[:200], training=True)
+    unit = 2.0 ** -(PRECISIONS[subject.options.precision].fraction_bits + 1)
+    checks: list[Check] = []
+    for before, plan in zip(("input", *(each.name for each in model.layers)), model.layers, strict=False):
+        if isinstance(plan.layer, (Dropout, ChannelDropout)) and 0 < plan.layer.rate < 1:
+            checks += _of_mask(plan.name, plan.layer, found[before], found[plan.name], unit)
+    subject.run(trainer, first)
+    name = model.weighted_layers[-1].kernel_name  # its gradient is made of what dropout leaves
+    expected, moves = first.expected.gradients[name], first.expected.gradient_moves[name]
+    if _compared("gradient", name, trainer.gradients()[name], expected, moves).share <= 1:
+        checks.append(Check("dropout", "off in training", math.inf, 0.0))
+    say(StepChecked(StepChecks(None, tuple(checks))))
+
+
+def _of_mask(name: str, layer: Dropout | ChannelDropout, x: Any, y: Any, unit: float) -> Iterator[Check]:
+    """Check the mask that turned ``x`` into ``y``."""
+    there = x != 0
+    kept = (y != 0) & there
+    scaled = np.where(kept, x / (1 - layer.rate), 0.0)
+    yield _compared("dropout", name, y, scaled, unit * _OPERATIONS * float(np.sqrt((scaled**2).sum())))
+    if isinstance(layer, ChannelDropout):
+        axes = tuple(range(1, x.ndim - 1))
+        torn = kept.any(axis=axes) & (there & ~kept).any(axis=axes)
+        yield Check("dropout", f"{name}, whole maps", float(np.count_nonzero(torn)), 0.5)
+        kept, there = kept.any(axis=axes), there.any(axis=axes)
+    count = np.count_nonzero(there)
+    bound = _DEVIATIONS * math.sqrt(layer.rate * (1 - layer.rate) / count)
+    yield Check("dropout", f"{name}, share kept", abs(np.count_nonzero(kept) / count - 1 + layer.rate), bound)
+
+
+def _require_same_shapes(given: State, found: State) -> None:
+    """Raise an error if a trainer returns other arrays than it was given."""
+    expected, got = _shapes(given), _shapes(found)
+    for name in sorted(expected.keys() | got.keys()):
+        one, other = (str(shapes.get(name, "nothing")) for shapes in (expected, got))
+        if one != other:
+            raise TrainmarkError(
+                f"the backend returns other arrays than it was given, at {name}", expected=one, found=other
+            )
+
+
+def _shapes(state: State) -> dict[str, tuple[int, ...]]:
+    groups = {"weights": state.weights, "average": state.average, **state.slots}
+    return {f"{group} of {name}": np.shape(value) for group, arrays in groups.items() for name, value in arrays.items()}
+
+
+def _float32(arrays: Arrays) -> dict[str, Any]:
+    return {name: value.astype(np.float32) for name, value in arrays.items()}

@@ -1,0 +1,199 @@
+"""Choose the steps that ``trainmark parity`` compares, and compute them with the reference.
+
+The steps are the first ones of a training on a small part of the training set, those around the end of its first epoch
+and those around a change of the learning rate. Each starts from a state of the reference's own training, rounded to
+what every backend can represent.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.base import EpochPlan
+from trainmark.backends.numpy.optimizers import updated
+from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
+from trainmark.backends.stepwise import Arrays, State
+from trainmark.data.dataset import Dataset, Split
+from trainmark.execute.protocol.answers import Rehearsed
+from trainmark.execute.protocol.requests import Rehearse
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.order import epoch_plans
+from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.optimizers import slots_of
+from trainmark.workload.spec import Workload
+
+STEPS = 10
+"""Compared steps, more than an epoch of the part has."""
+_BATCHES = 6 + 1 / 3
+"""Batches of an epoch of the part; the last one is smaller."""
+_FULL = 4_000
+"""Examples where a batch is the whole training set."""
+_STEPS_OF_NEXT_EPOCH = 3
+_AT_ONCE = 128
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MOVES = 1 << 22  # a random stream different from those of weights and orders
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A step to compute, and what the reference computes.
+
+    Args:
+        examples: indices of its examples.
+        shown: indices of those whose activations are compared.
+    """
+
+    state: State
+    examples: NDArray[np.int64]
+    shown: NDArray[np.int64]
+    expected: Expected
+
+
+def cut(data: Dataset, workload: Workload) -> Dataset:
+    """Return a part of the training set that has the steps to compare, and the test set."""
+    size = workload.batches.size
+    wanted = _FULL if size == "full" else round(_BATCHES * size)
+    train = Split(np.array(data.train.images[:wanted]), np.array(data.train.labels[:wanted]))
+    return dataclasses.replace(data, train=train, complete=False)
+
+
+def plans_of(workload: Workload, examples: int, seed: int) -> Iterator[EpochPlan]:
+    """Yield the epochs of a long training on the part, each one pass."""
+    schedule = dataclasses.replace(
+        workload.schedule, epochs=1_000, steps=None, steps_per_epoch=None, dataset_repeats=1, until=None
+    )
+    return epoch_plans(schedule, workload.batches, examples, seed, inject=True)
+
+
+def batches_of(plan: EpochPlan, examples: int) -> list[NDArray[np.int64]]:
+    """Return the examples of each step."""
+    return [np.arange(examples)] * len(plan.sizes) if plan.order is None else plan.batches(plan.order)
+
+
+def ordered_plans(workload: Workload, examples: int, seed: int) -> list[EpochPlan]:
+    """Return an epoch and the start of the next, to check the order of batches."""
+    first, second = itertools.islice(plans_of(workload, examples, seed), 2)
+    sizes = second.sizes[:_STEPS_OF_NEXT_EPOCH]
+    return [first, EpochPlan(sizes, None if second.order is None else second.order[: sum(sizes)], second.whole)]
+
+
+def rehearse(request: Rehearse, say: Say) -> None:
+    """Compute the steps to compare, and write them to the file of ``request``."""
+    _keep_memory()
+    workload, seed = request.workload.deterministic(), request.options.seed
+    data = cut(request.dataset.load(), workload)
+    model, images, labels = lay_out(workload), data.train.images, data.train.labels.astype(np.int64)
+    precision = request.options.precision
+    stored = np.float64 if precision == "fp64" else np.float32
+    reference = Reference(workload, model, precision, np.random.default_rng([seed, _MOVES]))
+    weights = _representable(initial_weights(model, seed), stored)
+    zeros = {name: np.zeros_like(value) for name, value in weights.items()}
+    slots = dict.fromkeys(slots_of(workload.optimizer), zeros)
+    state = State(weights, slots, weights if workload.weight_average else {})
+    tree: dict[str, Any] = {"order": _order_losses(reference, workload, data, weights, seed)}
+    steps: list[tuple[State, NDArray[np.int64]]] = []
+    found: list[Expected] = []
+    chosen = _chosen(workload, len(data.train), seed)
+    for number, (step, batch) in enumerate(chosen):
+        state = dataclasses.replace(state, step=step)
+        steps.append((state, batch))
+        found.append(reference.step(state.weights, images[batch], labels[batch]))
+        state = _next(workload, state, found[-1].gradients, stored)
+        if number not in (0, len(chosen) - 1):
+            found[-1].activations.clear()  # large
+        say(Rehearsed(number + 1, len(chosen)))
+    for number, ((state, batch), expected) in enumerate(zip(steps, pooled(found), strict=True)):
+        examples = np.repeat(batch, expected.repeats)
+        tree[f"{number}"] = dataclasses.asdict(Problem(state, examples, batch[:SHOWN], expected))
+    np.savez(request.place, **dict(_flat(tree)))
+
+
+def _next(workload: Workload, state: State, gradients: Arrays, stored: Any) -> State:
+    """Return the state after an update, rounded to what every backend can represent."""
+    after = updated(workload.optimizer, state, gradients)
+    average: Arrays = {}
+    if workload.weight_average:
+        share = 1 - workload.weight_average.decay_at(state.step)
+        average = {name: old + share * (after.weights[name] - old) for name, old in state.average.items()}
+    slots = {slot: _representable(arrays, stored) for slot, arrays in after.slots.items()}
+    return State(_representable(after.weights, stored), slots, _representable(average, stored), after.step)
+
+
+def _representable(arrays: Arrays, stored: Any) -> dict[str, NDArray[np.float64]]:
+    return {name: value.astype(stored).astype(np.float64) for name, value in arrays.items()}
+
+
+def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
+    """Return what :func:`rehearse` wrote: the steps, and the losses of batches from the initial weights."""
+    with np.load(place) as file:
+        tree = _nested({name: file[name] for name in file.files})
+    order = tree.pop("order")
+    found = [
+        Problem(
+            State(**{"slots": {}, "average": {}, **each["state"], "step": int(each["state"]["step"])}),
+            each["examples"],
+            each["shown"],
+            Expected(**{"activations": {}, **each["expected"]}),
+        )
+        for _, each in sorted(tree.items(), key=lambda item: int(item[0]))
+    ]
+    return found, order
+
+
+def _chosen(workload: Workload, examples: int, seed: int) -> list[tuple[int, NDArray[np.int64]]]:
+    """Return the steps to compare, with their examples."""
+    every = (batch for plan in plans_of(workload, examples, seed) for batch in batches_of(plan, examples))
+    steps = list(enumerate(itertools.islice(every, STEPS)))
+    stairs = workload.optimizer.staircase
+    if stairs is not None and stairs.steps > STEPS:
+        steps += [(stairs.steps + offset, steps[offset][1]) for offset in (-1, 0)]
+    return steps
+
+
+def _order_losses(
+    reference: Reference, workload: Workload, data: Dataset, weights: dict[str, Any], seed: int
+) -> NDArray[np.float64]:
+    labels = data.train.labels.astype(np.int64)
+    some = range(0, len(labels), _AT_ONCE)
+    parts = [slice(start, start + _AT_ONCE) for start in some]
+    each = np.concatenate([reference.losses(weights, data.train.images[part], labels[part]) for part in parts])
+    plans = ordered_plans(workload, len(labels), seed)
+    means = [each[batch].mean() for plan in plans for batch in batches_of(plan, len(labels))]
+    return np.array(means) + reference.l2_loss(weights)
+
+
+def _keep_memory() -> None:
+    """Let glibc keep freed memory: a third of the time goes into fresh pages otherwise."""
+    with contextlib.suppress(AttributeError, OSError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_MMAP_THRESHOLD, 1 << 30)
+        set_option(_M_TRIM_THRESHOLD, (1 << 31) - 1)
+
+
+def _flat(tree: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{name}/")
+        else:
+            yield f"{before}{name}", value
+
+
+def _nested(flat: Mapping[str, Any]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        *folders, name = path.split("/")
+        place = tree
+        for folder in folders:
+            place = place.setdefault(folder, {})
+        place[name] = value if value.ndim else value.item()
+    return tree

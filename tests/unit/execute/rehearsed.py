@@ -1,0 +1,23 @@
+"""What the reference computes for ``trainmark parity``, on a few small images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.unit.backends.samples import a_dataset, options
+from trainmark.execute.protocol.requests import Rehearse
+from trainmark.execute.protocol.wire import Say
+from trainmark.execute.worker.rehearse import rehearse
+from trainmark.workload.spec import Workload
+
+DATA: Any = SimpleNamespace(load=lambda: a_dataset(train=100))
+"""In place of a folder."""
+
+
+def rehearsed(workload: Workload, folder: Path, precision: str = "fp32", say: Say = lambda _: None) -> Path:
+    """The file of the steps."""
+    place = folder / "steps.npz"
+    rehearse(Rehearse("numpy", workload, DATA, options(precision=precision), str(place)), say)
+    return place

@@ -1,0 +1,349 @@
+"""A NumPy trainer with one mistake at a time; ``bench/parity_mistakes.py`` plants them in PyTorch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.backends.samples import no_tick, options
+from tests.unit.workload.samples import a_workload
+from trainmark.analysis.parity import SideParity, judge
+from trainmark.backends.base import EpochPlan, Steps
+from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
+from trainmark.backends.stepwise import Arrays, State
+from trainmark.errors import TrainmarkError
+from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, StepChecked, of_kind
+from trainmark.execute.protocol.requests import CheckSteps
+from trainmark.execute.worker.check_steps import _Update, check_steps
+from trainmark.record.checks import PARTS, CheckedPart
+from trainmark.workload.initializers import Uniform
+from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Flatten, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.losses import ClippedCrossEntropy
+from trainmark.workload.model import lay_out
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
+from trainmark.workload.pixels import Distortions, Input
+from trainmark.workload.schedule import Batches
+from trainmark.workload.spec import Workload
+
+from .rehearsed import DATA, rehearsed
+
+MLP = (Flatten(), Dense(8, bias=Uniform(0.5), l2=0.01), ReLU(), Dense(10, bias=Uniform(0.5)))
+DROPPING = (Flatten(), Dropout(0.5), Dense(256), ReLU(), Dropout(0.25), Dense(10))
+BY_MAP = (Conv2D(8, 3), ChannelDropout(0.5), ReLU(), Flatten(), Dense(10))
+MOMENTUM = SGD(0.1, momentum=0.9, weight_decay=0.01)
+AVERAGED = a_workload(*MLP, optimizer=MOMENTUM, weight_average=WeightAverage(0.99))
+
+
+class Given(NumpyBackend):
+    """Trains with ``kind``, and what ``change`` makes of the workload."""
+
+    def __init__(self, kind: Callable[..., Any], change: Callable[[Workload], Workload] = lambda workload: workload):
+        self._kind, self._change = kind, change
+
+    def trainer(self, workload: Workload, model: Any, data: Any, options: Any) -> Any:
+        changed = self._change(workload)
+        return self._kind(changed, lay_out(changed), data, options)
+
+
+def answers_of(
+    workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32", free_steps: int = 3
+) -> list[Answer]:
+    place, said = rehearsed(workload, folder, precision), list[Any]()
+    request = CheckSteps("numpy", workload, DATA, options(precision=precision), str(place), free_steps)
+    check_steps(request, said.append, no_tick, lambda _: backend)
+    return said
+
+
+def found_by(workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32") -> SideParity:
+    said = answers_of(workload, backend, folder, precision)
+    steps = [answer.checks for answer in of_kind(said, StepChecked)]
+    return judge("numpy", steps, [answer.what for answer in of_kind(said, NotChecked)])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp64"])
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(a_workload(*MLP, optimizer=SGD(0.1)), id="sgd"),
+        pytest.param(AVERAGED, id="momentum, averaged"),
+        pytest.param(
+            a_workload(*MLP, optimizer=SGD(0.1, 0.9, "velocity", decay_biases=False, staircase=Staircase(0.5, 20))),
+            id="velocity, staircase",
+        ),
+        pytest.param(a_workload(*MLP, optimizer=Adam(0.01), batches=Batches(10, last="drop")), id="adam"),
+        pytest.param(a_workload(*MLP, optimizer=RMSprop(0.01), batches=Batches("full")), id="rmsprop, full"),
+        pytest.param(a_workload(*MLP, loss=ClippedCrossEntropy(1e-7)), id="clipped"),
+        pytest.param(a_workload(*DROPPING), id="dropout"),
+        pytest.param(a_workload(*BY_MAP), id="channel-dropout"),
+        pytest.param(
+            a_workload(Conv2D(4, 3, "same"), LocalResponseNorm(1, 0.1, 0.75), MaxPool(2, 2), Flatten(), Dense(10)),
+            id="cnn",
+        ),
+    ],
+)
+def test_the_numpy_backend_passes(workload: Workload, precision: str, tmp_path: Path) -> None:
+    side = found_by(workload, NumpyBackend(), tmp_path, precision)
+    assert side.passed and side.notes == (), side.mistake
+    absent = {"dropout": workload == workload.deterministic(), "state": workload.optimizer == SGD(0.1)}
+    assert side.shares.keys() == {part for part in PARTS if not absent.get(part)}
+
+
+def test_distortions_are_not_checked(tmp_path: Path) -> None:
+    crop = Input((4, 4, 1), distortions=Distortions(True, 0.1, (0.9, 1.1)))
+    for layers in (MLP, DROPPING):
+        side = found_by(a_workload(*layers, input=crop), NumpyBackend(), tmp_path)
+        assert side.passed and side.notes == ("distortions, which are random",)
+        assert ("dropout" in side.shares) is (layers == DROPPING)
+
+
+@pytest.mark.parametrize("steps", [1, 20])
+def test_a_free_training_goes_on_over_epochs(steps: int, tmp_path: Path) -> None:
+    (free,) = of_kind(answers_of(a_workload(*MLP), NumpyBackend(), tmp_path, free_steps=steps), FreeLosses)
+    assert len(free.losses) == steps
+    assert free.losses[-1] < free.losses[0] or steps == 1
+
+
+def of_optimizer(**changes: Any) -> Callable[[Workload], Workload]:
+    return lambda of: dataclasses.replace(of, optimizer=dataclasses.replace(of.optimizer, **changes))
+
+
+class WithoutBias(NumpyTrainer):
+    def _forward(self, x: Any, *, training: bool) -> Any:
+        self._weights["dense1.bias"][:] = 0.0
+        return super()._forward(x, training=training)
+
+    def activations(self, examples: Any, *, training: bool) -> Arrays:
+        self._weights["dense1.bias"][:] = 0.0
+        return super().activations(examples, training=training)
+
+
+class Summing(NumpyTrainer):
+    def read(self, results: Any) -> Steps:
+        found = super().read(results)
+        return dataclasses.replace(found, losses=10 * found.losses)
+
+
+class TwiceTheGradient(NumpyTrainer):
+    def _backward(self, x: Any, labels: Any) -> Any:
+        found = super()._backward(x, labels)
+        for value in self._gradients.values():
+            value *= 2
+        return found
+
+
+class NotANumber(NumpyTrainer):
+    def _backward(self, x: Any, labels: Any) -> Any:
+        found = super()._backward(x, labels)
+        self._gradients["dense1.kernel"][0, 0] = np.nan
+        return found
+
+
+class NoAverage(NumpyTrainer):
+    def state(self) -> State:
+        found = super().state()
+        return dataclasses.replace(found, average=found.weights)
+
+
+class Reversed(NumpyTrainer):
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        assert plan.order is not None
+        super().begin_epoch(dataclasses.replace(plan, order=plan.order[::-1]))
+
+
+class LastLeftOut(NumpyTrainer):
+    def read(self, results: Any) -> Steps:
+        return super().read(results if len(results) < 7 else results[:-1])
+
+
+class TwoUpdates(NumpyTrainer):
+    def _train_batch(self, x: Any, labels: Any) -> Any:
+        super()._train_batch(x, labels)
+        return super()._train_batch(x, labels)
+
+
+SLIPS: list[Any] = [
+    (
+        Given(NumpyTrainer, lambda of: dataclasses.replace(of, input=Input((4, 4, 1), 256.0))),
+        "input",
+        "input",
+        "divisor",
+    ),
+    (Given(WithoutBias), "forward", "dense1", "a missing bias"),
+    (Given(Summing), "loss", "", "the values are 10 times"),
+    (Given(TwiceTheGradient), "gradient", "dense2.kernel", "the values are 2 times"),
+    (Given(NotANumber), "gradient", "dense1.kernel", ""),
+    (Given(NumpyTrainer, of_optimizer(learning_rate=0.1001)), "update", "dense1.kernel", "learning rate"),
+    (Given(NumpyTrainer, of_optimizer(decay_biases=False)), "update", "dense1.bias", "weight decay of the biases"),
+    (Given(NumpyTrainer, of_optimizer(momentum=0.8)), "update", "dense1.kernel", "the form of momentum"),
+    (Given(NoAverage), "state", "average of dense1.kernel", "the decay of the averaged weights"),
+    (Given(Reversed), "order", "step ", "another order"),
+    (Given(LastLeftOut), "order", "9 losses for 10 steps", "left out"),
+    (Given(TwoUpdates), "order", "2 updates in a step", "a batch taken twice"),
+]
+
+
+@pytest.mark.parametrize(("backend", "part", "name", "suspects"), SLIPS)
+def test_a_mistake_is_named(backend: Given, part: CheckedPart, name: str, suspects: str, tmp_path: Path) -> None:
+    side = found_by(AVERAGED, backend, tmp_path)
+    assert side.mistake is not None
+    assert side.mistake.part == part
+    assert side.mistake.names[0].startswith(name)
+    assert suspects in side.mistake.suspects
+    assert side.mistake.step == (None if part == "order" and "update" not in name else side.mistake.step)
+
+
+@pytest.mark.parametrize(
+    ("spec", "changes"),
+    [
+        (Adam(0.01), {"epsilon": 1e-6}),
+        (Adam(0.01), {"beta2": 0.99}),
+        (RMSprop(0.01), {"rho": 0.8}),
+        (SGD(0.1, 0.9, staircase=Staircase(0.5, 20)), {"staircase": Staircase(0.5, 21)}),
+        (SGD(0.1, 0.9, staircase=Staircase(0.5, 20)), {"momentum_form": "velocity"}),
+    ],
+    ids=str,
+)
+def test_a_mistake_of_any_optimizer_is_one_of_the_update(spec: Any, changes: dict[str, Any], tmp_path: Path) -> None:
+    side = found_by(a_workload(*MLP, optimizer=spec), Given(NumpyTrainer, of_optimizer(**changes)), tmp_path)
+    assert side.mistake is not None and side.mistake.part == "update"
+
+
+@pytest.mark.parametrize(
+    ("factor", "one_element", "shown"),
+    [(1.0, 0.0, (False, False)), (1 + 6e-6, 0.0, (False, True)), (1.0, 1e-6, (True, False))],
+    ids=["right", "all by a little", "one element"],
+)
+def test_an_update_is_checked_by_element_and_as_a_whole(
+    factor: float, one_element: float, shown: tuple[bool, bool]
+) -> None:
+    rng, name = np.random.default_rng(1), "dense1.kernel"
+    weights, gradient = 1 + rng.random(10_000, np.float32), rng.random(10_000, np.float32) - np.float32(0.5)
+    after = (weights - 0.01 * factor * gradient.astype(np.float64)).astype(np.float32)
+    after[0] += np.float32(one_element)
+    before, found = (State({name: value.astype(np.float64)}, step=step) for step, value in enumerate((weights, after)))
+    update = _Update(a_workload(optimizer=SGD(0.01)), 2.0**-24)
+    by_element, whole = update.checks(before, {name: gradient.astype(np.float64)}, found)
+    assert (by_element.share > 1, whole.share > 1) == shown
+    assert whole.factor == pytest.approx(factor, abs=2e-6)
+
+
+def dropping(change: Callable[[Any], Any]) -> Callable[..., NumpyTrainer]:
+    """A trainer whose dropout layers are changed."""
+
+    def made(*arguments: Any) -> NumpyTrainer:
+        trainer = NumpyTrainer(*arguments)
+        for module in trainer._modules:
+            if hasattr(module, "_rng"):
+                change(module)
+        return trainer
+
+    return made
+
+
+def unscaled(module: Any) -> None:
+    forward, rate = module.forward, module._layer.rate
+    module.forward = lambda x, training: forward(x, training) * ((1 - rate) if training else 1)
+
+
+def off(module: Any) -> None:
+    module.forward, module.backward = (lambda x, _: x), lambda gradient: gradient
+
+
+def more(module: Any) -> None:
+    """Keep half as many values, with the scale of before."""
+    module._layer = dataclasses.replace(module._layer, rate=1 - (1 - module._layer.rate) / 2)
+    forward = module.forward
+    module.forward = lambda x, training: forward(x, training) * (0.5 if training else 1)
+
+
+def by_value(module: Any) -> None:
+    module._layer = Dropout(module._layer.rate)
+
+
+class OffInSteps(NumpyTrainer):
+    def _forward(self, x: Any, *, training: bool) -> Any:
+        return super()._forward(x, training=False)
+
+    def _backward(self, x: Any, labels: Any) -> Any:
+        self._learning = [module for module in self._learning if not hasattr(module, "_rng")]
+        return super()._backward(x, labels)
+
+
+@pytest.mark.parametrize(
+    ("layers", "kind", "name"),
+    [
+        (DROPPING, dropping(unscaled), "dropout1"),
+        (DROPPING, dropping(off), "dropout1"),
+        (DROPPING, dropping(more), "dropout2, share kept"),
+        (DROPPING, OffInSteps, "off in training"),
+        (BY_MAP, dropping(unscaled), "channel-dropout1"),
+        (BY_MAP, dropping(by_value), "channel-dropout1, whole maps"),
+    ],
+)
+def test_a_mistake_of_dropout_is_named(layers: Any, kind: Any, name: str, tmp_path: Path) -> None:
+    side = found_by(a_workload(*layers), Given(kind), tmp_path)
+    assert side.mistake is not None
+    assert (side.mistake.part, side.mistake.names[0], side.mistake.step) == ("dropout", name, None)
+
+
+class Trembling(NumpyTrainer):
+    def read(self, results: Any) -> Steps:
+        found = super().read(results)
+        return dataclasses.replace(found, losses=found.losses * (1 + 1e-9 * np.random.default_rng().random()))
+
+
+def test_results_that_differ_within_rounding_are_noted(tmp_path: Path) -> None:
+    side = found_by(AVERAGED, Given(Trembling), tmp_path)
+    assert side.passed
+    assert side.notes == ("whether it is deterministic: two equal steps gave different results",)
+
+
+class Transposing(NumpyTrainer):
+    def state(self) -> State:
+        found = super().state()
+        slots = {"momentum": {name: value.T for name, value in found.slots["momentum"].items()}}
+        return dataclasses.replace(found, slots=slots)
+
+
+class Forgetful(NumpyTrainer):
+    def state(self) -> State:
+        return dataclasses.replace(super().state(), average={})
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Transposing, r"at momentum of dense1.kernel: expected \(16, 8\), found \(8, 16\)"),
+        (Forgetful, r"at average of dense1.bias: expected \(8,\), found nothing"),
+    ],
+)
+def test_a_state_of_another_shape_is_an_error(kind: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(TrainmarkError, match=said):
+        answers_of(AVERAGED, Given(kind), tmp_path)
+
+
+class OfVersion01:
+    """A trainer as plug-ins had it: without its state."""
+
+    def __init__(self, *arguments: Any) -> None:
+        trainer = NumpyTrainer(*arguments)
+        for name in ("load", "compile", "begin_epoch", "train", "synchronize", "read"):
+            setattr(self, name, getattr(trainer, name))
+
+
+@pytest.mark.parametrize(
+    ("divide_by", "part"), [(255.0, None), (256.0, "loss")], ids=["without a mistake", "with a mistake"]
+)
+def test_a_backend_without_its_state_is_compared_by_loss_and_order(
+    divide_by: float, part: str | None, tmp_path: Path
+) -> None:
+    backend = Given(OfVersion01, lambda of: dataclasses.replace(of, input=Input((4, 4, 1), divide_by)))
+    side = found_by(a_workload(*DROPPING), backend, tmp_path)
+    assert (side.mistake and side.mistake.part) == part
+    assert side.shares.keys() == {"loss", "order"}
+    assert [note.split(":")[0] for note in side.notes] == ["layers, gradients, updates and state", "dropout"]
