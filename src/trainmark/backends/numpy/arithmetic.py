@@ -80,7 +80,8 @@ class Moved:
     def __init__(self, precision: Precision, rng: np.random.Generator, *, mixed: bool = True) -> None:
         arithmetic, self.unit = PRECISIONS[precision], unit_of_sums(precision)
         self._factor = 2.0 ** -(arithmetic.fraction_bits + 1) if mixed else self.unit
-        self._value = self._factor if arithmetic.mixed else self.unit  # stored between layers in few bits, too
+        self._mixed = mixed and arithmetic.mixed
+        self._value = self._factor if self._mixed else self.unit  # stored between layers in few bits, too
         self._rng = rng
 
     def product(self, a: Array, b: Array) -> Array:
@@ -100,4 +101,7 @@ class Moved:
         return values + _UNITS * self._value * moves * (np.abs(values) + beside)
 
     def _move(self, values: Array, share: float) -> Array:
+        if self._mixed:  # equal values are rounded alike, so their errors don't average out
+            fraction, exponent = np.frexp(values)
+            values = np.ldexp(np.rint(fraction / self._factor) * values.dtype.type(self._factor), exponent)
         return values * (1 + share * (self._rng.random(values.shape, dtype=np.float32).astype(values.dtype) * 2 - 1))

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tests.unit.backends.samples import a_dataset, no_tick, options
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan
+from trainmark.backends.numpy.arithmetic import Moved
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
 from trainmark.backends.numpy.layers import MaxPoolModule
 from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
@@ -199,3 +200,12 @@ def test_steps_whose_moves_are_small_by_chance_get_those_of_a_typical_step() -> 
     assert low.loss_moves == pytest.approx(1.4 / 2**0.5), "the root of the mean square, as a share of the loss"
     assert low.gradient_moves == pytest.approx({"a": 5 * 1.4 / 2**0.5, "b": 1e-3})
     assert (high.loss_moves, high.gradient_moves) == (1.4, {"a": 7.0, "b": 1e-3})
+
+
+def test_equal_values_in_few_bits_are_rounded_alike() -> None:
+    stored = np.array([1.0037], np.float32).view(np.uint32) + np.uint32(0x8000)  # to the nearest bf16, by its bits
+    alike = float((stored & np.uint32(0xFFFF0000)).view(np.float32)[0]) / 1.0037 - 1
+    values = np.full((4_000, 1), 1.0037)
+    sums = [Moved("bf16", np.random.default_rng(seed)).column_sums(values)[0] for seed in range(100)]
+    assert abs(alike) > 3e-3
+    assert np.mean(sums) / 4_014.8 - 1 == pytest.approx(alike, abs=7e-4), "the moves average out, the rounding does not"
