@@ -156,17 +156,19 @@ def _beside(workload: Workload, source: str, run: PublishedRun, group: Repeats |
         run=run.name,
         note=run.note,
         key=group.key if group else None,
-        values=tuple(_judge(value, run, workload, group) for value in values),
+        values=tuple(_judge(value, run, workload, group, sum(map(_bounded, values))) for value in values),
         timings=tuple(_time(timing, group) for timing in timings),
     )
 
 
-def _judge(value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats | None) -> ValueResult:
+def _judge(
+    value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats | None, figures: int
+) -> ValueResult:
     measured, reason = read_value(chains_of(group.records, run), value, run) if group else (None, "nothing measured")
     if group and not reason:
         reason = _unfit(value, workload, group)
     verdict: Agreement = "not judged"
-    low, high = band(value, sum(_bounded(each) for each in run.values))
+    low, high = band(value, figures)
     if measured is not None and not reason:
         above, below = low is None or low <= measured, high is None or measured <= high
         verdict = "agrees" if above and below else "differs"

@@ -218,11 +218,12 @@ def _converges_faster(side: _Side, reference: _Side) -> bool:
     A faster device or framework trains the same, in the same number of epochs. MLPerf checks its submissions likewise,
     against the reference's convergence points.
     """
-    these, those = ([math.log(epochs) for _, epochs in _at_target(each.group.records)] for each in (side, reference))
-    if not these or not those:
+    these, those = ([float(epochs) for _, epochs in _at_target(each.group.records)] for each in (side, reference))
+    all_arrived = len(these) == len(side.group.records) and len(those) == len(reference.group.records)
+    if not (these and those and all_arrived):
         return False
     difference = unpaired_difference(these, those, WHOLE)
-    return difference.high is not None and difference.high < 0
+    return difference.high is not None and difference.high < 0 and difference.value < -1  # epochs are whole
 
 
 def _held_against(

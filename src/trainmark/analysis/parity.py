@@ -14,7 +14,7 @@ SUSPECTS: dict[CheckedPart, str] = {
     "forward": "a transposed kernel, padding on the other side, a missing bias, the layer's constants",
     "loss": "sum instead of mean, clipping, the L2 terms",
     "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
-    "update": "learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
+    "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
     "state": "the form of momentum, coefficients of the moments, the decay of the averaged weights",
     "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",

@@ -72,7 +72,7 @@ def _notes(parity: Parity) -> Iterator[str]:
         if side.trouble is not None:
             yield f"{side.title}: {side.trouble}."
         if side.notes:
-            yield f"{side.title}, not checked: {'; '.join(side.notes)}."
+            yield f"{side.title}: {'; '.join(side.notes)}."
     near = max((side.near_kinks for side in parity.sides), default=0)
     if near:
         yield (
@@ -84,14 +84,13 @@ def _notes(parity: Parity) -> Iterator[str]:
 
 def mistake_text(mistake: Mistake) -> str:
     """Say which part is wrong, by how much, and what to look at."""
-    named = [name for name in mistake.names if name not in ("", mistake.part)]
-    where = f" of {', '.join(named[:_NAMED])}" if named else ""
+    check, named = mistake.check, [name for name in mistake.names if name not in ("", mistake.part)]
+    what = f": {', '.join(named[:_NAMED])}" if named else ""
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     when = "" if mistake.step is None else f" in step {mistake.step}"
-    much = f"off by {mistake.check.error:.1e}, rounding explains {mistake.check.bound:.1e}"
-    if mistake.check.error == math.inf:
-        much = "not finite, or not comparable"
-    return f"the {mistake.part}{where}{more} is wrong{when} ({much}). Look at: {mistake.suspects}."
+    much = "" if check.error == math.inf else f" (off by {check.error:.1e}, allowed {check.bound:.1e})"
+    part = _WORDS.get(mistake.part, mistake.part).replace("\n", " ")
+    return f"wrong {part}{what}{more}{when}{much}. Look at {mistake.suspects}."
 
 
 def _free(parity: Parity) -> Table:

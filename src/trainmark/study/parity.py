@@ -13,7 +13,7 @@ from pathlib import Path
 
 from trainmark.analysis.parity import Parity, SideParity, judge, pairs_of
 from trainmark.backends.base import Options
-from trainmark.errors import ParityFailed
+from trainmark.errors import ParityFailed, UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
@@ -58,6 +58,13 @@ def prepare(request: Request, free_steps: int, watcher: Watcher | None = None) -
     selection = requests.select(request, watcher)
     ((workload, able),) = selection.able
     sides = tuple(able if request.styles else _in_best_style(able))
+    if sides[0].precision == "fp16":
+        raise UsageError(
+            "parity can't compare fp16, whose loss scaling skips updates",
+            expected="fp32, tf32, bf16 or fp64",
+            found="fp16",
+            fix="Use --precision bf16.",
+        )
     course = ScheduledWorkload(workload, requests.locate_one(request, workload, watcher), repeats=1)
     return ParityPlan(request, course, sides, free_steps, tuple(selection.refused))
 

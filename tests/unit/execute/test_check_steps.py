@@ -97,7 +97,7 @@ def test_distortions_are_not_checked(tmp_path: Path) -> None:
     crop = Input((4, 4, 1), distortions=Distortions(True, 0.1, (0.9, 1.1)))
     for layers in (MLP, DROPPING):
         side = found_by(a_workload(*layers, input=crop), NumpyBackend(), tmp_path)
-        assert side.passed and side.notes == ("distortions, which are random",)
+        assert side.passed and side.notes == ("distortions are not checked",)
         assert ("dropout" in side.shares) is (layers == DROPPING)
 
 
@@ -300,7 +300,7 @@ class Trembling(NumpyTrainer):
 def test_results_that_differ_within_rounding_are_noted(tmp_path: Path) -> None:
     side = found_by(AVERAGED, Given(Trembling), tmp_path)
     assert side.passed
-    assert side.notes == ("whether it is deterministic: two equal steps gave different results",)
+    assert side.notes == ("it is not deterministic: two equal steps gave different results",)
 
 
 class Transposing(NumpyTrainer):
@@ -346,4 +346,50 @@ def test_a_backend_without_its_state_is_compared_by_loss_and_order(
     side = found_by(a_workload(*DROPPING), backend, tmp_path)
     assert (side.mistake and side.mistake.part) == part
     assert side.shares.keys() == {"loss", "order"}
-    assert [note.split(":")[0] for note in side.notes] == ["layers, gradients, updates and state", "dropout"]
+    assert [note.split(":")[0] for note in side.notes] == [
+        "layers, gradients, updates and state are not checked",
+        "dropout is not checked",
+    ]
+
+
+class Compiled(NumpyTrainer):
+    """Trains only on batches of sizes that it was compiled for, as captured graphs do."""
+
+    _sizes: frozenset[int] = frozenset()
+
+    def compile(self, plan: EpochPlan) -> bool:
+        assert plan.order is None or len(plan.order) == sum(plan.sizes)
+        self._sizes = frozenset(plan.sizes)
+        return True
+
+    def begin_epoch(self, plan: EpochPlan) -> None:
+        assert {*plan.sizes} <= self._sizes, "not compiled"
+        super().begin_epoch(plan)
+
+
+def test_every_size_of_batch_is_compiled_before(tmp_path: Path) -> None:
+    assert found_by(a_workload(*MLP), Given(Compiled), tmp_path).passed
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_dropout_of_nothing_is_no_mistake(rate: float, tmp_path: Path) -> None:
+    side = found_by(a_workload(Flatten(), Dropout(rate), Dense(32), ReLU(), Dense(10)), NumpyBackend(), tmp_path)
+    assert side.passed, side.mistake
+    assert ("dropout" in side.shares) is (rate > 0)
+
+
+def test_batches_that_look_alike_tell_no_order(tmp_path: Path) -> None:
+    alike = a_workload(Flatten(), Dense(10, kernel=Uniform(1e-12)))  # every loss is log 10
+    side = found_by(alike, NumpyBackend(), tmp_path)
+    assert side.passed, side.mistake
+    assert side.notes == ("the order of batches is not checked: their losses differ by less than rounding",)
+
+
+class Silent(NumpyTrainer):
+    def activations(self, examples: Any, *, training: bool) -> Arrays:
+        return {}
+
+
+def test_what_a_backend_does_not_return_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainmarkError, match="the backend returns no such array: input, input"):
+        found_by(a_workload(*MLP), Given(Silent), tmp_path)

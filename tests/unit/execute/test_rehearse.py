@@ -11,6 +11,7 @@ from tests.unit.backends.samples import a_dataset, no_tick, options
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.numpy.backend import NumpyBackend
 from trainmark.backends.numpy.reference import SHOWN
+from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import Rehearsed
 from trainmark.execute.worker.rehearse import STEPS, batches_of, cut, ordered_plans, problems
 from trainmark.workload.layers import Dense, Dropout, Flatten, ReLU
@@ -100,3 +101,8 @@ def test_the_order_is_told_by_the_loss_of_every_batch_without_dropout(tmp_path: 
             expected.append(float(trainer.read(trainer.train(1, no_tick)).losses[0]))
     assert losses == pytest.approx(expected, rel=1e-13)
     assert len(losses) == (7 if workload.batches.last == "keep" else 6) + 3
+
+
+def test_a_training_that_diverges_for_the_reference_too_is_an_error(tmp_path: Path) -> None:
+    with np.errstate(all="ignore"), pytest.raises(TrainmarkError, match=r"diverges in step \d+, for the reference too"):
+        rehearsed(a_workload(*MLP, optimizer=SGD(1e30)), tmp_path)

@@ -9,7 +9,7 @@ each result, amplified as the network amplifies it (Monte Carlo arithmetic, Park
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,40 +22,27 @@ _UNITS = 4.0
 """Units in the last place by which a function such as ``exp`` or a few operations in a row may be off."""
 
 
-class Arithmetic(Protocol):
-    """The operations of a step that round."""
+class Arithmetic:
+    """The operations of a step that round, as NumPy computes them."""
 
     def product(self, a: Array, b: Array) -> Array:
         """Return the matrix product of ``a`` and ``b``."""
+        return a @ b
 
     def column_sums(self, values: Array) -> Array:
         """Return the sum of each column."""
+        return values.sum(axis=0)
 
-    def rounded(self, values: Array, beside: Any = 0.0) -> Array:
+    def rounded(self, values: Array, beside: Any = 0.0) -> Array:  # noqa: ARG002
         """Return values that were computed one by one.
 
         Args:
             beside: absolute size of what was added to or subtracted from them.
         """
-
-
-class Exact:
-    """NumPy's operations as they are."""
-
-    def product(self, a: Array, b: Array) -> Array:
-        """Multiply."""
-        return a @ b
-
-    def column_sums(self, values: Array) -> Array:
-        """Add."""
-        return values.sum(axis=0)
-
-    def rounded(self, values: Array, beside: Any = 0.0) -> Array:  # noqa: ARG002
-        """Return the values."""
         return values
 
 
-EXACT = Exact()
+EXACT = Arithmetic()
 
 
 def unit_of_sums(precision: Precision) -> float:
@@ -68,7 +55,7 @@ def unit_of_sums(precision: Precision) -> float:
     return 2.0 ** -(PRECISIONS["fp32"].fraction_bits + 1)
 
 
-class Moved:
+class Moved(Arithmetic):
     """Operations whose results are moved at random.
 
     Args:

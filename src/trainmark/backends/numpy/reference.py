@@ -60,10 +60,12 @@ def pooled(steps: Sequence[Expected]) -> list[Expected]:
     The moves of a few numbers, such as the biases of the last layer, are small by chance now and then.
     """
     typical = {
-        name: _mean([step.gradient_moves[name] / _norm(step.gradients[name]) for step in steps])
+        name: _mean(
+            [step.gradient_moves[name] / _norm(value) for step in steps if (value := step.gradients[name]).any()]
+        )
         for name in steps[0].gradients
     }
-    of_loss = _mean([step.loss_moves / step.loss for step in steps])
+    of_loss = _mean([step.loss_moves / step.loss for step in steps if step.loss])
     return [
         dataclasses.replace(
             step,
@@ -214,8 +216,8 @@ def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the root of the mean square."""
-    return math.sqrt(sum(value**2 for value in values) / len(values))
+    """Return the root of the mean square; 0 without values."""
+    return math.sqrt(sum(value**2 for value in values) / max(len(values), 1))
 
 
 def _norm(values: Array) -> float:

@@ -19,7 +19,6 @@ from trainmark.backends.torch import optimizers
 from trainmark.backends.torch.pixels import Images, transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.workload.model import Weights
-from trainmark.workload.optimizers import learning_rate_at
 
 Batch = tuple[Tensor, Tensor]
 
@@ -73,8 +72,8 @@ class TorchIdiomaticTrainer(TorchTrainer):
         super()._continue_at(step)
         if self._scheduler is not None:
             self._scheduler.last_epoch = step
-            for group in self._optimizer.param_groups:
-                group["lr"] = learning_rate_at(self._workload.optimizer, step)
+            for group, rate in zip(self._optimizer.param_groups, self._scheduler.base_lrs, strict=True):
+                group["lr"] = rate * self._scheduler.gamma ** (step // self._scheduler.step_size)
 
     def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
         return torch.stack([self._images[index][0] for index in examples])

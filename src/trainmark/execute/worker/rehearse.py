@@ -24,6 +24,7 @@ from trainmark.backends.numpy.optimizers import updated
 from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.data.dataset import Dataset, Split
+from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import Rehearsed
 from trainmark.execute.protocol.requests import Rehearse
 from trainmark.execute.protocol.wire import Say
@@ -109,6 +110,9 @@ def rehearse(request: Rehearse, say: Say) -> None:
         steps.append((state, batch))
         found.append(reference.step(state.weights, images[batch], labels[batch]))
         state = _next(workload, state, found[-1].gradients, stored)
+        if not (np.isfinite(found[-1].loss) and all(np.isfinite(each).all() for each in state.weights.values())):
+            fix = "Lower the learning rate, or compare another --seed."
+            raise TrainmarkError(f"the training diverges in step {step}, for the reference too", fix=fix)
         if number not in (0, len(chosen) - 1):
             found[-1].activations.clear()  # large
         say(Rehearsed(number + 1, len(chosen)))

@@ -56,7 +56,8 @@ class Slices:
         self._start = self._seconds = 0.0
         self._untimed_left = self._untimed_steps = self._timed_steps = self._examples = 0
         self._pace: float | None = None
-        self._ramped = 0.0
+        self._ramped = self._part_seconds = 0.0
+        self._part_steps = 0
 
     def wait_for_turn(self, loss: Callable[[], float | None] = lambda: None) -> bool:
         """Pause if a turn is over.
@@ -82,6 +83,7 @@ class Slices:
         untimed = turn["untimed"] / 2 if turn["until_steady"] else turn["untimed"]  # two parts, to be compared
         self._untimed_left = max(1, round(untimed / self._step_seconds)) if self._step_seconds else 0
         self._over, self._start, self._seconds, self._ramped = False, 0.0, 0.0, 0.0
+        self._part_steps, self._part_seconds = 0, 0.0
         self._untimed_steps = self._timed_steps = self._examples = 0
         return True
 
@@ -110,10 +112,12 @@ class Slices:
             self._start = self._start or now - seconds - self._origin
             self._untimed_steps += steps
             self._untimed_left = max(self._untimed_left - steps, 0)
+            self._part_steps, self._part_seconds = self._part_steps + steps, self._part_seconds + seconds
             self._ramped += seconds
             if not self._untimed_left and self._pace is not None and self._ramped < LONGEST_RAMP:
-                before, self._pace = self._pace, seconds / steps
-                self._untimed_left = steps if abs(self._pace - before) > STEADY * self._pace else 0
+                before, self._pace = self._pace, self._part_seconds / self._part_steps
+                self._untimed_left = self._part_steps if abs(self._pace - before) > STEADY * self._pace else 0
+                self._part_steps, self._part_seconds = 0, 0.0
         else:
             self._timed_steps += steps
             self._examples += examples

@@ -202,6 +202,15 @@ def test_steps_whose_moves_are_small_by_chance_get_those_of_a_typical_step() -> 
     assert (high.loss_moves, high.gradient_moves) == (1.4, {"a": 7.0, "b": 1e-3})
 
 
+def test_a_step_without_gradient_or_loss_widens_no_other() -> None:
+    usual, empty = (dataclasses.replace(expected_of(a_workload(*MLP)), loss=loss) for loss in (2.0, 0.0))
+    nothing = {name: np.zeros_like(value) for name, value in empty.gradients.items()}
+    still = dataclasses.replace(empty, gradients=nothing, gradient_moves=dict.fromkeys(nothing, 0.0))
+    found, _ = pooled([usual, still])
+    assert found.gradient_moves == pytest.approx(usual.gradient_moves)
+    assert found.loss_moves == pytest.approx(usual.loss_moves)
+
+
 def test_equal_values_in_few_bits_are_rounded_alike() -> None:
     stored = np.array([1.0037], np.float32).view(np.uint32) + np.uint32(0x8000)  # to the nearest bf16, by its bits
     alike = float((stored & np.uint32(0xFFFF0000)).view(np.float32)[0]) / 1.0037 - 1
