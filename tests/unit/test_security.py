@@ -27,7 +27,10 @@ def dangers(source: str) -> Iterator[str]:
             yield node.module or ""
         elif isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            if name in CALLS or name.endswith((".loads_pickle", ".read_pickle")):
+            plain = any(each.arg == "allow_pickle" for each in node.keywords)  # whose value is looked at below
+            if (name in CALLS and not (name == "np.load" and plain)) or name.endswith(
+                (".loads_pickle", ".read_pickle")
+            ):
                 yield name
             yield from (
                 keyword.arg
@@ -50,6 +53,7 @@ def test_nothing_is_unpickled_evaluated_or_given_to_a_shell() -> None:
         "from yaml import load",
         "eval(x)",
         "np.load(f)",
+        "np.load(f, allow_pickle=True)",
         "torch.load(f)",
         "subprocess.run(x, shell=True)",
         "np.lib.format.read_array(f, allow_pickle=yes)",

@@ -139,7 +139,7 @@ def _representable(arrays: Arrays, stored: Any) -> dict[str, NDArray[np.float64]
 
 def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
     """Return what :func:`rehearse` wrote: the steps, and the losses of batches from the initial weights."""
-    with np.load(place) as file:
+    with np.load(place, allow_pickle=False) as file:
         tree = _nested({name: file[name] for name in file.files})
     order = tree.pop("order")
     found = [
