@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload import layers
+from trainmark.workload.losses import sums
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.precision import Precision
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 Style = Literal["idiomatic", "compiled", "fast"]
 SplitName = Literal["train", "test"]
@@ -43,6 +46,16 @@ KINDS_0_1 = frozenset(
     }
 )
 """Layers, losses and optimisers of version 0.1. It never grows: a backend names each later kind that it implements."""
+
+KINDS_0_2 = frozenset(
+    {
+        *("average-pool", "global-average-pool", "batch-norm", "layer-norm", "token-embedding", "position-embedding"),
+        *("attention", "tied-head", "gelu", "scale", "residual", "repeat", "adamw"),
+        *("strided-convolution", "padding-by-number", "no-bias", "sequences", "label-smoothing", "sum", "nesterov", "weight-groups"),
+        *("clipping", "rate-course", "augmentation", "channel-standardisation"),
+    }
+)
+"""What version 0.2 added: layers and optimisers by their ``kind``, and options of older ones."""
 
 EVALUATION_BATCH = 1000
 LOSS, L2_LOSS, HITS = range(3)
@@ -208,11 +221,14 @@ class EpochPlan:
         order: indices of the examples in order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the framework,
             as its own loader does it.
         whole: whether every step takes the whole training set in stored order, so that nothing has to be gathered.
+        augmented: how to augment each example (:func:`trainmark.workload.pixels.draw_augmentation`), ``[sum(sizes), 5]``;
+            None for not at all.
     """
 
     sizes: tuple[int, ...]
     order: NDArray[np.int64] | None
     whole: bool = False
+    augmented: NDArray[np.int64] | None = None
 
     def drawn(
         self, batches: Batches, examples: int, permutation: Callable[[int], NDArray[np.int64]]
@@ -252,7 +268,8 @@ class Steps:
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
         l2_losses: the L2 part of it, ``[steps]``; None if no layer has one.
-        hits: correct predictions of the batch, ``[steps]``; any value where the workload has exact metrics.
+        hits: correct predictions of the batch, of tokens for a text, ``[steps]``; any value where the workload has exact
+            metrics.
     """
 
     losses: NDArray[np.float64]
@@ -279,7 +296,7 @@ class Evaluation:
 
     Args:
         loss: mean loss per example, without L2 terms.
-        accuracy: share of correct predictions, 0 to 1.
+        accuracy: share of correct predictions, of tokens for a text, 0 to 1.
     """
 
     loss: float
@@ -342,11 +359,12 @@ class Trainer(Protocol):
             The results on the host.
         """
 
-    def evaluate(self, split: SplitName) -> Evaluation:
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
         """Evaluate a split, with the averaged weights if the workload keeps an average.
 
         Args:
             split: which split of the dataset.
+            examples: indices of the examples to evaluate; only given if the workload evaluates samples. None is all.
 
         Returns:
             Loss and accuracy.
@@ -451,9 +469,29 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
         workload: the workload.
 
     Returns:
-        The ``kind`` of every layer, of the loss and of the optimiser.
+        The ``kind`` of every layer, of the loss and of the optimiser, and the options of version 0.2 that it uses.
     """
-    return (*(layer.kind for layer in workload.model), workload.loss.kind, workload.optimizer.kind)
+    every_layer = tuple(layers.every(workload.model))
+    spec, loss, optimizer = workload.input, workload.loss, workload.optimizer
+    standardize = None if isinstance(spec, Tokens) else spec.standardize
+    convolutions = [layer for layer in every_layer if isinstance(layer, layers.Conv2D)]
+    padded = [*convolutions, *(layer for layer in every_layer if isinstance(layer, layers.MaxPool))]
+    newer = {
+        "sequences": workload.is_text,
+        "augmentation": spec.augment is not None,
+        "channel-standardisation": standardize is not None and isinstance(standardize.mean, tuple),
+        "strided-convolution": any(layer.stride > 1 for layer in convolutions),
+        "padding-by-number": any(isinstance(layer.padding, int) for layer in padded),
+        "no-bias": any(isinstance(layer, (layers.Dense, layers.Conv2D)) and layer.bias == "none" for layer in every_layer),
+        "label-smoothing": getattr(loss, "smoothing", 0) > 0,
+        "sum": sums(loss),
+        "nesterov": getattr(optimizer, "nesterov", False),
+        "weight-groups": bool(getattr(optimizer, "groups", ())),
+        "clipping": optimizer.clip_norm is not None,
+        "rate-course": optimizer.course is not None,
+    }
+    kinds = (*(layer.kind for layer in every_layer), loss.kind, optimizer.kind)
+    return (*kinds, *(name for name, used in newer.items() if used))
 
 
 def require_support(can: Capabilities, workload: Workload, options: Options) -> Device:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-
-CLASSES = 10
-"""Every dataset here has ten classes, labelled 0 to 9."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,12 +15,15 @@ class Split:
     """Examples for training or testing. The arrays are read-only, since repeats in one process share them.
 
     Attributes:
-        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper).
-        labels: uint8 [examples], each below ``CLASSES``.
+        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper). Of a text, its
+            windows [examples, length], which are views.
+        labels: the class of each example [examples]; of a text, the token after each one [examples, length].
+        tokens: the text that the examples are windows of; None for images.
     """
 
-    images: NDArray[np.uint8]
-    labels: NDArray[np.uint8]
+    images: NDArray[Any]
+    labels: NDArray[Any]
+    tokens: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         self.images.flags.writeable = False
@@ -29,6 +31,12 @@ class Split:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def windows(self, length: int) -> Split:
+        """Return a text, which is one example so far, as all its windows of ``length`` tokens, without a copy."""
+        assert self.tokens is not None
+        views = sliding_window_view(self.tokens, length)
+        return Split(views[:-1], views[1:], self.tokens)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,3 +56,7 @@ class Dataset:
     test: Split
     sha256: str
     complete: bool
+
+    def windows(self, length: int) -> Dataset:
+        """Return a text as windows of ``length`` tokens."""
+        return replace(self, train=self.train.windows(length), test=self.test.windows(length))

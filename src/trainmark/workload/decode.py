@@ -63,12 +63,13 @@ class Bounded:
     def __post_init__(self) -> None:
         for name, bound in annotations_of(type(self)).items():  # type: ignore[arg-type]  # a class can be hashed
             value = getattr(self, name)
-            require(bound.holds(value), name, bound.expected, value)
+            for each in value if isinstance(value, tuple) else (value,):
+                require(each is None or bound.holds(each), name, bound.expected, value)
 
 
 @cache
 def annotations_of(kind: type) -> dict[str, Any]:
-    """Return the annotations of the fields of ``kind``, whether alone or in a union with None."""
+    """Return the bounds of the fields of ``kind``; those of a union hold for each number, not for None."""
     found = {}
     for name, hint in get_type_hints(kind, include_extras=True).items():
         for part in (hint, *get_args(hint)):
@@ -145,6 +146,12 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         for choice in choices
         if isinstance(choice, type) and dataclasses.is_dataclass(choice) and "kind" in _fields(choice)
     }
+    words = [word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)]
+    if classes and data in words:
+        return data
+    plain = [choice for choice in choices if dataclasses.is_dataclass(choice) and choice not in classes.values()]
+    if classes and plain and not (isinstance(data, dict) and "kind" in data):
+        return _decode(plain[0], data, path)
     if classes:
         if not isinstance(data, dict):
             raise Misfit(path, "a table with a key 'kind'", _describe(data))

@@ -76,7 +76,28 @@ class Constant:
         return np.full(shape, self.value, dtype=np.float64)
 
 
-Initializer = GlorotUniform | Uniform | FanInUniform | TruncatedNormal | Constant
+@dataclass(frozen=True)
+class Normal(Bounded):
+    """Normal with mean 0 and standard deviation ``sd``."""
+
+    sd: Positive
+    kind: Literal["normal"] = "normal"
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        return self.sd * _normal(rng, math.prod(shape)).reshape(shape)
+
+
+@dataclass(frozen=True)
+class FanOutNormal:
+    """Normal with standard deviation ``sqrt(2 / fan_out)``; He et al. 2015, section 2.2, backward."""
+
+    kind: Literal["fan-out-normal"] = "fan-out-normal"
+
+    def draw(self, rng: np.random.Generator, shape: tuple[int, ...], fan_in: int, fan_out: int) -> Float64:  # noqa: ARG002
+        return math.sqrt(2 / fan_out) * _normal(rng, math.prod(shape)).reshape(shape)
+
+
+Initializer = GlorotUniform | Uniform | FanInUniform | TruncatedNormal | Normal | FanOutNormal | Constant
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], half_width: float) -> Float64:

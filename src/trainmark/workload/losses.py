@@ -1,4 +1,4 @@
-"""The forms of cross-entropy in the published scripts. All are means over the batch."""
+"""The forms of cross-entropy in the published scripts. All are reported as means over the batch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from trainmark.workload.decode import require
+from trainmark.workload.decode import Bounded, Share, require
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,16 @@ class NegativeLogLikelihood:
 
 
 @dataclass(frozen=True)
-class SoftmaxCrossEntropy:
-    """Softmax and logarithm fused: the stable form, on logits."""
+class SoftmaxCrossEntropy(Bounded):
+    """Softmax and logarithm fused: the stable form, on logits.
 
+    Args:
+        smoothing: share of the label that is spread over all classes: ``(1 - s)·onehot + s/classes``.
+        reduction: what is differentiated. The reported loss is always the mean over examples (and tokens).
+    """
+
+    smoothing: Share = 0.0
+    reduction: Literal["mean", "sum"] = "mean"
     kind: Literal["softmax-cross-entropy"] = "softmax-cross-entropy"
 
 
@@ -50,6 +57,11 @@ class ClippedCrossEntropy:
     def log_bounds(self) -> tuple[float, float]:
         """Logarithms of both bounds. Clipping log p to them equals clipping p, in value and gradient."""
         return math.log(self.epsilon), math.log1p(-self.epsilon)
+
+
+def sums(loss: object) -> bool:
+    """Whether the gradient is that of the sum over the batch."""
+    return isinstance(loss, SoftmaxCrossEntropy) and loss.reduction == "sum"
 
 
 Loss = NegativeLogLikelihood | SoftmaxCrossEntropy | TwoStageCrossEntropy | ClippedCrossEntropy

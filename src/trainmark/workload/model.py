@@ -8,15 +8,17 @@ the first layer with weights).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal  # a float can't hold numbers with hundreds of digits
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.errors import assert_never
 from trainmark.workload import layers
-from trainmark.workload.decode import Misfit
+from trainmark.workload.decode import Misfit, Path
+from trainmark.workload.layers import Applied, Layer, Shape, Simple, Weight, written
 from trainmark.workload.spec import Workload
 
 MOST_PARAMETERS = 1 << 30
@@ -24,28 +26,38 @@ MOST_PARAMETERS = 1 << 30
 MOST_VALUES = 1 << 28
 """Limit for one example in one layer, including padding."""
 MOST_LAYERS = 10_000
-_MOST_SIDE = 4_096
 
-Shape = tuple[int, ...]
 Weights = dict[str, NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
 class LayerPlan:
-    """One layer of a network. Shapes exclude the batch; images are ``(height, width, channels)``."""
+    """One layer of a network. Shapes exclude the batch; images are ``(height, width, channels)``.
+
+    Args:
+        weights: its arrays, by name within the layer.
+        forward_macs: multiply-adds of its products, per example, and those of the layers inside it.
+        input_gradient_macs: those of the gradient of its input.
+        body: the layers inside a residual; empty for any other layer.
+        shortcut: the layers of its other branch; empty if that is the input itself.
+        table: key of the token embedding's table, for a tied head.
+    """
 
     name: str
     layer: layers.Layer
     input_shape: Shape
     output_shape: Shape
-    kernel_shape: Shape | None
+    weights: Mapping[str, Weight]
     forward_macs: int
     input_gradient_macs: int
+    body: tuple[LayerPlan, ...] = ()
+    shortcut: tuple[LayerPlan, ...] = ()
+    table: str = ""
 
     @property
     def parameters(self) -> int:
-        """Number of weights and biases."""
-        return math.prod(self.kernel_shape) + self.kernel_shape[-1] if self.kernel_shape else 0
+        """Number of trained values, without those of layers inside it."""
+        return sum(math.prod(weight.shape) for weight in self.weights.values() if weight.trained)
 
     @property
     def l2(self) -> float:
@@ -58,19 +70,32 @@ class LayerPlan:
         return 2 * self.forward_macs + self.input_gradient_macs
 
     @property
+    def kernel_shape(self) -> Shape | None:
+        """Shape of its kernel; None without one."""
+        return self.weights["kernel"].shape if "kernel" in self.weights else None
+
+    @property
     def kernel_name(self) -> str:
         """Key of the kernel among the weights."""
-        return f"{self.name}.kernel"
+        return self.key("kernel")
 
     @property
     def bias_name(self) -> str:
         """Key of the bias among the weights."""
-        return f"{self.name}.bias"
+        return self.key("bias")
+
+    def key(self, weight: str) -> str:
+        """Return the key of one of its arrays among the weights of the network."""
+        return f"{self.name}.{weight}"
 
 
 @dataclass(frozen=True)
 class Model:
-    """A network: every layer with its shapes and cost."""
+    """A network: every layer with its shapes and cost.
+
+    Args:
+        layers: in order; a residual has layers inside it.
+    """
 
     input_shape: Shape
     layers: tuple[LayerPlan, ...]
@@ -78,27 +103,48 @@ class Model:
     @property
     def classes(self) -> int:
         """Width of the last layer."""
-        return self.layers[-1].output_shape[0]
+        return self.layers[-1].output_shape[-1]
+
+    @property
+    def every_layer(self) -> tuple[LayerPlan, ...]:
+        """All layers, those inside a residual before it."""
+        return tuple(_every(self.layers))
+
+    @cached_property
+    def weights(self) -> dict[str, Weight]:
+        """Every array, by its key."""
+        return {plan.key(name): weight for plan in _every(self.layers) for name, weight in plan.weights.items()}
+
+    @property
+    def trained(self) -> tuple[str, ...]:
+        """Keys of the trained weights."""
+        return tuple(key for key, weight in self.weights.items() if weight.trained)
 
     @property
     def weighted_layers(self) -> tuple[LayerPlan, ...]:
         """The layers that have weights, in order."""
-        return tuple(plan for plan in self.layers if plan.kernel_shape)
+        return tuple(plan for plan in self.every_layer if plan.weights)
+
+    @property
+    def l2(self) -> dict[str, float]:
+        """Factors of the L2 terms, by key of the kernel."""
+        return {plan.kernel_name: plan.l2 for plan in self.weighted_layers if plan.l2}
+
+    @property
+    def first_weighted(self) -> int:
+        """Index of the first layer that has weights, or has a layer inside it that does."""
+        found = (index for index, plan in enumerate(self.layers) if any(each.weights for each in _every((plan,))))
+        return next(found, len(self.layers))
 
     @property
     def convolves(self) -> bool:
         """Whether any layer is a convolution."""
-        return any(isinstance(plan.layer, layers.Conv2D) for plan in self.layers)
-
-    @property
-    def arrays(self) -> int:
-        """Number of arrays of trained values: a kernel and a bias for each layer with weights."""
-        return 2 * len(self.weighted_layers)
+        return any(isinstance(plan.layer, layers.Conv2D) for plan in self.every_layer)
 
     @property
     def parameters(self) -> int:
         """Number of trained values."""
-        return sum(plan.parameters for plan in self.layers)
+        return sum(plan.parameters for plan in self.every_layer)
 
     @property
     def forward_flops(self) -> int:
@@ -117,28 +163,94 @@ def lay_out(workload: Workload) -> Model:
     Raises:
         Misfit: the input shape of a layer does not fit it; includes the path to that layer.
     """
-    shape: Shape = workload.input.network_shape
-    plans: list[LayerPlan] = []
-    counts: dict[str, int] = {}
-    parameters = 0
     if len(workload.model) > MOST_LAYERS:
         raise Misfit(("model",), f"at most {MOST_LAYERS:,} layers", f"{len(workload.model):,}")
-    for index, layer in enumerate(workload.model):
-        counts[layer.kind] = counts.get(layer.kind, 0) + 1
-        first = not parameters
-        try:
-            output, kernel, macs = _apply(layer, shape)
-            parameters += math.prod(kernel or (0,))
-            _require_room(parameters, output)
-        except Misfit as misfit:
-            raise Misfit(("model", index, *misfit.path), misfit.expected, misfit.found) from None
-        plans.append(
-            LayerPlan(f"{layer.kind}{counts[layer.kind]}", layer, shape, output, kernel, macs, 0 if first else macs)
+    shape = workload.input.network_shape
+    plans = _Drawing().plans(workload.model, shape, ("model",))
+    output, axes = plans[-1].output_shape, len(workload.input.outputs_shape)
+    if len(output) != axes + 1:
+        wanted = "one value per class" if not axes else "one value per token of the vocabulary"
+        raise Misfit(
+            ("model", len(workload.model) - 1), f"{wanted} at the end of the network", f"the shape {written(output)}"
         )
-        shape = output
-    if len(shape) != 1:
-        raise Misfit(("model", len(plans) - 1), "one value per class at the end of the network", f"the shape {shape}")
-    return Model(workload.input.network_shape, tuple(plans))
+    return Model(shape, plans)
+
+
+class _Drawing:
+    """What is known of a network while its layers are laid out."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+        self._parameters = self._layers = 0
+        self._table: tuple[str, Weight] | None = None
+
+    def plans(self, model: Sequence[Layer], shape: Shape, path: Path) -> tuple[LayerPlan, ...]:
+        """Lay out layers in a row."""
+        plans: list[LayerPlan] = []
+        for index, layer in enumerate(model):
+            here = (*path, index)
+            if isinstance(layer, layers.Repeat):
+                for _ in range(layer.times):
+                    plans += self.plans(layer.layers, plans[-1].output_shape if plans else shape, (*here, "layers"))
+            else:
+                plans.append(self._plan(layer, plans[-1].output_shape if plans else shape, here))
+        return tuple(plans)
+
+    def _plan(self, layer: Simple | layers.Residual, shape: Shape, path: Path) -> LayerPlan:
+        self._counts[layer.kind] = self._counts.get(layer.kind, 0) + 1
+        name, first = f"{layer.kind}{self._counts[layer.kind]}", not self._parameters
+        if isinstance(layer, layers.Residual):
+            return self._residual(name, layer, shape, path)
+        try:
+            applied, table = layer.apply(shape), ""
+            if isinstance(layer, layers.TiedHead):
+                applied, table = self._tied(shape)
+            self._require_room(applied)
+        except Misfit as misfit:
+            raise Misfit((*path, *misfit.path), misfit.expected, misfit.found) from None
+        if isinstance(layer, layers.TokenEmbedding):
+            self._table = f"{name}.table", applied.weights["table"]
+        macs = applied.macs
+        by_input = 0 if first else macs
+        return LayerPlan(name, layer, shape, applied.output, applied.weights, macs, by_input, table=table)  # type: ignore[arg-type]
+
+    def _residual(self, name: str, layer: layers.Residual, shape: Shape, path: Path) -> LayerPlan:
+        body = self.plans(layer.body, shape, (*path, "body"))
+        shortcut = self.plans(layer.shortcut, shape, (*path, "shortcut"))
+        output, other = body[-1].output_shape, shortcut[-1].output_shape if shortcut else shape
+        if output != other:
+            where = "shortcut" if shortcut else "body"
+            raise Misfit(
+                (*path, where), f"branches of one shape, {written(output)} from the body", f"the shape {written(other)}"
+            )
+        inside = (*body, *shortcut)
+        forward = sum(plan.forward_macs for plan in inside)
+        by_input = sum(plan.input_gradient_macs for plan in inside)
+        return LayerPlan(name, layer, shape, output, {}, forward, by_input, body, shortcut)
+
+    def _tied(self, shape: Shape) -> tuple[Applied, str]:
+        if self._table is None:
+            raise Misfit((), "a 'token-embedding' before 'tied-head'", "none")
+        key, (of_table, *_) = self._table
+        vocabulary, width = of_table
+        if shape[-1] != width:
+            raise Misfit((), f"vectors of the embedding's width, {width}", f"the shape {written(shape)}")
+        return Applied((*shape[:-1], vocabulary), {}, math.prod(shape) * vocabulary), key
+
+    def _require_room(self, applied: Applied) -> None:
+        """Raise Misfit for a network that fits no machine, before its memory is allocated."""
+        self._layers += 1
+        self._parameters += sum(math.prod(weight.shape) for weight in applied.weights.values())
+        if self._layers > MOST_LAYERS:
+            raise Misfit((), f"at most {MOST_LAYERS:,} layers", "more")
+        if self._parameters > MOST_PARAMETERS:
+            raise Misfit(
+                (),
+                f"a network of at most {MOST_PARAMETERS:,} weights",
+                f"{Decimal(self._parameters):.3g} up to this layer",
+            )
+        if math.prod(applied.output) > MOST_VALUES:
+            raise Misfit((), f"at most {MOST_VALUES:,} values per example", f"the shape {written(applied.output)}")
 
 
 def initial_weights(model: Model, seed: int) -> Weights:
@@ -149,79 +261,14 @@ def initial_weights(model: Model, seed: int) -> Weights:
         seed: seed of this run; each layer has a separate stream, so changing one layer does not affect the others.
     """
     weights: Weights = {}
-    for index, plan in enumerate(model.layers):
-        layer = plan.layer
-        if not isinstance(layer, (layers.Dense, layers.Conv2D)) or plan.kernel_shape is None:
-            continue
-        *receptive, inputs, outputs = plan.kernel_shape
-        field = math.prod(receptive)
+    for index, plan in enumerate(model.every_layer):
         rng = np.random.Generator(np.random.PCG64([seed, index]))
-        kernel = layer.kernel.draw(rng, plan.kernel_shape, field * inputs, field * outputs)
-        bias = layer.bias.draw(rng, (outputs,), field * inputs, field * outputs)
-        weights[plan.kernel_name] = kernel.astype(np.float32)
-        weights[plan.bias_name] = bias.astype(np.float32)
+        for name, weight in plan.weights.items():
+            weights[plan.key(name)] = weight.initial.draw(rng, weight.shape, *weight.fans).astype(np.float32)
     return weights
 
 
-def _apply(layer: layers.Layer, shape: Shape) -> tuple[Shape, Shape | None, int]:
-    """Return output shape, kernel shape and forward MACs of ``layer`` on ``shape``."""
-    match layer:
-        case layers.Dense():
-            _vector(layer, shape)
-            return (layer.units,), (shape[0], layer.units), shape[0] * layer.units
-        case layers.Conv2D():
-            height, width, channels = _image(layer, shape)
-            rows = _windows(layer.size, 1, height, layer.padding)
-            columns = _windows(layer.size, 1, width, layer.padding)
-            kernel = (layer.size, layer.size, channels, layer.filters)
-            return (rows, columns, layer.filters), kernel, rows * columns * math.prod(kernel)
-        case layers.MaxPool():
-            height, width, channels = _image(layer, shape)
-            rows = _windows(layer.size, layer.stride, height, layer.padding)
-            return (rows, _windows(layer.size, layer.stride, width, layer.padding), channels), None, 0
-        case layers.Flatten():
-            return (math.prod(shape),), None, 0
-        case layers.LocalResponseNorm() | layers.ChannelDropout():
-            return _image(layer, shape), None, 0
-        case layers.LogSoftmax():
-            return _vector(layer, shape), None, 0
-        case layers.ReLU() | layers.Dropout():
-            return shape, None, 0
-        case _:
-            assert_never(layer)
-
-
-def _require_room(parameters: int, output: Shape) -> None:
-    """Raise Misfit for a network that fits no machine, before its memory is allocated."""
-    if parameters > MOST_PARAMETERS:
-        raise Misfit(
-            (), f"a network of at most {MOST_PARAMETERS:,} weights", f"{Decimal(parameters):.3g} up to this layer"
-        )
-    if math.prod(output) > MOST_VALUES:
-        raise Misfit((), f"at most {MOST_VALUES:,} values per example", f"the shape {written(output)}")
-
-
-def _vector(layer: layers.Layer, shape: Shape) -> Shape:
-    if len(shape) != 1:
-        raise Misfit((), f"a 'flatten' layer before {layer.kind!r}", f"images of {written(shape)}")
-    return shape
-
-
-def _image(layer: layers.Layer, shape: Shape) -> Shape:
-    if len(shape) != 3:
-        raise Misfit((), f"images before {layer.kind!r}", f"{written(shape)} values per example")
-    return shape
-
-
-def _windows(size: int, stride: int, width: int, padding: str) -> int:
-    before, after = layers.padding_of(size, stride, width, "same" if padding == "same" else "valid")
-    if size > _MOST_SIDE:
-        raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # with any number of digits
-    if size > width + before + after:
-        raise Misfit(("size",), f"a window of at most {width}", str(size))
-    return (width + before + after - size) // stride + 1
-
-
-def written(shape: Shape) -> str:
-    """Format a shape as ``28 × 28 × 1``."""
-    return " × ".join(str(side) for side in shape)
+def _every(plans: Sequence[LayerPlan]) -> Iterator[LayerPlan]:
+    for plan in plans:
+        yield from _every((*plan.body, *plan.shortcut))
+        yield plan

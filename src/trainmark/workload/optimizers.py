@@ -1,10 +1,13 @@
-"""Optimisers, defined by their updates. ``g`` is the gradient of the batch mean, ``t`` counts updates from 1.
+"""Optimisers, defined by their updates. ``g`` is the gradient of the loss, ``t`` counts updates from 1.
 
-Per-layer L2 is part of the loss (see the layers), weight decay is part of the update: ``g + weight_decay · w``.
+Per-layer L2 is part of the loss (see the layers), weight decay is part of the update.
 """
 
 from __future__ import annotations
 
+import fnmatch
+import itertools
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,25 +24,135 @@ class Staircase(Bounded):
 
 
 @dataclass(frozen=True)
-class SGD(Bounded):
-    """Gradient descent with momentum ``μ`` in one of the two published forms.
+class WarmupCosine(Bounded):
+    """Linear warm-up, then half a cosine down to ``lowest``, which it reaches after ``steps`` updates.
 
-    ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``.
-    ``velocity`` (MXNet):  ``v ← μ·v - lr·g; w ← w + v``.
+    Update ``i`` (from 0) has ``rate · (i + 1)/(warmup + 1)`` while ``i < warmup``, then
+    ``lowest + (rate - lowest)/2 · (1 + cos(π · (i - warmup)/(steps - warmup)))``.
+    """
+
+    warmup: int
+    steps: Count
+    lowest: NotNegative = 0.0
+    kind: Literal["warmup-cosine"] = "warmup-cosine"
+
+    def __post_init__(self) -> None:
+        require(0 <= self.warmup < self.steps, "warmup", "a whole number from 0 to below 'steps'", self.warmup)
+        super().__post_init__()
+
+    @property
+    def length(self) -> int:
+        """Number of updates after which the rate stays the same."""
+        return self.steps
+
+    def at(self, rate: float, step: int) -> float:
+        """Return the learning rate of update ``step``, counted from 0."""
+        if step < self.warmup:
+            return rate * (step + 1) / (self.warmup + 1)
+        share = min((step - self.warmup) / (self.steps - self.warmup), 1.0)
+        return self.lowest + (rate - self.lowest) / 2 * (1 + math.cos(math.pi * share))
+
+
+@dataclass(frozen=True)
+class PiecewiseLinear:
+    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]``; ``t`` rises."""
+
+    points: tuple[tuple[float, float], ...]
+    kind: Literal["piecewise-linear"] = "piecewise-linear"
+
+    def __post_init__(self) -> None:
+        rises = all(before[0] < after[0] for before, after in itertools.pairwise(self.points))
+        require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] with rising t", self.points)
+
+    @property
+    def length(self) -> int:
+        """Number of updates after which the rate stays the same."""
+        return math.ceil(self.points[-1][0])
+
+    def at(self, rate: float, step: int) -> float:
+        """Return the learning rate of update ``step``, counted from 0."""
+        t = float(step + 1)
+        for (start, low), (end, high) in itertools.pairwise(self.points):
+            if t <= end:
+                return rate * (low + (high - low) * max(t - start, 0.0) / (end - start))
+        return rate * self.points[-1][1]
+
+
+Course = WarmupCosine | PiecewiseLinear
+
+
+@dataclass(frozen=True)
+class Group:
+    """Weights with a weight decay of their own.
+
+    Args:
+        of: ``vectors`` (one axis), ``matrices`` (more axes), or a pattern of keys such as ``*.bias``.
+        weight_decay: instead of the optimiser's.
+    """
+
+    of: str
+    weight_decay: float
+
+    def __post_init__(self) -> None:
+        require(self.weight_decay >= 0, "weight_decay", "a number from 0", self.weight_decay)
+
+    def has(self, key: str, axes: int) -> bool:
+        """Whether the weight ``key`` belongs to it."""
+        if self.of in ("vectors", "matrices"):
+            return (axes > 1) == (self.of == "matrices")
+        return fnmatch.fnmatchcase(key, self.of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common(Bounded):
+    """What every optimiser can have.
+
+    Args:
+        staircase: the learning rate falls in steps.
+        course: the learning rate follows a curve.
+        clip_norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that is below 1, where ``‖g‖`` is the
+            norm of all gradients together.
+    """
+
+    staircase: Staircase | None = None
+    course: Course | None = None
+    clip_norm: Positive | None = None
+
+    def __post_init__(self) -> None:
+        both = self.staircase is not None and self.course is not None
+        require(not both, "course", "'staircase' or 'course', not both", "both")
+        super().__post_init__()
+
+
+CLIP_EPSILON = 1e-6
+"""Added to the norm of the gradients, as PyTorch does."""
+
+
+@dataclass(frozen=True)
+class SGD(Common):
+    """Gradient descent with momentum ``μ`` in one of the two published forms; ``g`` includes ``weight_decay · w``.
+
+    ``buffer`` (PyTorch): ``b ← μ·b + g; w ← w - lr·b``; with Nesterov momentum ``w ← w - lr·(g + μ·b)``.
+    ``velocity`` (MXNet):  ``v ← μ·v - lr·g; w ← w + v``; with Nesterov momentum ``w ← w - lr·g + μ·v``.
     They differ only when the learning rate changes.
     """
 
     learning_rate: Positive
     momentum: Share = 0.0
     momentum_form: Literal["buffer", "velocity"] = "buffer"
+    nesterov: bool = False
     weight_decay: NotNegative = 0.0
     decay_biases: bool = True
-    staircase: Staircase | None = None
+    groups: tuple[Group, ...] = ()
     kind: Literal["sgd"] = "sgd"
+
+    def __post_init__(self) -> None:
+        require(self.momentum > 0 or not self.nesterov, "nesterov", "a momentum above 0 with it", self.momentum)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
-class Adam(Bounded):
+class Adam(Common):
     """``m ← β1·m + (1-β1)·g; v ← β2·v + (1-β2)·g²; w ← w - lr·m̂/(√v̂ + ε)`` with ``m̂ = m/(1-β1ᵗ)``, ``v̂ = v/(1-β2ᵗ)``.
 
     Kingma and Ba 2015, algorithm 1: ε is outside the root of the corrected moment.
@@ -49,22 +162,33 @@ class Adam(Bounded):
     beta1: Share = 0.9
     beta2: Share = 0.999
     epsilon: Positive = 1e-8
-    staircase: Staircase | None = None
     kind: Literal["adam"] = "adam"
 
 
 @dataclass(frozen=True)
-class RMSprop(Bounded):
+class AdamW(Common):
+    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate in both."""
+
+    learning_rate: Positive
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    epsilon: Positive = 1e-8
+    weight_decay: NotNegative = 0.01
+    groups: tuple[Group, ...] = ()
+    kind: Literal["adamw"] = "adamw"
+
+
+@dataclass(frozen=True)
+class RMSprop(Common):
     """``a ← ρ·a + (1-ρ)·g²; w ← w - lr·g/(√a + ε)`` with the new ``a``, which starts at 0."""
 
     learning_rate: Positive
     rho: Share = 0.9
     epsilon: Positive = 1e-8
-    staircase: Staircase | None = None
     kind: Literal["rmsprop"] = "rmsprop"
 
 
-Optimizer = SGD | Adam | RMSprop
+Optimizer = SGD | Adam | AdamW | RMSprop
 
 
 def slots_of(optimizer: Optimizer) -> tuple[str, ...]:
@@ -72,7 +196,7 @@ def slots_of(optimizer: Optimizer) -> tuple[str, ...]:
     match optimizer:
         case SGD():
             return ("momentum",) if optimizer.momentum else ()
-        case Adam():
+        case Adam() | AdamW():
             return "mean", "square"
         case RMSprop():
             return ("square",)
@@ -80,11 +204,29 @@ def slots_of(optimizer: Optimizer) -> tuple[str, ...]:
             assert_never(optimizer)
 
 
+def weight_decay_of(optimizer: Optimizer, key: str, axes: int) -> float:
+    """Return the weight decay of the weight ``key``, which has that many axes."""
+    if not isinstance(optimizer, (SGD, AdamW)):
+        return 0.0
+    if isinstance(optimizer, SGD) and not optimizer.decay_biases and key.endswith(".bias"):
+        return 0.0
+    found = (group.weight_decay for group in optimizer.groups if group.has(key, axes))
+    return next(found, optimizer.weight_decay)
+
+
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:
     """Return the learning rate of update ``step``, counted from 0."""
+    rate = optimizer.learning_rate
+    if optimizer.course is not None:
+        return optimizer.course.at(rate, step)
     if optimizer.staircase is None:
-        return optimizer.learning_rate
-    return optimizer.learning_rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
+        return rate
+    return rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
+
+
+def learning_rates(course: Course, rate: float) -> list[float]:
+    """Return the learning rate of each update; the last one holds for all later ones."""
+    return [course.at(rate, step) for step in range(course.length + 1)]
 
 
 @dataclass(frozen=True)

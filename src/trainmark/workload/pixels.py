@@ -6,6 +6,7 @@ training without distortions); :func:`distort` is the random path of the CIFAR-1
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,16 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.workload.decode import Bounded, Positive, require
+from trainmark.workload.tokens import Tokens
 
 _MOST_SIDE = 4_096
 
 
 @dataclass(frozen=True)
 class Standardize(Bounded):
-    """``(x - mean) / sd`` with the same mean and sd for all pixels."""
+    """``(x - mean) / sd`` with the same mean and sd for all pixels, or with those of each channel."""
 
-    mean: float
-    sd: Positive
+    mean: float | tuple[float, ...]
+    sd: Positive | tuple[Positive, ...]
+
+    def of(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
+        """Standardise an array with channels last; ``like`` makes one of the same kind from a list."""
+        mean, sd = (like(list(each)) if isinstance(each, tuple) else each for each in (self.mean, self.sd))
+        return (x - mean) / sd
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,27 @@ class Distortions:
 
 
 @dataclass(frozen=True)
+class Augmentation(Bounded):
+    """A random crop of each training image after padding, mirroring, and a square of zeros, after standardisation.
+
+    The draws come from the run's seed (:func:`draw_augmentation`), so every backend augments alike.
+
+    Args:
+        pad: rows and columns added on each side by reflection; the crop has the image's own size.
+        flip: whether half of the images are mirrored.
+        cutout: side of the square that is set to 0; 0 for none.
+    """
+
+    pad: int = 0
+    flip: bool = False
+    cutout: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("pad", "cutout"):
+            require(getattr(self, name) >= 0, name, "a whole number from 0", getattr(self, name))
+
+
+@dataclass(frozen=True)
 class Input(Bounded):
     """How a dataset's bytes become the network's input.
 
@@ -48,7 +76,8 @@ class Input(Bounded):
         divide_by: divisor of the bytes.
         standardize: standardisation after the division.
         standardize_each: ``(x - mean)/max(sd, 1/√values)`` with the mean and standard deviation of each image.
-        distortions: distortions in training.
+        distortions: distortions in training, drawn by each framework.
+        augment: distortions in training, drawn from the run's seed.
     """
 
     shape: tuple[int, int, int] = field(metadata={"places": "[height, width, channels]"})
@@ -57,6 +86,7 @@ class Input(Bounded):
     standardize: Standardize | None = None
     standardize_each: bool = False
     distortions: Distortions | None = None
+    augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
         fits = all(0 < side <= _MOST_SIDE for side in self.shape)
@@ -64,6 +94,11 @@ class Input(Bounded):
         super().__post_init__()
         if self.crop is not None:
             require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)
+        if self.augment is not None:
+            least = min(self.network_shape[:2])
+            both = self.distortions is None and not self.standardize_each
+            require(both, "augment", "no 'distortions' and no 'standardize_each' beside it", self.augment)
+            require(max(self.augment.pad, self.augment.cutout) < least, "augment", f"less than {least}", self.augment)
 
     @property
     def network_shape(self) -> tuple[int, int, int]:
@@ -71,17 +106,29 @@ class Input(Bounded):
         height, width, channels = self.shape
         return (self.crop, self.crop, channels) if self.crop else (height, width, channels)
 
-    def rescaled(self, x: Any) -> Any:
-        """Return the values divided and standardised; an array of any framework."""
+    @property
+    def outputs_shape(self) -> tuple[int, ...]:
+        """Axes of the label of an example: none."""
+        return ()
+
+    def rescaled(self, x: Any, like: Callable[[list[float]], Any]) -> Any:
+        """Return the values divided and standardised; an array of any framework, channels last.
+
+        Args:
+            like: makes an array of the same kind from a list.
+        """
         if self.divide_by != 1:
             x = x / self.divide_by
-        if self.standardize is not None:
-            x = (x - self.standardize.mean) / self.standardize.sd
-        return x
+        return x if self.standardize is None else self.standardize.of(x, like)
 
 
-def prepare(spec: Input, images: NDArray[np.uint8], dtype: Any = np.float32) -> NDArray[Any]:
-    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, deterministically."""
+def prepare(spec: Input | Tokens, images: NDArray[Any], dtype: Any = np.float32) -> NDArray[Any]:
+    """Convert bytes ``[n, height, width, channels]`` to network input ``[n, *network_shape]``, deterministically.
+
+    Tokens ``[n, length]`` become ``int64``.
+    """
+    if isinstance(spec, Tokens):
+        return images.astype(np.int64)
     height, width, _ = spec.network_shape
     top, left = (spec.shape[0] - height) // 2, (spec.shape[1] - width) // 2
     return scale(spec, images[:, top : top + height, left : left + width].astype(dtype))
@@ -108,9 +155,41 @@ def distort(spec: Input, images: NDArray[np.uint8], rng: np.random.Generator, dt
     return scale(spec, (x - mean) * factor.astype(dtype).reshape(-1, 1, 1, 1) + mean)
 
 
+def draw_augmentation(spec: Input, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Draw the augmentation of ``count`` images.
+
+    Returns:
+        Top and left of the crop in the padded image, whether it is mirrored, and top and left of the square,
+        ``[count, 5]``.
+    """
+    assert spec.augment is not None
+    height, width, _ = spec.network_shape
+    crop, cut = 2 * spec.augment.pad + 1, spec.augment.cutout
+    ends = np.array([crop, crop, 2 if spec.augment.flip else 1, height - cut + 1, width - cut + 1])
+    return np.floor(rng.random((count, 5)) * ends).astype(np.int64)
+
+
+def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[Any]:
+    """Augment prepared images ``[n, height, width, channels]`` with the draws of :func:`draw_augmentation`."""
+    assert spec.augment is not None
+    (_, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
+    padded = np.pad(x, [(0, 0), (pad, pad), (pad, pad), (0, 0)], mode="reflect")
+    top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
+    rows, columns = top + np.arange(height), left + np.arange(width)
+    columns = np.where(flip == 1, columns[:, ::-1], columns)
+    x = padded[np.arange(len(x))[:, None, None], rows[:, :, None], columns[:, None, :]]
+    outside = _outside(height, cut_top, cut)[:, :, None] | _outside(width, cut_left, cut)[:, None, :]
+    return x * outside[..., None]
+
+
+def _outside(side: int, start: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+    places = np.arange(side)
+    return (places < start) | (places >= start + length)
+
+
 def scale(spec: Input, x: NDArray[Any]) -> NDArray[Any]:
     """Divide and standardise images, a NumPy or JAX array."""
-    x = spec.rescaled(x)
+    x = spec.rescaled(x, lambda values: np.asarray(values, x.dtype))
     if spec.standardize_each:
         mean = x.mean(axis=(1, 2, 3), keepdims=True)
         sd = x.std(axis=(1, 2, 3), keepdims=True).clip(x.dtype.type(x[0].size ** -0.5))

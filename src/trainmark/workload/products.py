@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from trainmark.workload.layers import Conv2D, padding_of
+from trainmark.workload.layers import Attention, Conv2D, Dense, TiedHead, padding_of
 from trainmark.workload.model import LayerPlan, Model
 
 
@@ -14,12 +15,14 @@ class Product(NamedTuple):
 
     Args:
         turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be much slower.
+        count: how many such products are computed together.
     """
 
     rows: int
     inner: int
     columns: int
     turned: bool = False
+    count: int = 1
 
     @property
     def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -36,6 +39,7 @@ class Convolution(NamedTuple):
     Args:
         padding: zeros that the framework adds on each of the four sides; if a layer's padding is not symmetric, the
             image is as large as if it were already padded.
+        stride: distance of neighbouring windows.
     """
 
     batch: int
@@ -46,12 +50,13 @@ class Convolution(NamedTuple):
     filters: int
     by_input: bool
     padding: int = 0
+    stride: int = 1
 
     @property
     def input_shape(self) -> tuple[int, int, int, int]:
         """Shape of the input, channels last."""
-        more = self.size - 1 - 2 * self.padding
-        return self.batch, self.height + more, self.width + more, self.channels
+        height, width = (self.stride * (side - 1) + self.size - 2 * self.padding for side in (self.height, self.width))
+        return self.batch, height, width, self.channels
 
     @property
     def output_shape(self) -> tuple[int, int, int, int]:
@@ -76,24 +81,35 @@ class Convolution(NamedTuple):
 
 
 def products(model: Model, batch: int) -> Iterator[Product]:
-    """Yield the products of a step's dense layers: forward, and the gradients of :class:`Convolution`."""
-    for plan in model.weighted_layers:
-        if not isinstance(plan.layer, Conv2D):
-            assert plan.kernel_shape is not None
-            inner, columns = plan.kernel_shape
-            yield from _products(batch, inner, columns, plan.input_gradient_macs > 0)
+    """Yield the products of a step, except convolutions: forward, and the gradients of :class:`Convolution`."""
+    for plan in model.every_layer:
+        rows, inner = batch * math.prod(plan.input_shape[:-1]), plan.input_shape[-1]
+        match plan.layer:
+            case Dense() | TiedHead():
+                yield from _products(rows, inner, plan.output_shape[-1], plan.input_gradient_macs > 0)
+            case Attention(heads=heads):
+                length, count = plan.input_shape[0], batch * heads
+                yield from _products(rows, inner, 3 * inner, by_input=True)
+                for one, other in ((inner // heads, length), (length, inner // heads)):  # scores, then values
+                    yield from (each._replace(count=count) for each in _products(length, one, other, by_input=True))
+                yield from _products(rows, inner, inner, by_input=True)
+            case _:
+                pass
 
 
 def convolutions(model: Model, batch: int) -> Iterator[Convolution]:
     """Yield the convolutions of one step."""
-    return (_convolution(plan, plan.layer, batch) for plan in model.layers if isinstance(plan.layer, Conv2D))
+    return (_convolution(plan, plan.layer, batch) for plan in model.every_layer if isinstance(plan.layer, Conv2D))
 
 
 def _convolution(plan: LayerPlan, layer: Conv2D, batch: int) -> Convolution:
     (height, width, filters), channels = plan.output_shape, plan.input_shape[2]
-    sides = {side for size in plan.input_shape[:2] for side in padding_of(layer.size, 1, size, layer.padding)}
+    sides = {
+        side for size in plan.input_shape[:2] for side in padding_of(layer.size, layer.stride, size, layer.padding)
+    }
     padding = sides.pop() if len(sides) == 1 else 0
-    return Convolution(batch, height, width, channels, layer.size, filters, plan.input_gradient_macs > 0, padding)
+    by_input = plan.input_gradient_macs > 0
+    return Convolution(batch, height, width, channels, layer.size, filters, by_input, padding, layer.stride)
 
 
 def _products(rows: int, inner: int, columns: int, by_input: bool) -> Iterator[Product]:

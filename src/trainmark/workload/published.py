@@ -103,6 +103,8 @@ class PublishedRun(Bounded):
     name: str
     epochs: int | None = None
     steps: int | None = None
+    steps_per_epoch: int | None = None
+    pytorch_seed: int | None = None
     repeats: Count = 1
     protocol: Protocol = "fresh"
     evaluate: Evaluate | None = None

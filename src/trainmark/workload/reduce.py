@@ -3,35 +3,63 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
-from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Layer, LocalResponseNorm, MaxPool, ReLU
+from trainmark.workload.layers import (
+    GELU,
+    Attention,
+    BatchNorm,
+    ChannelDropout,
+    Conv2D,
+    Dense,
+    Dropout,
+    Layer,
+    LayerNorm,
+    LocalResponseNorm,
+    MaxPool,
+    ReLU,
+    Repeat,
+    Scale,
+    TiedHead,
+    TokenEmbedding,
+    changed,
+    every,
+)
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
-_ELEMENTWISE = (ReLU, Dropout, ChannelDropout, LocalResponseNorm)
+_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, LocalResponseNorm, LayerNorm, BatchNorm, Scale)
 """Layers that read and write every value but compute little; removing them does not change the shapes."""
 
 
 def shrunk(workload: Workload) -> Workload:
     """Keep the number of operations but make each tiny: one example per step, one unit or filter per layer."""
-    weighted = [index for index, layer in enumerate(workload.model) if isinstance(layer, (Dense, Conv2D))]
-    last = max(weighted, default=None)  # its width is the number of classes
-    model = tuple(layer if index == last else _narrow(layer) for index, layer in enumerate(workload.model))
-    return dataclasses.replace(with_batch(workload, 1), model=model)
+    return dataclasses.replace(with_batch(workload, 1), model=_rescaled(workload.model, lambda _: 1))
+
+
+def reduced(workload: Workload, width: int | None = None, depth: int | None = None) -> Workload:
+    """Return a smaller network of the same kind.
+
+    Args:
+        width: width of its first layer with weights; the others shrink in proportion, the number of classes stays.
+        depth: repetitions of a repeated layer at most.
+    """
+    model = workload.model
+    if depth is not None:
+        model = changed(model, lambda each: _shallow(each, depth) if isinstance(each, Repeat) else each)
+    first = next((found for layer in every(model) if (found := _width(layer))), None)
+    if width is not None and first is not None:
+        model = _rescaled(model, lambda old: max(1, round(old * width / first)))
+    return dataclasses.replace(workload, model=model)
 
 
 def without_elementwise(workload: Workload) -> Workload:
     """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
-    kept = tuple(layer for layer in workload.model if not isinstance(layer, _ELEMENTWISE))
+    kept = changed(workload.model, lambda layer: None if isinstance(layer, _ELEMENTWISE) else layer)
     with_pooling = dataclasses.replace(workload, model=kept)
-    unpooled = (dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer for layer in kept)
-    plain = dataclasses.replace(workload, model=tuple(unpooled))
+    unpooled = changed(kept, lambda layer: dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer)
+    plain = dataclasses.replace(workload, model=unpooled)
     return plain if lay_out(plain).training_flops == lay_out(workload).training_flops else with_pooling
-
-
-def without_distortions(workload: Workload) -> Workload:
-    """Return the workload with the same images in every epoch."""
-    return dataclasses.replace(workload, input=dataclasses.replace(workload.input, distortions=None))
 
 
 def without_chance(workload: Workload) -> Workload:
@@ -47,9 +75,39 @@ def with_batch(workload: Workload, size: int) -> Workload:
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
 
 
-def _narrow(layer: Layer) -> Layer:
-    if isinstance(layer, Dense):
-        return dataclasses.replace(layer, units=1)
-    if isinstance(layer, Conv2D):
-        return dataclasses.replace(layer, filters=1)
-    return layer
+def _width(layer: Layer) -> int | None:
+    match layer:
+        case Dense():
+            return layer.units
+        case Conv2D():
+            return layer.filters
+        case TokenEmbedding():
+            return layer.width
+        case _:
+            return None
+
+
+def _rescaled(model: tuple[Layer, ...], width: Callable[[int], int]) -> tuple[Layer, ...]:
+    """Change the width of every layer but the last one with weights, whose width is the number of classes."""
+    last = next((layer for layer in reversed(list(every(model))) if isinstance(layer, (Dense, Conv2D, TiedHead))), None)
+
+    def rescaled(layer: Layer) -> Layer:
+        if layer is last:
+            return layer
+        match layer:
+            case Dense():
+                return dataclasses.replace(layer, units=width(layer.units))
+            case Conv2D():
+                return dataclasses.replace(layer, filters=width(layer.filters))
+            case TokenEmbedding():
+                return dataclasses.replace(layer, width=width(layer.width))
+            case Attention():
+                return dataclasses.replace(layer, heads=width(layer.heads))
+            case _:
+                return layer
+
+    return changed(model, rescaled)
+
+
+def _shallow(layer: Repeat, depth: int) -> Repeat:
+    return dataclasses.replace(layer, times=min(layer.times, depth))

@@ -10,7 +10,7 @@ from trainmark.workload.decode import require
 
 Protocol = Literal["fresh", "continued"]
 Evaluate = Literal["every-epoch", "end"]
-Shuffle = Literal["every-epoch", "once", "never"]
+Shuffle = Literal["every-epoch", "once", "never", "with-replacement"]
 
 
 Quantity = Literal["test_accuracy", "train_accuracy", "test_loss", "train_loss"]
@@ -55,12 +55,15 @@ class Schedule:
         epochs: passes over the dataset; time is read at the start and end of each.
         steps: stop after this many steps in total, if necessary in the middle of an epoch; None runs all epochs.
         steps_per_epoch: end each epoch after this many steps; None uses the whole dataset.
-        shuffle: order of the training examples; ``once`` draws one order and keeps it.
+        shuffle: order of the training examples; ``once`` draws one order and keeps it, ``with-replacement`` draws each
+            example anew from all.
         dataset_repeats: how often an epoch passes over the dataset.
         evaluate: evaluate after every epoch, or once at the end of a run.
         protocol: ``fresh`` starts every repeat from new weights; ``continued`` keeps the weights and rebuilds the
             optimiser.
         until: stop after the first epoch that reaches this; ``epochs`` and ``steps`` are then upper limits.
+        pytorch_seed: draw weights and windows as nanoGPT does after ``torch.manual_seed`` with this seed; None draws
+            them from the run's seed.
     """
 
     epochs: int
@@ -71,6 +74,7 @@ class Schedule:
     evaluate: Evaluate = "every-epoch"
     protocol: Protocol = "fresh"
     until: Target | None = None
+    pytorch_seed: int | None = None
 
     def __post_init__(self) -> None:
         for field, most in _MOST.items():
@@ -112,10 +116,17 @@ class Metrics:
         train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
             evaluates the whole training set.
         loss_includes_l2: whether the reported training loss includes the layers' L2 terms.
+        sample: batches that an evaluation draws at random from a split, anew each time; None evaluates all of it.
+        before: whether to evaluate the initial weights, too.
     """
 
     train: Literal["running", "exact"] = "running"
     loss_includes_l2: bool = False
+    sample: int | None = None
+    before: bool = False
+
+    def __post_init__(self) -> None:
+        require(self.sample is None or self.sample > 0, "sample", "a whole number above 0", self.sample)
 
 
 def epoch_sizes(schedule: Schedule, batches: Batches, examples: int) -> tuple[tuple[int, ...], ...]:

@@ -10,12 +10,13 @@ from typing import Any
 
 from trainmark.errors import SpecError
 from trainmark.workload.decode import Misfit, decode, dotted, require
-from trainmark.workload.layers import ChannelDropout, Dropout, Layer, LogSoftmax
+from trainmark.workload.layers import Attention, ChannelDropout, Dropout, Layer, LogSoftmax, changed
 from trainmark.workload.losses import Loss, NegativeLogLikelihood
 from trainmark.workload.optimizers import Optimizer, WeightAverage
 from trainmark.workload.pixels import Input
 from trainmark.workload.published import Published, PublishedRun
 from trainmark.workload.schedule import Batches, Metrics, Schedule
+from trainmark.workload.tokens import Tokens
 
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
@@ -28,7 +29,7 @@ class Workload:
     name: str
     title: str
     dataset: str
-    input: Input
+    input: Input | Tokens
     model: tuple[Layer, ...]
     loss: Loss
     optimizer: Optimizer
@@ -69,24 +70,37 @@ class Workload:
         return _digest(_non_defaults(self.schedule), self.metrics.train)
 
     @property
+    def is_text(self) -> bool:
+        """Whether its examples are windows of a text, so that it predicts tokens."""
+        return isinstance(self.input, Tokens)
+
+    @property
     def takes_everything(self) -> bool:
         """Whether every step takes the whole training set in the stored order."""
         return self.batches.size == "full" and self.schedule.shuffle == "never"
 
+    @property
+    def augmented_input(self) -> Input | None:
+        """The input if its images are augmented, else None."""
+        return self.input if isinstance(self.input, Input) and self.input.augment is not None else None
+
     def deterministic(self) -> Workload:
         """Return the workload with only its weights random: no dropout, no distortions."""
-        return dataclasses.replace(
-            self,
-            model=tuple(layer for layer in self.model if not isinstance(layer, (Dropout, ChannelDropout))),
-            input=dataclasses.replace(self.input, distortions=None),
-        )
+        return dataclasses.replace(self.without_distortions(), model=changed(self.model, _without_dropout))
+
+    def without_distortions(self) -> Workload:
+        """Return the workload with the same images in every epoch."""
+        if self.input.distortions is None and self.input.augment is None:
+            return self
+        return dataclasses.replace(self, input=dataclasses.replace(self.input, distortions=None, augment=None))
 
     def scheduled_as(self, run: PublishedRun) -> Workload:
         """Return this workload with the schedule of a published run."""
         return self.with_schedule(
             epochs=run.epochs if run.epochs is not None else self.schedule.epochs,
             steps=run.steps,
-            steps_per_epoch=None,
+            steps_per_epoch=run.steps_per_epoch,
+            pytorch_seed=run.pytorch_seed,
             protocol=run.protocol,
             evaluate=run.evaluate or self.schedule.evaluate,
         )
@@ -98,6 +112,12 @@ class Workload:
         except Misfit as misfit:
             where = f"the schedule of {self.name}, {dotted(misfit.path)}"
             raise SpecError(where, expected=misfit.expected, found=misfit.found) from None
+
+
+def _without_dropout(layer: Layer) -> Layer | None:
+    if isinstance(layer, Attention):
+        return dataclasses.replace(layer, dropout=0.0)
+    return None if isinstance(layer, (Dropout, ChannelDropout)) else layer
 
 
 def _digest(*parts: Any) -> str:

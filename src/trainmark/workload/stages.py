@@ -19,6 +19,8 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
     Raises:
         Unsupported: there are fewer layers with weights than stages.
     """
+    if any(plan.table for plan in model.layers):
+        raise Unsupported("a network with a tied head can't be cut into stages", expected="a head of its own")
     blocks = _blocks(model)
     if count > len(blocks):
         raise Unsupported(
@@ -40,7 +42,11 @@ def _blocks(model: Model) -> list[Stage]:
     """Group each layer with weights with the layers that follow it; the first group includes those before."""
     blocks: list[list[LayerPlan]] = [[]]
     for plan in model.layers:
-        if plan.kernel_shape and any(before.kernel_shape for before in blocks[-1]):
+        if _has_weights(plan) and any(map(_has_weights, blocks[-1])):
             blocks.append([])
         blocks[-1].append(plan)
     return [tuple(block) for block in blocks]
+
+
+def _has_weights(plan: LayerPlan) -> bool:
+    return bool(plan.weights) or any(map(_has_weights, (*plan.body, *plan.shortcut)))

@@ -6,7 +6,7 @@ import math
 
 from trainmark.errors import assert_never
 from trainmark.workload.model import Model
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
+from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
 FLOAT32_BYTES = 4
 
@@ -16,7 +16,7 @@ def states(optimizer: Optimizer) -> int:
     match optimizer:
         case SGD():
             return int(optimizer.momentum > 0)
-        case Adam():
+        case Adam() | AdamW():
             return 2
         case RMSprop():
             return 1

@@ -19,10 +19,11 @@ from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
-from trainmark.workload.pixels import distort, prepare
+from trainmark.workload.pixels import augment, distort, prepare
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
-KINDS = base.KINDS_0_1
+KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
 
 class NumpyBackend:
@@ -62,25 +63,23 @@ class NumpyTrainer:
         self._workload, self._model, self._data = workload, model, data
         self._dtype = DTYPES[options.precision]
         self._rng = np.random.default_rng([options.seed, 1])
-        self._without = options.without
+        self._without, self._distorts = options.without, workload.input.distortions is not None
         self._loss = loss_left(workload, options)
-        self._labels = {"train": data.train.labels.astype(np.int64), "test": data.test.labels.astype(np.int64)}
         self._prepared = {
-            "train": None if workload.input.distortions else prepare(workload.input, data.train.images, self._dtype),
-            "test": prepare(workload.input, data.test.images, self._dtype),
+            "train": None if workload.input.distortions else self._ready(data.train.images),
+            "test": self._ready(data.test.images),
         }
         self._weights: layers.Parameters = {}
         self._gradients: layers.Parameters = {}
         self._modules = [layers.build(plan, self._weights, self._gradients, self._rng) for plan in model.layers]
-        first = model.layers.index(model.weighted_layers[0]) if model.weighted_layers else len(model.layers)
-        self._learning = self._modules[first:]  # nothing before the first weights needs a gradient
-        self._l2 = {plan.kernel_name: plan.l2 for plan in model.weighted_layers if plan.l2}
+        self._learning = self._modules[model.first_weighted :]  # nothing before it needs a gradient
+        self._l2 = model.l2
 
     def load(self, weights: Weights) -> None:
         """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
         self._average = {name: value.copy() for name, value in self._weights.items()}
-        self._updater = optimizers.Updater(self._workload.optimizer, self._weights)
+        self._updater = optimizers.Updater(self._workload.optimizer, self._weights, self._model.trained)
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
         """Return False: nothing to compile."""
@@ -88,7 +87,10 @@ class NumpyTrainer:
 
     def begin_epoch(self, plan: base.EpochPlan) -> None:
         """Draw an order if none is given."""
-        self._order = plan.drawn(self._workload.batches, len(self._labels["train"]), self._rng.permutation)
+        self._order, self._augmented = (
+            plan.drawn(self._workload.batches, len(self._data.train), self._rng.permutation),
+            plan.augmented,
+        )
         self._edges = iter(np.cumsum([0, *plan.sizes]))
         self._start = int(next(self._edges))
 
@@ -109,23 +111,27 @@ class NumpyTrainer:
         """Return the results of :meth:`train` as arrays."""
         return base.Steps.from_rows(np.array(results, dtype=np.float64), has_l2=bool(self._l2))
 
-    def evaluate(self, split: base.SplitName) -> base.Evaluation:
+    def evaluate(self, split: base.SplitName, examples: NDArray[np.int64] | None = None) -> base.Evaluation:
         """Return loss and accuracy over a split, with the averaged weights if there is an average."""
-        trained = dict(self._weights)
+        trained, part = dict(self._weights), getattr(self._data, split)
         if self._workload.weight_average:
             self._weights.update(self._average)
-        labels, images = self._labels[split], getattr(self._data, split).images
-        loss, hits = 0.0, 0
-        for start in range(0, len(labels), base.EVALUATION_BATCH):
-            part = slice(start, start + base.EVALUATION_BATCH)
-            prepared = self._prepared[split]
-            x = prepare(self._workload.input, images[part], self._dtype) if prepared is None else prepared[part]
-            outputs = self._forward(x, training=False)
-            each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels[part])
+        loss, hits, predictions, count = 0.0, 0, 0, len(part) if examples is None else len(examples)
+        for start in range(0, count, base.EVALUATION_BATCH):
+            some: Any = slice(start, start + base.EVALUATION_BATCH)
+            some, prepared = some if examples is None else examples[some], self._prepared[split]
+            x = prepare(self._workload.input, part.images[some], self._dtype) if prepared is None else prepared[some]
+            outputs, labels = self._forward(x, training=False), part.labels[some].astype(np.int64)
+            each, _ = losses.loss_and_gradient(self._workload.loss, outputs, labels)
             loss += float(each.sum(dtype=np.float64))
-            hits += int((outputs.argmax(axis=1) == labels[part]).sum())
+            hits += int((outputs.argmax(axis=-1) == labels).sum())
+            predictions += labels.size
         self._weights.update(trained)
-        return base.Evaluation(loss / len(labels), hits / len(labels))
+        return base.Evaluation(loss / count, hits / predictions)
+
+    def _ready(self, images: NDArray[Any]) -> NDArray[Any] | None:
+        """Prepare all images; windows of a text would not fit into memory."""
+        return None if self._workload.is_text else prepare(self._workload.input, images, self._dtype)
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
@@ -160,13 +166,9 @@ class NumpyTrainer:
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples."""
-        prepared = self._prepared["train"]
-        assert prepared is not None, "distorted images differ every time"
-        found = {"input": prepared[examples]}
-        x = found["input"]
-        for plan, module in zip(self._model.layers, self._modules, strict=True):
-            x = found[plan.name] = module.forward(x, training)
-        return found
+        x = prepare(self._workload.input, self._data.train.images[examples], self._dtype)
+        outputs = layers.outputs(self._model.layers, self._modules, x, training)
+        return {"input": x, **{plan.name: y for plan, y in outputs}}
 
     def settings(self) -> dict[str, Any]:
         """Return the matrix library and its thread settings."""
@@ -178,14 +180,18 @@ class NumpyTrainer:
         return None
 
     def _batch(self, start: int, end: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        prepared, labels = self._prepared["train"], self._labels["train"]
+        prepared, part, spec = self._prepared["train"], self._data.train, self._workload.input
         taken: Any = slice(None) if self._order is None else self._order[start:end]
-        if prepared is None:
-            images = self._data.train.images[taken]
-            return distort(self._workload.input, images, self._rng, self._dtype), labels[taken]
-        if "input" in self._without:
+        if "input" in self._without and not self._distorts:
             taken = slice(end - start)
-        return prepared[taken], labels[taken]
+        labels = part.labels[taken].astype(np.int64)
+        if isinstance(spec, Tokens):
+            return prepare(spec, part.images[taken]), labels
+        if prepared is None:
+            return distort(spec, part.images[taken], self._rng, self._dtype), labels
+        if self._augmented is None:
+            return prepared[taken], labels
+        return augment(spec, prepared[taken], self._augmented[start:end]), labels
 
     def _train_batch(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, float, int]:
         loss, hits = self._backward(x, labels)
@@ -203,11 +209,12 @@ class NumpyTrainer:
         return loss + l2_loss, l2_loss, hits
 
     def _backward(self, x: NDArray[Any], labels: NDArray[np.int64]) -> tuple[float, int]:
+        self._gradients.clear()
         outputs = self._forward(x, training=True)
         each, gradient = losses.loss_and_gradient(self._loss, outputs, labels)
         for module in reversed(self._learning):
             gradient = module.backward(gradient)
-        return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=1) == labels).sum())
+        return float(each.mean(dtype=np.float64)), int((outputs.argmax(axis=-1) == labels).sum())
 
     def _forward(self, x: NDArray[Any], *, training: bool) -> NDArray[Any]:
         for module in self._modules:

@@ -7,6 +7,7 @@ A module keeps what its backward pass needs from the forward pass. Activations a
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +21,8 @@ from trainmark.workload.model import LayerPlan
 
 Array = NDArray[Any]
 Parameters = dict[str, Array]
+
+_ERFC = np.frompyfunc(math.erfc, 1, 1)
 
 NOT_COMPUTED: Array = np.empty(0)
 """Input gradient of the first layer with weights: nothing before it is trained."""
@@ -43,7 +46,7 @@ class Kinked(Protocol):
         """Let ``units`` of the input ``x`` of the last forward pass change sides in the next backward pass."""
 
 
-def build(
+def build(  # noqa: C901  (one case a layer)
     plan: LayerPlan,
     weights: Parameters,
     gradients: Parameters,
@@ -58,6 +61,34 @@ def build(
             return ConvModule(plan, layer, weights, gradients, arithmetic)
         case spec.MaxPool():
             return MaxPoolModule(layer)
+        case spec.AveragePool():
+            return AveragePoolModule(layer, arithmetic)
+        case spec.GlobalAveragePool():
+            return GlobalAveragePoolModule(arithmetic)
+        case spec.BatchNorm():
+            return BatchNormModule(plan, layer, weights, gradients, arithmetic)
+        case spec.LayerNorm():
+            return LayerNormModule(plan, layer, weights, gradients, arithmetic)
+        case spec.TokenEmbedding():
+            return TokenEmbeddingModule(plan, weights, gradients, arithmetic)
+        case spec.PositionEmbedding():
+            return PositionEmbeddingModule(plan, weights, gradients, arithmetic)
+        case spec.Attention():
+            return AttentionModule(plan, layer, weights, gradients, rng, arithmetic)
+        case spec.TiedHead():
+            return TiedHeadModule(plan, weights, gradients, arithmetic)
+        case spec.GELU():
+            return GELUModule(arithmetic)
+        case spec.Scale():
+            return ScaleModule(layer)
+        case spec.Residual():
+            body, shortcut = (
+                [build(each, weights, gradients, rng, arithmetic) for each in plans]
+                for plans in (plan.body, plan.shortcut)
+            )
+            return ResidualModule(body, shortcut, arithmetic)
+        case spec.Repeat():
+            raise AssertionError("its layers are laid out one by one")
         case spec.LocalResponseNorm():
             return LocalResponseNormModule(layer, plan.input_shape[-1], arithmetic)
         case spec.Dropout() | spec.ChannelDropout():
@@ -72,29 +103,61 @@ def build(
             assert_never(layer)
 
 
-class DenseModule:
-    """``x @ kernel + bias``."""
+def outputs(
+    plans: Sequence[LayerPlan], modules: Sequence[Module], x: Array, training: bool
+) -> Iterator[tuple[LayerPlan, Array]]:
+    """Yield each layer with its output, those inside a residual before it."""
+    for plan, module in zip(plans, modules, strict=True):
+        if isinstance(module, ResidualModule):
+            y = other = x
+            for each, y in outputs(plan.body, module.body, x, training):
+                yield each, y
+            for each, other in outputs(plan.shortcut, module.shortcut, x, training):
+                yield each, other
+            x = module.joined(y, other)
+        else:
+            x = module.forward(x, training)
+        yield plan, x
+
+
+class Weighted:
+    """A layer with weights, which it reads and whose gradients it adds by their names within the layer."""
 
     def __init__(
         self, plan: LayerPlan, weights: Parameters, gradients: Parameters, arithmetic: Arithmetic = EXACT
     ) -> None:
         self._plan, self._weights, self._gradients, self._arithmetic = plan, weights, gradients, arithmetic
 
+    def _weight(self, name: str) -> Array:
+        return self._weights[self._plan.key(name)]
+
+    def _add(self, name: str, gradient: Array) -> None:
+        key = self._plan.table or self._plan.key(name)
+        self._gradients[key] = self._gradients[key] + gradient if key in self._gradients else gradient
+
+
+class DenseModule(Weighted):
+    """``x @ kernel + bias``."""
+
     def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
-        self._x = x
-        y = self._arithmetic.product(x, self._kernel())
-        y += self._weights[self._plan.bias_name]
-        return self._arithmetic.rounded(y)
+        self._x = x.reshape(-1, x.shape[-1])
+        y = self._arithmetic.product(self._x, self._kernel())
+        if "bias" in self._plan.weights:
+            y += self._weight("bias")
+        return self._arithmetic.rounded(y).reshape(*x.shape[:-1], -1)
 
     def backward(self, gradient: Array) -> Array:
-        product = self._arithmetic.product
-        self._gradients[self._plan.kernel_name] = product(self._x.T, gradient).reshape(self._plan.kernel_shape)
-        self._gradients[self._plan.bias_name] = self._arithmetic.column_sums(gradient)
-        return product(gradient, self._kernel().T) if self._plan.input_gradient_macs else NOT_COMPUTED
+        product, rows = self._arithmetic.product, gradient.reshape(-1, gradient.shape[-1])
+        self._add("kernel", product(self._x.T, rows).reshape(self._plan.weights["kernel"].shape))
+        if "bias" in self._plan.weights:
+            self._add("bias", self._arithmetic.column_sums(rows))
+        if not self._plan.input_gradient_macs:
+            return NOT_COMPUTED
+        return product(rows, self._kernel().T).reshape(*gradient.shape[:-1], -1)
 
     def _kernel(self) -> Array:
         """Return the kernel as a matrix ``[window, out]``."""
-        kernel = self._weights[self._plan.kernel_name]
+        kernel = self._weight("kernel")
         return kernel.reshape(-1, kernel.shape[-1])
 
 
@@ -110,18 +173,21 @@ class ConvModule(DenseModule):
         arithmetic: Arithmetic = EXACT,
     ) -> None:
         super().__init__(plan, weights, gradients, arithmetic)
-        self._size = layer.size
-        self._padding = [spec.padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+        self._size, self._stride = layer.size, layer.stride
+        self._padding = [
+            spec.padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]
+        ]
 
     def forward(self, x: Array, training: bool) -> Array:
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
         windows = sliding_window_view(x, (self._size, self._size), axis=(1, 2))  # [n, h, w, c, size, size]
+        windows = windows[:, :: self._stride, :: self._stride]
         self._padded_shape, positions = x.shape, windows.shape[:3]
         rows = windows.transpose(0, 1, 2, 4, 5, 3).reshape(math.prod(positions), -1)
         return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        size, (count, height, width, filters) = self._size, gradient.shape
+        size, stride, (count, height, width, filters) = self._size, self._stride, gradient.shape
         by_row = super().backward(gradient.reshape(-1, filters))
         if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
@@ -129,7 +195,8 @@ class ConvModule(DenseModule):
         by_input: Array = np.zeros(self._padded_shape, gradient.dtype)
         for row in range(size):
             for column in range(size):
-                by_input[:, row : row + height, column : column + width] += by_window[:, :, :, row, column]
+                target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
+                target += by_window[:, :, :, row, column]
         return _cropped(by_input, self._padding)
 
 
@@ -167,6 +234,222 @@ class MaxPoolModule:
                 target = by_input[:, row : row + stride * height : stride, column : column + stride * width : stride]
                 target += gradient * (self._winner == row * size + column)
         return _cropped(by_input, self._padding)
+
+
+class AveragePoolModule:
+    """Mean over windows."""
+
+    def __init__(self, layer: spec.AveragePool, arithmetic: Arithmetic = EXACT) -> None:
+        self._layer, self._rounded = layer, arithmetic.rounded
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        size, stride, self._shape = self._layer.size, self._layer.stride, x.shape
+        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]
+        return self._rounded(windows.mean(axis=(-2, -1)), beside=np.abs(windows).mean(axis=(-2, -1)))
+
+    def backward(self, gradient: Array) -> Array:
+        size, stride, (_, height, width, _) = self._layer.size, self._layer.stride, gradient.shape
+        by_input: Array = np.zeros(self._shape, gradient.dtype)
+        share = self._rounded(gradient / gradient.dtype.type(size**2))
+        for row in range(size):
+            for column in range(size):
+                by_input[:, row : row + stride * height : stride, column : column + stride * width : stride] += share
+        return by_input
+
+
+class GlobalAveragePoolModule:
+    """Mean of each channel."""
+
+    def __init__(self, arithmetic: Arithmetic = EXACT) -> None:
+        self._rounded = arithmetic.rounded
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._shape = x.shape
+        return self._rounded(x.mean(axis=(1, 2)), beside=np.abs(x).mean(axis=(1, 2)))
+
+    def backward(self, gradient: Array) -> Array:
+        share = gradient / gradient.dtype.type(self._shape[1] * self._shape[2])
+        return np.broadcast_to(self._rounded(share)[:, None, None, :], self._shape)
+
+
+class LayerNormModule(Weighted):
+    """``scale · x̂ + shift`` with ``x̂ = (x - mean)/√(variance + ε)`` of each row."""
+
+    _over = -1  # the axis of mean and variance, with the other values in rows or columns
+
+    def __init__(
+        self,
+        plan: LayerPlan,
+        layer: spec.LayerNorm | spec.BatchNorm,
+        weights: Parameters,
+        gradients: Parameters,
+        arithmetic: Arithmetic = EXACT,
+    ) -> None:
+        super().__init__(plan, weights, gradients, arithmetic)
+        self._layer = layer
+
+    def forward(self, x: Array, training: bool) -> Array:
+        rows = x.reshape(-1, x.shape[-1])
+        mean, variance = self._moments(rows, training)
+        self._inverse = 1 / np.sqrt(variance + rows.dtype.type(self._layer.epsilon))
+        normal = (rows - mean) * self._inverse
+        self._normal = self._arithmetic.rounded(normal, beside=1 + np.abs(mean) * self._inverse)
+        y = self._weight("scale") * self._normal
+        if "shift" in self._plan.weights:
+            y = y + self._weight("shift")
+        return self._arithmetic.rounded(y).reshape(x.shape)
+
+    def backward(self, gradient: Array) -> Array:
+        rows, rounded = gradient.reshape(self._normal.shape), self._arithmetic.rounded
+        self._add("scale", self._arithmetic.column_sums(rows * self._normal))
+        if "shift" in self._plan.weights:
+            self._add("shift", self._arithmetic.column_sums(rows))
+        rows = rows * self._weight("scale")
+        middle = rows.mean(axis=self._over, keepdims=True)
+        along = (rows * self._normal).mean(axis=self._over, keepdims=True)
+        by_input = rounded(rows) - rounded(middle) - rounded(self._normal * along)
+        return (by_input * self._inverse).reshape(gradient.shape)
+
+    def _moments(self, rows: Array, training: bool) -> tuple[Array, Array]:  # noqa: ARG002
+        return rows.mean(axis=1, keepdims=True), rows.var(axis=1, keepdims=True)
+
+
+class BatchNormModule(LayerNormModule):
+    """The same with mean and variance of each channel over the batch, or in evaluation their running averages."""
+
+    _over = 0
+
+    def _moments(self, rows: Array, training: bool) -> tuple[Array, Array]:
+        if not training:
+            return self._weight("mean"), self._weight("variance")
+        mean, variance = rows.mean(axis=0), rows.var(axis=0)
+        for name, now in (("mean", mean), ("variance", variance * (len(rows) / (len(rows) - 1)))):
+            running = self._weight(name)
+            running += (self._layer.momentum * (now - running)).astype(running.dtype)  # type: ignore[union-attr]
+        return mean, variance
+
+
+class TokenEmbeddingModule(Weighted):
+    """Rows of a table."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._tokens = x.astype(np.int64)
+        return self._weight("table")[self._tokens]
+
+    def backward(self, gradient: Array) -> Array:
+        by_table = np.zeros_like(self._weight("table"))
+        np.add.at(by_table, self._tokens, self._arithmetic.rounded(gradient))
+        self._add("table", self._arithmetic.rounded(by_table))
+        return NOT_COMPUTED
+
+
+class PositionEmbeddingModule(Weighted):
+    """Adds a row for each position."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        return self._arithmetic.rounded(x + self._weight("table")[: x.shape[1]])
+
+    def backward(self, gradient: Array) -> Array:
+        by_table = np.zeros_like(self._weight("table"))
+        by_table[: gradient.shape[1]] = self._arithmetic.column_sums(gradient)
+        self._add("table", by_table)
+        return gradient
+
+
+class TiedHeadModule(Weighted):
+    """``x @ tableᵀ``."""
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._x = x.reshape(-1, x.shape[-1])
+        y = self._arithmetic.product(self._x, self._weights[self._plan.table].T)
+        return y.reshape(*x.shape[:-1], -1)
+
+    def backward(self, gradient: Array) -> Array:
+        product, rows = self._arithmetic.product, gradient.reshape(-1, gradient.shape[-1])
+        self._add("table", product(rows.T, self._x))
+        return product(rows, self._weights[self._plan.table]).reshape(*gradient.shape[:-1], -1)
+
+
+class AttentionModule(Weighted):
+    """Causal attention of several heads; arrays of heads are ``[batch, heads, length, ...]``."""
+
+    def __init__(
+        self,
+        plan: LayerPlan,
+        layer: spec.Attention,
+        weights: Parameters,
+        gradients: Parameters,
+        rng: np.random.Generator,
+        arithmetic: Arithmetic = EXACT,
+    ) -> None:
+        super().__init__(plan, weights, gradients, arithmetic)
+        self._heads, self._scale = layer.heads, (plan.input_shape[-1] // layer.heads) ** -0.5
+        self._dropout = DropoutModule(spec.Dropout(layer.dropout), rng) if layer.dropout else None
+
+    def forward(self, x: Array, training: bool) -> Array:
+        product, (_, length, width) = self._arithmetic.product, x.shape
+        self._x = x.reshape(-1, width)
+        joined = product(self._x, self._weight("qkv")).reshape(*x.shape[:2], 3, self._heads, -1)
+        self._q, self._k, self._v = joined.transpose(2, 0, 3, 1, 4)
+        self.probabilities = self._softmax(product(self._q, self._k.swapaxes(-1, -2)), length)
+        self._left = self._dropout.forward(self.probabilities, training) if self._dropout else self.probabilities
+        self._mixed = product(self._left, self._v).swapaxes(1, 2).reshape(-1, width)
+        return product(self._mixed, self._weight("out")).reshape(x.shape)
+
+    def backward(self, gradient: Array) -> Array:
+        product, rounded, (batch, length, width) = self._arithmetic.product, self._arithmetic.rounded, gradient.shape
+        rows = gradient.reshape(-1, width)
+        self._add("out", product(self._mixed.T, rows))
+        by_mixed = product(rows, self._weight("out").T).reshape(batch, length, self._heads, -1).swapaxes(1, 2)
+        by_left = product(by_mixed, self._v.swapaxes(-1, -2))
+        if self._dropout:
+            by_left = self._dropout.backward(by_left)
+        weighted = by_left * self.probabilities
+        by_scores = rounded(weighted) - rounded(self.probabilities * weighted.sum(axis=-1, keepdims=True))
+        by_scores *= by_scores.dtype.type(self._scale)
+        parts = (
+            product(by_scores, self._k),
+            product(by_scores.swapaxes(-1, -2), self._q),
+            product(self._left.swapaxes(-1, -2), by_mixed),
+        )
+        by_joined = np.stack(parts).transpose(1, 3, 0, 2, 4).reshape(-1, 3 * width)
+        self._add("qkv", product(self._x.T, by_joined))
+        return product(by_joined, self._weight("qkv").T).reshape(gradient.shape)
+
+    def _softmax(self, scores: Array, length: int) -> Array:
+        later = np.triu(np.ones((length, length), bool), 1)
+        scores = np.where(later, -np.inf, scores * scores.dtype.type(self._scale))
+        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return self._arithmetic.rounded(exponentials / exponentials.sum(axis=-1, keepdims=True))
+
+
+class ResidualModule:
+    """``body(x) + shortcut(x)``."""
+
+    def __init__(self, body: list[Module], shortcut: list[Module], arithmetic: Arithmetic = EXACT) -> None:
+        self.body, self.shortcut, self._rounded = body, shortcut, arithmetic.rounded
+
+    def forward(self, x: Array, training: bool) -> Array:
+        y = x
+        for module in self.body:
+            y = module.forward(y, training)
+        for module in self.shortcut:
+            x = module.forward(x, training)
+        return self.joined(y, x)
+
+    def joined(self, y: Array, x: Array) -> Array:
+        """Add the outputs of both branches."""
+        return self._rounded(y + x)
+
+    def backward(self, gradient: Array) -> Array:
+        by_body = by_shortcut = gradient
+        for module in reversed(self.body):
+            by_body = module.backward(by_body)
+        for module in reversed(self.shortcut):
+            by_shortcut = module.backward(by_shortcut)
+        if by_body is NOT_COMPUTED or by_shortcut is NOT_COMPUTED:
+            return NOT_COMPUTED
+        return self._rounded(by_body + by_shortcut)
 
 
 class LocalResponseNormModule:
@@ -223,6 +506,34 @@ class ReLUModule:
         return gradient * self._positive
 
 
+class GELUModule:
+    """``x · Φ(x)``."""
+
+    def __init__(self, arithmetic: Arithmetic = EXACT) -> None:
+        self._rounded = arithmetic.rounded
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        self._x, self._below = x, _normal_cdf(x)
+        return self._rounded(x * self._below)
+
+    def backward(self, gradient: Array) -> Array:
+        density = np.exp(-0.5 * self._x**2) / math.sqrt(2 * math.pi)
+        return self._rounded(gradient * (self._below + self._x * density), beside=np.abs(gradient * self._below))
+
+
+class ScaleModule:
+    """``factor · x``."""
+
+    def __init__(self, layer: spec.Scale) -> None:
+        self._factor = layer.factor
+
+    def forward(self, x: Array, training: bool) -> Array:  # noqa: ARG002
+        return x * x.dtype.type(self._factor)
+
+    def backward(self, gradient: Array) -> Array:
+        return gradient * gradient.dtype.type(self._factor)
+
+
 class FlattenModule:
     """Images to rows."""
 
@@ -248,6 +559,11 @@ class LogSoftmaxModule:
 
     def backward(self, gradient: Array) -> Array:
         return self._rounded(gradient) - self._rounded(np.exp(self._y) * gradient.sum(axis=1, keepdims=True))
+
+
+def _normal_cdf(x: Array) -> Array:
+    """Return ``Φ(x)``; NumPy has no error function."""
+    return _ERFC(x * -(0.5**0.5)).astype(x.dtype) / 2
 
 
 def _cropped(padded: Array, padding: list[tuple[int, int]]) -> Array:

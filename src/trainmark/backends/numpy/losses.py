@@ -14,12 +14,17 @@ Array = NDArray[Any]
 
 
 def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Return the loss of each example ``[batch]`` and the gradient of the *mean* loss ``[batch, classes]``.
+    """Return the loss of each example ``[batch]`` and the gradient of what is differentiated, like ``outputs``.
+
+    That is the mean over the batch, or the sum (:func:`trainmark.workload.losses.sums`).
 
     Args:
-        outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]``.
-        labels: true classes, ``[batch]``.
+        outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]`` or ``[batch, length, classes]``.
+        labels: true classes, ``[batch]`` or ``[batch, length]``.
     """
+    if outputs.ndim > 2:
+        each, gradient = loss_and_gradient(loss, outputs.reshape(-1, outputs.shape[-1]), labels.ravel())
+        return each.reshape(labels.shape).mean(axis=1), gradient.reshape(outputs.shape)
     if loss is None:
         return outputs.mean(axis=1), np.full_like(outputs, 1 / outputs.size)
     match loss:
@@ -27,8 +32,12 @@ def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np
             return -_true(outputs, labels), -_one_hot(outputs, labels) / len(labels)
         case spec.SoftmaxCrossEntropy():
             probabilities, shifted, total = _softmax(outputs)
-            each = np.log(total[:, 0]) - _true(shifted, labels)
-            return each, (probabilities - _one_hot(outputs, labels)) / len(labels)
+            even = outputs.dtype.type(loss.smoothing)
+            target = _true(shifted, labels)
+            if even:
+                target = (1 - even) * target + even * shifted.mean(axis=1)
+            wanted = _one_hot(outputs, labels) * (1 - even) + even / outputs.shape[1]
+            return np.log(total[:, 0]) - target, (probabilities - wanted) / (1 if spec.sums(loss) else len(labels))
         case spec.ClippedCrossEntropy():
             return _clipped(loss.epsilon, _softmax(outputs)[0], labels)
         case spec.TwoStageCrossEntropy():

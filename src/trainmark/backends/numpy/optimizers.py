@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,17 @@ from numpy.typing import NDArray
 
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, learning_rate_at, slots_of
+from trainmark.workload.optimizers import (
+    CLIP_EPSILON,
+    SGD,
+    Adam,
+    AdamW,
+    Optimizer,
+    RMSprop,
+    learning_rate_at,
+    slots_of,
+    weight_decay_of,
+)
 
 Array = NDArray[Any]
 Parameters = dict[str, Array]
@@ -23,24 +35,31 @@ class Updater:
         step: number of updates so far.
     """
 
-    def __init__(self, spec: Optimizer, weights: Parameters) -> None:
-        self._spec, self.step = spec, 0
+    def __init__(self, spec: Optimizer, weights: Parameters, trained: Iterable[str]) -> None:
+        trained = tuple(trained)
+        self._spec, self._trained, self.step = spec, trained, 0
         self.slots: dict[str, Parameters] = {
-            slot: {name: np.zeros_like(weight) for name, weight in weights.items()} for slot in slots_of(spec)
+            slot: {name: np.zeros_like(weights[name]) for name in trained} for slot in slots_of(spec)
         }
 
     def update(self, weights: Parameters, gradients: Parameters) -> None:
         """Update ``weights`` by one step."""
         spec, rate = self._spec, learning_rate_at(self._spec, self.step)
         self.step += 1
-        for name, weight in weights.items():
-            gradient, state = gradients[name], {slot: arrays[name] for slot, arrays in self.slots.items()}
+        share = clipped_share(spec, [gradients[name] for name in self._trained])
+        for name in self._trained:
+            weight, gradient = weights[name], gradients[name]
+            if share < 1:
+                gradient = gradient * weight.dtype.type(share)
+            state = {slot: arrays[name] for slot, arrays in self.slots.items()}
+            decay = weight_decay_of(spec, name, weight.ndim)
             match spec:
                 case SGD():
-                    if decays(spec, name):
-                        gradient = gradient + spec.weight_decay * weight
+                    if decay:
+                        gradient = gradient + decay * weight
                     _sgd(spec, rate, weight, gradient, state.get("momentum"))
-                case Adam():
+                case Adam() | AdamW():
+                    weight *= 1 - rate * decay
                     _adam(spec, rate, self.step, weight, gradient, state["mean"], state["square"])
                 case RMSprop():  # the new average is used, and ε is outside the root
                     square = state["square"]
@@ -54,7 +73,7 @@ class Updater:
 def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
     """Return weights and slots of ``state`` after one update, which leaves ``state`` as it is."""
     weights = {name: np.array(value) for name, value in state.weights.items()}
-    updater = Updater(spec, weights)
+    updater = Updater(spec, weights, gradients)
     updater.step = state.step
     for slot, arrays in state.slots.items():
         updater.slots[slot] = {name: np.array(value) for name, value in arrays.items()}
@@ -62,9 +81,12 @@ def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
     return State(weights, updater.slots, state.average, updater.step)
 
 
-def decays(spec: Optimizer, name: str) -> bool:
-    """Whether weight decay applies to the weight ``name``."""
-    return isinstance(spec, SGD) and spec.weight_decay > 0 and (spec.decay_biases or not name.endswith(".bias"))
+def clipped_share(spec: Optimizer, gradients: Sequence[Array]) -> float:
+    """Return by what all gradients are multiplied, at most 1."""
+    if spec.clip_norm is None:
+        return 1.0
+    norm = math.sqrt(sum(float(np.vdot(each, each)) for each in gradients))
+    return min(1.0, spec.clip_norm / (norm + CLIP_EPSILON))
 
 
 def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array | None) -> None:
@@ -74,14 +96,14 @@ def _sgd(spec: SGD, rate: float, weight: Array, gradient: Array, momentum: Array
     elif spec.momentum_form == "buffer":
         momentum *= spec.momentum
         momentum += gradient
-        weight -= rate * momentum
+        weight -= rate * (gradient + spec.momentum * momentum if spec.nesterov else momentum)
     else:
         momentum *= spec.momentum
         momentum -= rate * gradient
-        weight += momentum
+        weight += spec.momentum * momentum - rate * gradient if spec.nesterov else momentum
 
 
-def _adam(spec: Adam, rate: float, t: int, weight: Array, gradient: Array, mean: Array, square: Array) -> None:
+def _adam(spec: Adam | AdamW, rate: float, t: int, weight: Array, gradient: Array, mean: Array, square: Array) -> None:
     """Adam, with ε outside the root of the corrected second moment."""
     mean *= spec.beta1
     mean += (1 - spec.beta1) * gradient

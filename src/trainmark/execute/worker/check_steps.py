@@ -33,7 +33,6 @@ from trainmark.workload.layers import ChannelDropout, Dropout
 from trainmark.workload.model import lay_out
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
 from trainmark.workload.precision import PRECISIONS
-from trainmark.workload.reduce import without_distortions
 from trainmark.workload.spec import Workload
 
 _MARGIN = 4.0
@@ -98,7 +97,7 @@ def check_steps(
         say(NotChecked("it is not deterministic: two equal steps gave different results"))
     _check_order(subject, first, order, say)
     if any(isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0 for layer in request.workload.model):
-        _check_dropout(subject, without_distortions(request.workload), first, say)
+        _check_dropout(subject, request.workload.without_distortions(), first, say)
     if request.workload.input.distortions is not None:
         say(NotChecked("distortions are not checked"))
     trainer.load(_float32(first.state.weights))

@@ -34,7 +34,6 @@ from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.workload.model import Weights, initial_weights, lay_out
 from trainmark.workload.products import Convolution, Product
-from trainmark.workload.reduce import without_distortions
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 
@@ -117,7 +116,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
             held = "input" in options.without and ("copy" in options.without or "copy" not in parts)
             made, _ = _made(
                 backend,
-                without_distortions(workload) if "input" in options.without else workload,
+                workload.without_distortions() if "input" in options.without else workload,
                 options,
                 _cut(data, workload.batches) if held else data,
                 max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import math
 import platform
 import queue
 import re
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from trainmark.backends import limits, registry
-from trainmark.backends.base import Capabilities, EpochPlan, Steps, Trainer
+from trainmark.backends.base import Capabilities, EpochPlan, Evaluation, SplitName, Steps, Trainer
 from trainmark.backends.examination import Examinable, try_product
 from trainmark.backends.layout import RankTrainer, require_agreement
 from trainmark.errors import DataError, TrainingDiverged, TrainmarkError, assert_never
@@ -31,7 +32,7 @@ from trainmark.execute.protocol.wire import Channel, Say, counter, encoded
 from trainmark.execute.worker import lifeline, ranks
 from trainmark.execute.worker.check_steps import check_steps
 from trainmark.execute.worker.dissect import dissect
-from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.order import epoch_plans, evaluation_sample
 from trainmark.execute.worker.predict import predict
 from trainmark.execute.worker.rehearse import rehearse
 from trainmark.execute.worker.replay import replay
@@ -128,7 +129,7 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     trainer.load(weights)
     agree = (lambda own: trainer.gather(own)[0]) if isinstance(trainer, RankTrainer) else (lambda own: own)
     pacing = Slices(turns if request.turns else None, say, request.origin, agree)
-    state = TrainingState(request, trainer, len(data.train), pacing)
+    state = TrainingState(request, trainer, {"train": len(data.train), "test": len(data.test)}, pacing)
     first = next(state.plans(), None)
     if first is None:
         raise DataError(
@@ -167,20 +168,27 @@ class TrainingState:
 
     request: requests.Train
     trainer: Trainer
-    examples: int
+    examples: dict[SplitName, int]
     pacing: Slices
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         """Batch sizes, ``[epoch][step]``."""
         workload = self.request.workload
-        return epoch_sizes(workload.schedule, workload.batches, self.examples)
+        return epoch_sizes(workload.schedule, workload.batches, self.examples["train"])
+
+    def evaluate(self, split: SplitName, index: int) -> Evaluation:
+        """Evaluate a split, or a sample of it, after the epoch ``index``."""
+        workload, seed = self.request.workload, self.request.options.seed
+        sample = evaluation_sample(workload, split, self.examples[split], seed, index + workload.metrics.before)
+        return self.trainer.evaluate(split) if sample is None else self.trainer.evaluate(split, sample)
 
     def plans(self) -> Iterator[EpochPlan]:
         """The epochs, each drawn on demand."""
         workload, seed = self.request.workload, self.request.options.seed
-        inject = self.request.inject_order
-        return epoch_plans(workload.schedule, workload.batches, self.examples, seed, inject=inject)
+        inject, augment = self.request.inject_order, workload.augmented_input
+        examples = self.examples["train"]
+        return epoch_plans(workload.schedule, workload.batches, examples, seed, inject=inject, augment=augment)
 
 
 def _train_repeat(
@@ -190,6 +198,8 @@ def _train_repeat(
     step, before, origin = 0, None, state.request.origin
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
+    if workload.metrics.before:
+        say(answers.EvaluatedBefore(_evaluated(state, -1, clock)))
     for index, plan in enumerate(state.plans()):
         epoch = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing)
         steps = _joined([trainer.read(result) for result in epoch.results])
@@ -255,13 +265,14 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
     if steps.l2_losses is not None and not workload.metrics.loss_includes_l2:
         losses = losses - steps.l2_losses
     total = sizes.sum()
-    return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / total)}
+    predictions = total * math.prod(workload.input.outputs_shape)
+    return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / predictions)}
 
 
 def _evaluated(state: TrainingState, index: int, clock: Clock) -> answers.Evaluated:
     start = clock()
-    test = state.trainer.evaluate("test")
-    train = state.trainer.evaluate("train") if state.request.workload.metrics.train == "exact" else None
+    test = state.evaluate("test", index)
+    train = state.evaluate("train", index) if state.request.workload.metrics.train == "exact" else None
     return answers.Evaluated(
         index,
         clock() - start,

@@ -8,35 +8,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
+from trainmark.workload.pixels import Input, draw_augmentation
 from trainmark.workload.schedule import Batches, Schedule, epoch_sizes
+from trainmark.workload.spec import Workload
 
-_STREAM = 1 << 20  # a random stream different from those of weights, which use [seed, layer]
+_STREAM, _AUGMENTATION, _EVALUATION = 1 << 20, 1 << 21, 1 << 23
+"""Random streams different from those of weights, which use [seed, layer], and from each other."""
 
 
-def epoch_plans(schedule: Schedule, batches: Batches, examples: int, seed: int, *, inject: bool) -> Iterator[EpochPlan]:
+def epoch_plans(
+    schedule: Schedule, batches: Batches, examples: int, seed: int, *, inject: bool, augment: Input | None = None
+) -> Iterator[EpochPlan]:
     """Yield the epochs of one run one by one, since a long run's orders would fill the memory.
 
     Args:
         examples: number of training examples.
         seed: seed of the run.
         inject: whether to draw the order of a reshuffled epoch here, not in the framework.
+        augment: images to augment; None for no augmentation.
     """
     one_pass = sum(batches.sizes(examples))
-    same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle != "every-epoch" else None
+    same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
     for epoch, sizes in enumerate(epoch_sizes(schedule, batches, examples)):
+        augmented = None
+        if augment is not None:
+            augmented = draw_augmentation(augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch))
         if batches.size == "full" and schedule.shuffle == "never":
-            yield EpochPlan(sizes, None, whole=True)
+            yield EpochPlan(sizes, None, whole=True, augmented=augmented)
         elif schedule.shuffle == "every-epoch" and not inject:
-            yield EpochPlan(sizes, None)
+            yield EpochPlan(sizes, None, augmented=augmented)
+        elif schedule.shuffle == "with-replacement":
+            draws = _generator(seed, _STREAM, epoch + 1).random(sum(sizes))
+            yield EpochPlan(sizes, np.floor(draws * examples).astype(np.int64), augmented=augmented)
         else:
             passes = -(-sum(sizes) // one_pass)
             drawn = [_pass(schedule, examples, seed, epoch, index) if same is None else same for index in range(passes)]
-            yield EpochPlan(sizes, np.concatenate([order[:one_pass] for order in drawn])[: sum(sizes)])
+            order = np.concatenate([order[:one_pass] for order in drawn])[: sum(sizes)]
+            yield EpochPlan(sizes, order, augmented=augmented)
+
+
+def evaluation_sample(workload: Workload, split: str, examples: int, seed: int, index: int) -> NDArray[np.int64] | None:
+    """Return the examples of an evaluation, drawn with replacement; None evaluates the whole split.
+
+    Args:
+        examples: number of examples of the split.
+        index: number of the evaluation, from 0.
+    """
+    if workload.metrics.sample is None:
+        return None
+    size = examples if workload.batches.size == "full" else workload.batches.size
+    rng = _generator(seed, _EVALUATION, index, int(split == "test"))
+    return np.floor(rng.random(workload.metrics.sample * size) * examples).astype(np.int64)
 
 
 def _pass(schedule: Schedule, examples: int, seed: int, epoch: int, index: int) -> NDArray[np.int64]:
     if schedule.shuffle == "never":
         return np.arange(examples)
     place = [0, 0] if schedule.shuffle == "once" else [epoch + 1, index]
-    rng = np.random.Generator(np.random.PCG64([seed, _STREAM, *place]))
-    return np.argsort(rng.random(examples), kind="stable")
+    return np.argsort(_generator(seed, _STREAM, *place).random(examples), kind="stable")
+
+
+def _generator(*place: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(place))
