@@ -152,6 +152,7 @@ def main() -> None:
             options.out.write_text(json.dumps(found, indent=1))
         return
     mnist = locate("mnist", environment=Path(os.environ["TRAINMARK_DATA"]), cache=Path("unused"), download=False)
+    assert mnist.directory is not None
     results = {}
     for workload in options.workload or ("mnist-mlp128", "mnist-mlp512"):
         pairs = []

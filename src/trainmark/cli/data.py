@@ -17,6 +17,8 @@ from trainmark.errors import UsageError
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from trainmark.data.catalog import SplitName
 
 EPILOG = """\b
@@ -27,6 +29,7 @@ Examples:
   trainmark data show mnist --split train --index 59999
 """
 
+_TOKENS_SHOWN = 200
 
 _SOURCES = {
     "named": "from --data-dir",
@@ -34,6 +37,7 @@ _SOURCES = {
     "cache": "the cache",
     "download": "the cache, just downloaded",
     "drawn": "the cache, just generated",
+    "memory": "generated in memory by each run",
 }
 
 
@@ -74,14 +78,18 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
     if len(names) != 1:
         raise UsageError("show takes one dataset", expected="one NAME", found=", ".join(names) or "none")
     (row,) = _located(names, data_dir, download=True)
-    part = getattr(load(row["name"], Path(row["directory"])), split)
+    known = find(row["name"])
+    part = getattr(load(row["name"], row["directory"] and Path(row["directory"])), split)
+    if known.is_text:
+        _show_text(row["name"], split, index, part.tokens, as_json=as_json)
+        return
     if index >= len(part):
         raise UsageError(
             f"there is no example {index:,} in the {split} split of {row['name']}",
             expected=f"an index from 0 to {len(part) - 1:,}",
         )
     label, image = int(part.labels[index]), part.images[index]
-    name = find(row["name"]).classes[label]
+    name = str(known.classes[label])
     if as_json:
         shown = {"name": row["name"], "split": split, "index": index, "label": label, "class": name}
         print_json({**shown, "pixels": image.tolist()})
@@ -89,6 +97,26 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
     screen = console()
     draw_image(screen, image)
     screen.print(f"{row['name']}, {split} example {index:,}: {name}", markup=False)
+
+
+def _show_text(name: str, split: SplitName, index: int, tokens: NDArray[Any], *, as_json: bool) -> None:
+    """Show the text from the token ``index``."""
+    from trainmark.data.catalog import find
+
+    if index >= len(tokens):
+        raise UsageError(
+            f"there is no token {index:,} in the {split} split of {name}",
+            expected=f"an index from 0 to {len(tokens) - 1:,}",
+        )
+    shown = tokens[index : index + _TOKENS_SHOWN].tolist()
+    words = [str(find(name).classes[token]) for token in shown]
+    text = ("" if all(len(word) == 1 for word in words) else " ").join(words)
+    if as_json:
+        print_json({"name": name, "split": split, "index": index, "tokens": shown, "text": text})
+        return
+    screen = console()
+    screen.print(text, markup=False)
+    screen.print(f"{name}, {split} tokens {index:,} to {index + len(shown) - 1:,}", markup=False)
 
 
 def _listed(names: tuple[str, ...], data_dir: Path | None) -> list[dict[str, Any]]:
@@ -121,12 +149,15 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
                 download=download,
                 progress=progress,
             )
-            rows.append(asdict(found) | {"directory": str(found.directory)})
+            rows.append(asdict(found) | {"directory": None if found.directory is None else str(found.directory)})
     return rows
 
 
 def _size(row: dict[str, Any]) -> str:
-    return f"{row['train_examples']:,} training and {row['test_examples']:,} test examples"
+    from trainmark.data.catalog import CATALOG
+
+    what = "tokens" if CATALOG[row["name"]].is_text else "examples"
+    return f"{row['train_examples']:,} training and {row['test_examples']:,} test {what}"
 
 
 def _listing(row: dict[str, Any]) -> str:
@@ -138,6 +169,8 @@ def _listing(row: dict[str, Any]) -> str:
     if row["directory"] is not None:
         part = "" if row["complete"] else ", but only part of it"
         return f"{what}; available{part}, in {row['directory']} ({_SOURCES[row['source']]})"
+    if row["source"] == "memory":
+        return f"{what}; {_SOURCES['memory']}"
     if CATALOG[row["name"]].drawn:
         return f"{what}; generated when needed"
     return f"{what}; not found: use --data-dir DIR, TRAINMARK_DATA=DIR, or trainmark data fetch {row['name']}"
@@ -145,5 +178,7 @@ def _listing(row: dict[str, Any]) -> str:
 
 def _sentence(row: dict[str, Any]) -> str:
     size = _size(row)
+    if row["directory"] is None:
+        return f"{row['name']}: {size}, {_SOURCES[row['source']]}"
     part = "" if row["complete"] else ", but only part of it"
     return f"{row['name']}: verified{part}, {size}, in {row['directory']} ({_SOURCES[row['source']]})"

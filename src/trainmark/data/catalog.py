@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import string
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from trainmark.errors import UnknownName
 
 SplitName: TypeAlias = Literal["train", "test"]
-Format: TypeAlias = Literal["idx", "cifar10"]
-Packaging: TypeAlias = Literal["gzip", "tar.gz"]
+Format: TypeAlias = Literal["idx", "cifar10", "text", "random"]
+Packaging: TypeAlias = Literal["gzip", "tar.gz", "plain"]
+
+TRAINING_SHARE = 0.9
+"""Share of a text, from its start, that is trained on."""
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """One file of a dataset.
+    """One file of a dataset, or one array that is drawn in memory.
 
     Attributes:
         name: its name on disk, uncompressed. ``NAME.gz`` is also accepted.
-        split: which split it contains.
-        holds: images, their labels, or records of both.
-        examples: number of examples.
+        split: which split it contains; ``train`` for a text, which contains both.
+        holds: images, their labels, records of both, tokens, or the characters of a text.
+        examples: number of examples, of tokens, or of characters.
         size: size in bytes, uncompressed.
         sha256: checksum of the uncompressed bytes, since the same content can be compressed in many ways.
         part_of: the file that this is only the first part of; None for a whole file.
@@ -30,11 +34,18 @@ class KnownFile:
 
     name: str
     split: SplitName
-    holds: Literal["images", "labels", "records"]
+    holds: Literal["images", "labels", "records", "tokens", "text"]
     examples: int
     size: int
     sha256: str
     part_of: str | None = None
+
+    def count(self, split: SplitName) -> int:
+        """Return how many examples of ``split`` it contains; tokens, for a text."""
+        if self.holds == "text":
+            first = int(TRAINING_SHARE * self.examples)
+            return first if split == "train" else self.examples - first
+        return self.examples if self.split == split and self.holds != "labels" else 0
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Mirror:
     """A server of one dataset. No mirror is trusted: the SHA-256 of the uncompressed files is checked.
 
     Attributes:
-        url: URL of the archive; for ``gzip`` of the folder, to which ``NAME.gz`` is added.
+        url: URL of the archive; for ``gzip`` and ``plain`` of the folder, to which ``NAME.gz`` or ``NAME`` is added.
         packaging: how the files are packaged.
         sha256: checksum of the archive, checked before it is opened; None if only its content is known.
         folder: the folder inside the archive that contains the files, ending in ``/``; empty for none.
@@ -62,38 +73,45 @@ class KnownDataset:
         name: the name.
         title: one-line description for a list.
         format: format of its files.
-        image_shape: height, width, channels.
+        image_shape: height, width, channels; empty for a text.
         files: all files, in reading order.
-        layouts: relative paths where the files may be in a folder, the most likely first.
+        layouts: relative paths where the files may be in a folder, the most likely first; empty for a dataset that each
+            measured process draws in memory.
         parts: files that may replace one of ``files``; the dataset is then incomplete.
         splittable: whether a subset of the training files is a usable (partial) dataset.
         mirrors: where it can be downloaded, in order of preference; empty for a generated dataset.
-        classes: names of the labels, from 0.
+        classes: names of the labels from 0, or of the tokens of a text: its vocabulary.
     """
 
     name: str
     title: str
     format: Format
-    image_shape: tuple[int, int, int]
+    image_shape: tuple[int, int, int] | tuple[()]
     files: tuple[KnownFile, ...]
     layouts: tuple[str, ...]
     parts: tuple[KnownFile, ...] = ()
     splittable: bool = False
     mirrors: tuple[Mirror, ...] = ()
-    classes: tuple[str, ...] = tuple("0123456789")
+    classes: Sequence[str] | range = tuple("0123456789")
 
     @property
     def drawn(self) -> bool:
         """Whether it is generated rather than downloaded."""
         return not self.mirrors
 
+    @property
+    def is_text(self) -> bool:
+        """Whether it is a text of tokens rather than images."""
+        return not self.image_shape
+
     def class_names(self, classes: int) -> tuple[str, ...]:
         """Return the names of a network's outputs, which can be more than the labels."""
-        return (*self.classes, *(f"class {number}" for number in range(len(self.classes), classes)))[:classes]
+        names = map(str, self.classes[:classes])
+        return (*names, *(f"class {number}" for number in range(len(self.classes), classes)))
 
     def examples(self, split: SplitName) -> int:
-        """Return the number of examples in the whole split."""
-        return sum(file.examples for file in self.files if file.split == split and file.holds != "labels")
+        """Return the number of examples in the whole split; of tokens, for a text."""
+        return sum(file.count(split) for file in self.files)
 
 
 def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
@@ -109,6 +127,13 @@ def _idx_files(*digests: str) -> tuple[KnownFile, ...]:
 
 def _cifar10_file(name: str, split: SplitName, sha256: str, examples: int = 10_000, part_of: str = "") -> KnownFile:
     return KnownFile(f"{name}.bin", split, "records", examples, 3_073 * examples, sha256, part_of or None)
+
+
+def _array(
+    split: SplitName, holds: Literal["images", "labels", "tokens"], examples: int, bytes_each: int, sha256: str
+) -> KnownFile:
+    """Return what is drawn in memory."""
+    return KnownFile(f"{split}-{holds}", split, holds, examples, bytes_each * examples, sha256)
 
 
 # The mirrors are those of well-known loaders that serve the original files. Mirrors of Python pickles are excluded,
@@ -186,9 +211,61 @@ SYNTHETIC_DIGITS = KnownDataset(
     layouts=("synthetic-digits",),
 )
 
+SHAKESPEARE = KnownDataset(
+    name="shakespeare",
+    title="Tiny Shakespeare: a text, character by character",
+    format="text",
+    image_shape=(),
+    files=(
+        KnownFile(
+            "input.txt",
+            "train",
+            "text",
+            1_115_394,
+            1_115_394,
+            "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+        ),
+    ),
+    layouts=("shakespeare", "."),
+    mirrors=(Mirror("https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare/", "plain"),),
+    classes="\n !$&',-.3:;?" + string.ascii_uppercase + string.ascii_lowercase,
+)
+
+RANDOM_IMAGES = KnownDataset(
+    name="random-images",
+    title="Random images, 224×224 colour, with random labels",
+    format="random",
+    image_shape=(224, 224, 3),
+    files=(
+        _array(
+            "train", "images", 512, 224 * 224 * 3, "b67806ec12fdab006d8da9d59b2ea8d6a5e3b83af3967f6135cd06654d391661"
+        ),
+        _array("train", "labels", 512, 2, "596e8133dbcbc15559798baadac45e71ce3bc8f88b7141805c1bea1b8f71018e"),
+        _array("test", "images", 64, 224 * 224 * 3, "bd600248f02ddd69bd86a09ccbd4375a79950379bfe2b56fd820bfb0c1162834"),
+        _array("test", "labels", 64, 2, "75be1b692c58a41f56aa029e371365cbc770033891c1862e373e414f47198e5f"),
+    ),
+    layouts=(),
+    classes=range(1_000),
+)
+
+RANDOM_TOKENS = KnownDataset(
+    name="random-tokens",
+    title="Random tokens of a vocabulary of 50,304",
+    format="random",
+    image_shape=(),
+    files=(
+        _array("train", "tokens", 1 << 20, 2, "7addacd2ce8e450121f5a0794e9b87cb568318f54b6418d531623ee71b3f82b3"),
+        _array("test", "tokens", 1 << 16, 2, "446a2f5020685d14c6131b649a117b285ab267101d6097a73b73b1a07574e1e9"),
+    ),
+    layouts=(),
+    classes=range(50_304),
+)
+
 Catalog: TypeAlias = Mapping[str, KnownDataset]
 
-CATALOG: Catalog = {known.name: known for known in (MNIST, CIFAR10, SYNTHETIC_DIGITS)}
+CATALOG: Catalog = {
+    known.name: known for known in (MNIST, CIFAR10, SYNTHETIC_DIGITS, SHAKESPEARE, RANDOM_IMAGES, RANDOM_TOKENS)
+}
 
 
 def find(name: str, catalog: Catalog = CATALOG) -> KnownDataset:

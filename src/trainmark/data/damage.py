@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.data.dataset import CLASSES
 from trainmark.errors import DamagedData
+
+CLASSES = 10
+"""Classes of every dataset whose labels are in files."""
 
 
 def damaged(path: Path, problem: str, *, expected: str = "", found: str = "") -> DamagedData:

@@ -29,8 +29,21 @@ class Split:
         self.images.flags.writeable = False
         self.labels.flags.writeable = False
 
+    @classmethod
+    def of_text(cls, tokens: NDArray[Any]) -> Split:
+        """Return a text as one example, until :meth:`windows` cuts it."""
+        return cls(tokens[None], tokens[None], tokens)
+
     def __len__(self) -> int:
         return len(self.labels)
+
+    def part(self, count: int) -> Split:
+        """Return a copy of the first ``count`` examples, or windows."""
+        if self.tokens is not None:
+            length = self.images.shape[1]
+            tokens = np.array(self.tokens[: count + length])
+            return Split.of_text(tokens).windows(length)
+        return Split(np.array(self.images[:count]), np.array(self.labels[:count]))
 
     def windows(self, length: int) -> Split:
         """Return a text, which is one example so far, as all its windows of ``length`` tokens, without a copy."""

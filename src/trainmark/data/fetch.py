@@ -64,7 +64,7 @@ def _fetch_from(
 ) -> None:
     """Write the wanted files into ``directory``, and remove each from the list."""
     for url, files in _requests(mirror, wanted):
-        most = sum(stored.most_bytes(file) for file in (known.files if mirror.packaging != "gzip" else files))
+        most = sum(stored.most_bytes(file) for file in (known.files if mirror.packaging == "tar.gz" else files))
         with tempfile.TemporaryFile(dir=directory) as archive:
             download(url, archive, most=most, progress=progress, timeout=timeout)
             archive.seek(0)
@@ -79,9 +79,10 @@ def _fetch_from(
 
 def _requests(mirror: Mirror, wanted: list[KnownFile]) -> list[tuple[str, list[KnownFile]]]:
     """Return each URL to download, with the files that it contains."""
-    if mirror.packaging == "gzip":
-        return [(f"{mirror.url}{file.name}.gz", [file]) for file in wanted]
-    return [(mirror.url, list(wanted))]
+    if mirror.packaging == "tar.gz":
+        return [(mirror.url, list(wanted))]
+    suffix = ".gz" if mirror.packaging == "gzip" else ""
+    return [(f"{mirror.url}{file.name}{suffix}", [file]) for file in wanted]
 
 
 def _check(found: str, expected: str, name: str) -> None:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from trainmark.data import catalog
-from trainmark.data.dataset import CLASSES
 from trainmark.errors import SpecError
+from trainmark.workload.layers import TokenEmbedding, written
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
+
+
+def window_of(workload: Workload) -> int | None:
+    """Return the number of tokens of an example; None for images."""
+    return workload.input.length if isinstance(workload.input, Tokens) else None
 
 
 def require_fit(workload: Workload) -> None:
@@ -14,18 +20,32 @@ def require_fit(workload: Workload) -> None:
 
     Raises:
         UnknownName: there is no such dataset.
-        SpecError: its images have another shape, or the network has fewer outputs than it has classes.
+        SpecError: its images have another shape, its text is shorter than a window, or the network has fewer outputs
+            than it has classes or tokens.
     """
-    shape = catalog.find(workload.dataset).image_shape
-    if shape != workload.input.shape:
-        raise SpecError(
-            f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}",
-            expected=f"images of {' × '.join(map(str, shape))} in input.shape",
-            found=" × ".join(map(str, workload.input.shape)),
-        )
-    if (classes := lay_out(workload).classes) < CLASSES:
+    known, taken = catalog.find(workload.dataset), workload.input
+    misfit = f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}"
+    wanted = f"images of {written(known.image_shape)} in input.shape" if known.image_shape else "an input of tokens"
+    found = "tokens" if isinstance(taken, Tokens) else f"images of {written(taken.shape)}"
+    if (() if isinstance(taken, Tokens) else taken.shape) != known.image_shape:
+        raise SpecError(misfit, expected=wanted, found=found)
+    model, classes = lay_out(workload), len(known.classes)
+    if isinstance(taken, Tokens):
+        longest = min(known.examples("train"), known.examples("test")) - 1
+        if taken.length > longest:
+            expected = f"windows of at most {longest:,} tokens in input.length, since one more is predicted"
+            raise SpecError(misfit, expected=expected, found=f"{taken.length:,}")
+    what = "tokens" if known.is_text else "classes"
+    for plan in model.every_layer:
+        if isinstance(plan.layer, TokenEmbedding) and plan.layer.vocabulary < classes:
+            raise SpecError(
+                f"the vocabulary of {plan.name!r} in {workload.name!r} is too small",
+                expected=f"a row for each of the {classes:,} tokens of {workload.dataset}",
+                found=f"{plan.layer.vocabulary:,}",
+            )
+    if model.classes < classes:
         raise SpecError(
             f"the network of {workload.name!r} has too few outputs",
-            expected=f"one value for each of the {CLASSES} classes of {workload.dataset}",
-            found=str(classes),
+            expected=f"one value for each of the {classes:,} {what} of {workload.dataset}",
+            found=f"{model.classes:,}",
         )

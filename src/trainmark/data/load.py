@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainmark.data import catalog, cifar10, folder, idx, stored
+from trainmark.data import catalog, cifar10, folder, idx, in_memory, stored, text
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset, SplitName
 from trainmark.data.dataset import Dataset, Split
 from trainmark.data.folder import Held, Holding
@@ -16,22 +16,29 @@ from trainmark.errors import DataUnavailable
 
 @dataclass(frozen=True)
 class DataFolder:
-    """A dataset and its folder, as passed to a measured process."""
+    """A dataset and its folder, as passed to a measured process.
+
+    Args:
+        directory: the folder with its files; None if it is drawn in memory.
+        window: number of tokens of an example, for a text.
+    """
 
     name: str
-    directory: str
+    directory: str | None
+    window: int | None = None
 
     def load(self) -> Dataset:
-        """Load the whole dataset; raises as :func:`load` does."""
-        return load(self.name, Path(self.directory))
+        """Load the whole dataset, of a text its windows; raises as :func:`load` does."""
+        dataset = load(self.name, None if self.directory is None else Path(self.directory))
+        return dataset if self.window is None else dataset.windows(self.window)
 
 
-def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Dataset:
+def load(name: str, directory: Path | None, *, known_datasets: Catalog = CATALOG) -> Dataset:
     """Read and verify the dataset with its files directly in ``directory`` (``Located.directory``).
 
     Args:
         name: a name in the catalogue.
-        directory: the folder with the files, each plain or as ``.gz``.
+        directory: the folder with the files, each plain or as ``.gz``; None for a dataset that is drawn in memory.
         known_datasets: the known datasets.
 
     Raises:
@@ -40,6 +47,8 @@ def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Da
         DamagedData: a file has the wrong content.
     """
     known = catalog.find(name, known_datasets)
+    if directory is None:
+        return in_memory.draw(known)
     holding = folder.look(known, directory)
     if holding is None or not holding.usable:
         missing = ", ".join([file.name for file in known.files] if holding is None else holding.missing)
@@ -51,11 +60,15 @@ def load(name: str, directory: Path, *, known_datasets: Catalog = CATALOG) -> Da
 
 def read(known: KnownDataset, holding: Holding) -> Dataset:
     """Read the arrays of a usable holding; raises DamagedData as ``load`` does."""
-    read_split = {"idx": _read_idx, "cifar10": _read_cifar10}[known.format]
+    if known.format == "text":
+        train, test = _read_text(known, holding.files)
+    else:
+        read_split = {"idx": _read_idx, "cifar10": _read_cifar10}[known.format]
+        train, test = read_split(known, _of(holding, "train")), read_split(known, _of(holding, "test"))
     return Dataset(
         name=known.name,
-        train=read_split(known, _of(holding, "train")),
-        test=read_split(known, _of(holding, "test")),
+        train=train,
+        test=test,
         sha256=catalog.dataset_sha256(file.known for file in holding.files),
         complete=holding.complete,
     )
@@ -65,7 +78,7 @@ def _of(holding: Holding, split: SplitName) -> tuple[Held, ...]:
     return tuple(file for file in holding.files if file.known.split == split)
 
 
-# Both parse before they compare digests: "label 12 at example 7" says more than two different checksums.
+# All parse before they compare digests: "label 12 at example 7" says more than two different checksums.
 
 
 def _read_idx(known: KnownDataset, files: tuple[Held, ...]) -> Split:
@@ -92,3 +105,12 @@ def _read_cifar10(known: KnownDataset, files: tuple[Held, ...]) -> Split:
         stored.check(payload, file.known, file.path)
         first = some.stop
     return Split(images, labels)
+
+
+def _read_text(known: KnownDataset, files: tuple[Held, ...]) -> tuple[Split, Split]:
+    (file,) = files
+    payload = stored.read(file.path, file.known)
+    tokens = text.parse(payload, "".join(map(str, known.classes)), file.path)
+    stored.check(payload, file.known, file.path)
+    first = file.known.count("train")
+    return Split.of_text(tokens[:first]), Split.of_text(tokens[first:])

@@ -16,44 +16,54 @@ from trainmark import regular
 from trainmark.data import catalog, folder
 from trainmark.data.cache import exclusive
 from trainmark.data.catalog import CATALOG, Catalog, KnownDataset
-from trainmark.data.draw import draw
+from trainmark.data.draw import SPLITS, draw
 from trainmark.data.folder import Holding
 from trainmark.data.load import DataFolder, read
 from trainmark.data.progress import Progress, silent
 from trainmark.data.stored import is_sound
 from trainmark.errors import DamagedData, DataUnavailable, UsageError
 
-Source: TypeAlias = Literal["named", "environment", "cache", "download", "drawn"]
+Source: TypeAlias = Literal["named", "environment", "cache", "download", "drawn", "memory"]
 
 _NAMED_BY = {"named": "--data-dir", "environment": "TRAINMARK_DATA"}
 
 
 @dataclass(frozen=True)
 class Located:
-    """A dataset on disk, fully verified.
+    """A dataset on disk, fully verified, or one that is drawn in memory.
 
     Attributes:
         name: its name in the catalogue.
-        directory: the folder with its files, for ``load.load``.
+        directory: the folder with its files, for ``load.load``; None if it is drawn in memory.
         source: how it was found.
         sha256: as in ``Dataset``.
         complete: False if it is only a part of the named dataset.
-        train_examples: number of training examples.
-        test_examples: number of test examples.
+        train_examples: number of training examples; of a text, its windows, or its tokens while it has none.
+        test_examples: number of test examples, likewise.
+        window: number of tokens of an example, for a text.
     """
 
     name: str
-    directory: Path
+    directory: Path | None
     source: Source
     sha256: str
     complete: bool
     train_examples: int
     test_examples: int
+    window: int | None = None
 
     @property
     def folder(self) -> DataFolder:
         """The dataset and folder, as passed to a measured process."""
-        return DataFolder(self.name, str(self.directory))
+        return DataFolder(self.name, None if self.directory is None else str(self.directory), self.window)
+
+    def windows(self, length: int | None) -> Located:
+        """Return a text as windows of ``length`` tokens, each with a token after it; None changes nothing."""
+        if length is None:
+            return self
+        fewer = length - (self.window or 0)
+        train, test = self.train_examples - fewer, self.test_examples - fewer
+        return replace(self, train_examples=train, test_examples=test, window=length)
 
 
 @dataclass(frozen=True)
@@ -103,6 +113,9 @@ def locate(
         DataUnavailable: it was not found; the text lists every place that was tried and why it failed.
     """
     known = catalog.find(name, known_datasets)
+    if not known.layouts:
+        train, test = known.examples("train"), known.examples("test")
+        return Located(name, None, "memory", catalog.dataset_sha256(known.files), True, train, test)
     tried: list[str] = []
     for source, holding in places_of(known, named, environment):
         if holding is not None:
@@ -165,6 +178,8 @@ def glimpse(
     except DamagedData as error:
         return Glimpse(name, problem=str(error))
     cached = None
+    if not known.layouts:
+        return Glimpse(name, source="memory", complete=True)
     with contextlib.suppress(OSError):  # problems of the cache are reported when it is needed
         cached = folder.look(known, cache / known.layouts[0])
     if cached is not None and cached.complete:
@@ -210,10 +225,7 @@ def _located(known: KnownDataset, holding: Holding, source: Source) -> Located:
     # what is wrong.
     if not all(is_sound(file.path, file.known) for file in holding.files):
         read(known, holding)
-    train, test = (
-        sum(file.known.examples for file in holding.files if file.known.split == split and file.known.holds != "labels")
-        for split in ("train", "test")
-    )
+    train, test = (sum(file.known.count(split) for file in holding.files) for split in SPLITS)
     return Located(
         name=known.name,
         directory=holding.directory.resolve(),

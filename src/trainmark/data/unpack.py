@@ -21,7 +21,7 @@ class NotTheArchive(Exception):
 
 
 def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Members:
-    """Yield each of ``files`` with its content, not yet verified. A gzip file contains exactly one.
+    """Yield each of ``files`` with its content, not yet verified. A gzip or plain file contains exactly one.
 
     Raises:
         NotTheArchive: the archive is damaged or lacks a file.
@@ -31,6 +31,8 @@ def unpack(archive: IO[bytes], mirror: Mirror, files: Sequence[KnownFile]) -> Me
             case "gzip":
                 with gzip.open(archive) as opened:
                     yield files[0], opened.read(files[0].size + 1)
+            case "plain":
+                yield files[0], archive.read(files[0].size + 1)
             case "tar.gz":
                 yield from _tar(archive, mirror.folder, files)
             case _:

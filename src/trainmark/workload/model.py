@@ -166,7 +166,7 @@ def lay_out(workload: Workload) -> Model:
     if len(workload.model) > MOST_LAYERS:
         raise Misfit(("model",), f"at most {MOST_LAYERS:,} layers", f"{len(workload.model):,}")
     shape = workload.input.network_shape
-    plans = _Drawing().plans(workload.model, shape, ("model",))
+    plans = plans_of(workload.model, shape)
     output, axes = plans[-1].output_shape, len(workload.input.outputs_shape)
     if len(output) != axes + 1:
         wanted = "one value per class" if not axes else "one value per token of the vocabulary"
@@ -174,6 +174,11 @@ def lay_out(workload: Workload) -> Model:
             ("model", len(workload.model) - 1), f"{wanted} at the end of the network", f"the shape {written(output)}"
         )
     return Model(shape, plans)
+
+
+def plans_of(model: Sequence[Layer], shape: Shape) -> tuple[LayerPlan, ...]:
+    """Lay out layers in a row on inputs of ``shape``; raises Misfit as :func:`lay_out` does."""
+    return _Drawing().plans(model, shape, ("model",))
 
 
 class _Drawing:

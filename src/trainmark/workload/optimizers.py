@@ -224,6 +224,21 @@ def learning_rate_at(optimizer: Optimizer, step: int) -> float:
     return rate * optimizer.staircase.factor ** (step // optimizer.staircase.steps)
 
 
+def corners(optimizer: Optimizer) -> list[int]:
+    """Return the updates around which the learning rate changes its course."""
+    if optimizer.staircase is not None:
+        return [optimizer.staircase.steps - 1, optimizer.staircase.steps]
+    match optimizer.course:
+        case None:
+            return []
+        case WarmupCosine(warmup=warmup, steps=steps):
+            return [warmup - 1, warmup, (warmup + steps) // 2, steps]
+        case PiecewiseLinear(points=points):
+            return [math.ceil(t) for t, _ in points if t >= 1]
+        case _:
+            assert_never(optimizer.course)
+
+
 def learning_rates(course: Course, rate: float) -> list[float]:
     """Return the learning rate of each update; the last one holds for all later ones."""
     return [course.at(rate, step) for step in range(course.length + 1)]

@@ -81,6 +81,8 @@ class Schedule:
             value = getattr(self, field)
             require(value is None or value > 0, field, "a whole number above 0", value)
             require(value is None or value <= most, field, f"at most {most:,}", value)
+        seed = self.pytorch_seed
+        require(seed is None or 0 <= seed < 1 << 32, "pytorch_seed", "a whole number from 0 to 4,294,967,295", seed)
         looks = self.until is None or self.evaluate == "every-epoch"
         require(looks, "evaluate", "'every-epoch', since the schedule has a target ('until')", self.evaluate)
 

@@ -10,7 +10,23 @@ from typing import Any
 
 from trainmark.errors import SpecError
 from trainmark.workload.decode import Misfit, decode, dotted, require
-from trainmark.workload.layers import Attention, ChannelDropout, Dropout, Layer, LogSoftmax, changed
+from trainmark.workload.layers import (
+    GELU,
+    Attention,
+    ChannelDropout,
+    Dense,
+    Dropout,
+    Layer,
+    LayerNorm,
+    LogSoftmax,
+    PositionEmbedding,
+    Repeat,
+    Residual,
+    TiedHead,
+    TokenEmbedding,
+    changed,
+    every,
+)
 from trainmark.workload.losses import Loss, NegativeLogLikelihood
 from trainmark.workload.optimizers import Optimizer, WeightAverage
 from trainmark.workload.pixels import Input
@@ -20,6 +36,9 @@ from trainmark.workload.tokens import Tokens
 
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
+
+_NANOGPT = (TokenEmbedding, PositionEmbedding, Residual, Repeat, Attention, Dense, GELU, LayerNorm, Dropout, TiedHead)
+"""Layers whose first weights ``pytorch_draws`` can draw."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +67,9 @@ class Workload:
             )
         else:
             require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
+        if self.schedule.pytorch_seed is not None and not self._draws_like_nanogpt:
+            expected = "a GPT without biases, equal batches drawn with-replacement, and a metrics.sample from the start"
+            raise Misfit(("schedule", "pytorch_seed"), expected, str(self.schedule.pytorch_seed))
 
     def to_data(self) -> dict[str, Any]:
         """Return plain data that :func:`decode` reads back and that JSON can represent."""
@@ -73,6 +95,14 @@ class Workload:
     def is_text(self) -> bool:
         """Whether its examples are windows of a text, so that it predicts tokens."""
         return isinstance(self.input, Tokens)
+
+    @property
+    def _draws_like_nanogpt(self) -> bool:
+        batches, metrics = self.batches, self.metrics
+        known = all(isinstance(layer, _NANOGPT) for layer in every(self.model))
+        bare = all(layer.bias == "none" for layer in every(self.model) if isinstance(layer, Dense))
+        equal = batches.size != "full" and batches.last == "drop" and self.schedule.shuffle == "with-replacement"
+        return self.is_text and known and bare and equal and metrics.sample is not None and metrics.before
 
     @property
     def takes_everything(self) -> bool:

@@ -15,13 +15,20 @@ def shape(known: KnownDataset, file: KnownFile) -> tuple[int, ...]:
     return {
         "images": (file.examples, *known.image_shape[:2]),
         "labels": (file.examples,),
+        "tokens": (file.examples,),
         "records": (file.examples, cifar10.RECORD),
+        "text": (file.examples,),
     }[file.holds]
 
 
 @ALL
 def test_sizes_follow_from_shapes(known: KnownDataset) -> None:
     for file in (*known.files, *known.parts):
+        if known.format == "random":  # labels and tokens have two bytes
+            assert file.size == file.examples * (math.prod(known.image_shape) if file.holds == "images" else 2), (
+                file.name
+            )
+            continue
         header = 4 * (1 + len(shape(known, file))) if known.format == "idx" else 0
         assert file.size == header + math.prod(shape(known, file)), file.name
 
@@ -38,6 +45,9 @@ def test_examples() -> None:
         "mnist": (60_000, 10_000),
         "cifar10": (50_000, 10_000),
         "synthetic-digits": (60_000, 10_000),
+        "shakespeare": (1_003_854, 111_540),
+        "random-images": (512, 64),
+        "random-tokens": (1_048_576, 65_536),
     }
 
 

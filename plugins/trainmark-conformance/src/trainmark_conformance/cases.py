@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.data.dataset import CLASSES, Dataset, Split
+from trainmark.data.dataset import Dataset, Split
 from trainmark.workload import catalog
 from trainmark.workload.initializers import Uniform
 from trainmark.workload.layers import (
@@ -37,6 +37,7 @@ from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
 from trainmark.workload.pixels import Distortions, Input, Standardize
 from trainmark.workload.schedule import Batches, Schedule
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 PLAIN_RATE = 1024.0
 """Rate of the one step that shows a gradient, ``g = (w0 - w1) / rate``. ``w1`` is nearly ``-rate · g``, so the rounding
@@ -75,8 +76,8 @@ class Case:
 
     @property
     def data(self) -> Dataset:
-        """Random images, all different, unless others are given."""
-        return self.given or _random_images(self.workload.input.shape, self.train, self.test)
+        """Random images, all different, or windows of random tokens, unless others are given."""
+        return self.given or _random(self.workload.input, self.model.classes, self.train, self.test)
 
     @property
     def weights(self) -> Weights:
@@ -106,14 +107,17 @@ class Case:
 
 
 @cache
-def _random_images(shape: tuple[int, int, int], train: int, test: int) -> Dataset:
+def _random(input_: Input | Tokens, classes: int, train: int, test: int) -> Dataset:
     rng = np.random.default_rng(7)
 
     def draw(count: int) -> Split:
-        images = rng.integers(0, 256, (count, *shape), dtype=np.uint8)
-        return Split(images, rng.integers(0, CLASSES, count, dtype=np.uint8))
+        if isinstance(input_, Tokens):
+            tokens = rng.integers(0, classes, count + input_.length, dtype=np.uint16)
+            return Split.of_text(tokens).windows(input_.length)
+        images = rng.integers(0, 256, (count, *input_.shape), dtype=np.uint8)
+        return Split(images, rng.integers(0, classes, count, dtype=np.uint8))
 
-    return Dataset("random-images", draw(train), draw(test), "", True)
+    return Dataset("random", draw(train), draw(test), "", True)
 
 
 def all_of_class_1(images: NDArray[np.uint8]) -> Dataset:

@@ -30,7 +30,7 @@ _PLUGIN = re.compile(r"jax[-_](cuda|rocm)(\d+)[-_]plugin", re.IGNORECASE)
 _ONE_THREAD = ("--xla_cpu_multi_thread_eigen=false", "intra_op_parallelism_threads=1")
 
 STYLES: tuple[base.Style, ...] = ("idiomatic", "fast")
-KINDS = base.KINDS_0_1
+KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
 
 class JaxBackend:

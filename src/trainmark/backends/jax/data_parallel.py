@@ -47,8 +47,8 @@ class JaxDataParallelTrainer(JaxFastTrainer):
         known = [peak for peak in peaks if peak is not None]
         return sum(known) if len(known) == len(peaks) else None
 
-    def _shared(self, gradients: Parameters) -> Parameters:
-        return lax.pmean(gradients, AXIS) if self._reduces else gradients
+    def _shared(self, found: tuple[Parameters, Parameters]) -> tuple[Parameters, Parameters]:
+        return lax.pmean(found, AXIS) if self._reduces else found
 
     def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
         return over(self._mesh, looped, (_SAME, self._cut, self._cut, _ORDER, _SAME, _SAME), (_SAME, _EACH))

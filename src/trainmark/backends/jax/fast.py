@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.engines import jax as engines
-from trainmark.backends.jax.pixels import distort
+from trainmark.backends.jax.pixels import augment, distort, not_augmented
 from trainmark.backends.jax.trainer import JaxTrainer, Training
 
 
@@ -36,6 +36,7 @@ class JaxFastTrainer(JaxTrainer):
     def __init__(self, job: Job, device: Any, place: Any = None, data: Any = None, order: Any = None) -> None:
         super().__init__(job, device, place)
         self._order_place = order or SingleDeviceSharding(device)
+        self._augmented = job.workload.augmented_input
         self._longest = 1 if device.platform == "cpu" and job.model.convolves else None
         self._images, self._labels = jax.device_put(self._training_set(), data or device)
         self._loop = jax.jit(self._spread(self._looped), donate_argnums=0)
@@ -47,12 +48,17 @@ class JaxFastTrainer(JaxTrainer):
     def compile(self, plan: EpochPlan) -> bool:
         """Compile the loops of an epoch like ``plan``."""
         for size, count in Counter(plan.sizes).items():
-            self._program(0 if plan.whole else size, count)
+            self._program(0 if plan.whole and self._augmented is None else size, count)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Draw an order if none is given."""
+        """Draw an order if none is given; of augmented images, the order has their draws with it."""
         order = self._order_of(plan)
+        if self._augmented is not None:
+            if order is None:
+                order = np.resize(np.arange(len(self._data.train)), sum(plan.sizes))
+            draws = np.resize(not_augmented(self._augmented), (len(order), 5))
+            order = np.column_stack([order, draws if plan.augmented is None else plan.augmented])
         self._plan, self._order = plan, None if order is None else order.astype(np.int32)
         self._steps_of_epoch = self._examples_of_epoch = 0
 
@@ -65,10 +71,10 @@ class JaxFastTrainer(JaxTrainer):
             longest, program = self._program(0 if self._order is None else size, left)
             while left:
                 count = min(left, longest)
-                order = np.zeros((longest, 0 if self._order is None else size), np.int32)
+                order = np.zeros(self._order_shape(longest, 0 if self._order is None else size), np.int32)
                 if self._order is not None:
                     used = slice(self._examples_of_epoch, self._examples_of_epoch + count * size)
-                    order[:count] = self._order[used].reshape(count, size)
+                    order[:count] = self._order[used].reshape(count, *order.shape[1:])
                 taken = jax.device_put(order, self._order_place), self._put(np.int32(count))
                 self._training, rows = program(self._training, self._images, self._labels, *taken, self._key)
                 results.append((rows, count))
@@ -94,11 +100,19 @@ class JaxFastTrainer(JaxTrainer):
         """
         if size not in self._compiled:
             longest = self._longest or steps
-            order = jax.ShapeDtypeStruct((longest, size), np.int32, sharding=self._order_place)
+            order = jax.ShapeDtypeStruct(self._order_shape(longest, size), np.int32, sharding=self._order_place)
             count = self._put(np.int32(0))
             lowered = self._loop.lower(self._training, self._images, self._labels, order, count, self._key)
             self._compiled[size] = longest, lowered.compile()
         return self._compiled[size]
+
+    def _order_shape(self, steps: int, size: int) -> tuple[int, ...]:
+        return (steps, size) if self._augmented is None else (steps, size, 6)
+
+    def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the tokens of a text, and those that follow them; windows are gathered on the device."""
+        tokens = self._data.train.tokens
+        return super()._training_set() if tokens is None else (tokens[:-1].astype(np.int32), tokens[1:].astype(np.int32))
 
     def _looped(
         self, training: Training, images: Array, labels: Array, order: Array, count: Array, key: Array
@@ -106,11 +120,17 @@ class JaxFastTrainer(JaxTrainer):
         for_dropout, for_pixels = jax.random.split(key)
 
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
-            if "input" in self._job.options.without:
-                size = order.shape[1] or len(images)
-                x, y = images[:size], labels[:size]
+            indices, draws = (indices, None) if self._augmented is None else (indices[:, 0], indices[:, 1:])
+            if self._workload.is_text:
+                starts = indices if indices.size else jnp.arange(len(self._data.train))
+                indices = starts[:, None] + jnp.arange(*self._workload.input.network_shape)
+            if not indices.size:
+                x, y = images, labels
+            elif "input" in self._job.options.without:
+                x, y = (each[: indices.size].reshape(*indices.shape, *each.shape[1:]) for each in (images, labels))
             else:
-                x, y = (images, labels) if not indices.size else (_rows(images, indices), _rows(labels, indices))
+                x, y = _rows(images, indices), _rows(labels, indices)
+                x = x if draws is None else augment(self._augmented, x, draws)
             if self._job.distorts:
                 x = distort(self._workload.input, x, jax.random.fold_in(for_pixels, training.step), self._dtype)
             training, row = self._learn(training, x, y, for_dropout)
@@ -132,7 +152,7 @@ class JaxFastTrainer(JaxTrainer):
         return looped
 
     def _unsettled(self, training: Training) -> Training:
-        name = self._model.weighted_layers[0].kernel_name
+        name = self._model.trained[0]
         kernel = engines.unsettled(training.weights[name], training.step)
         return training._replace(weights={**training.weights, name: kernel})
 

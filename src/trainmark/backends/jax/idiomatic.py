@@ -10,10 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.jax.trainer import JaxTrainer
-from trainmark.workload.pixels import distort
+from trainmark.workload.pixels import augment, distort
+from trainmark.workload.tokens import Tokens
 
 Batch = tuple[Any, Any]
 
@@ -30,7 +32,7 @@ class JaxIdiomaticTrainer(JaxTrainer):
     def compile(self, plan: EpochPlan) -> bool:
         """Run one step of each batch size; steps are pure, so the results are discarded."""
         for size in dict.fromkeys(plan.sizes):
-            batch = self._whole if plan.whole else self._taken(np.zeros(size, np.int64))
+            batch = self._whole if plan.whole else self._taken(np.zeros(size, np.int64), None)
             jax.block_until_ready(self._step(self._training, *batch, self._key))
         return True
 
@@ -52,13 +54,18 @@ class JaxIdiomaticTrainer(JaxTrainer):
     @functools.cached_property
     def _whole(self) -> Batch:
         """Return the dataset as one batch, which is copied to the device once, as in the published script."""
-        x, y = self._taken(slice(None))
+        x, y = self._taken(slice(None), None)
         return self._put(x), self._put(y)
 
     def _drawn(self, plan: EpochPlan) -> Iterator[Batch]:
         order, start = self._order_of(plan), 0
         for size in plan.sizes:
-            yield self._whole if order is None else self._taken(order[start : start + size])
+            some: Any = slice(start, start + size)
+            draws = None if plan.augmented is None else plan.augmented[some]
+            if order is None and draws is None:
+                yield self._whole
+            else:
+                yield self._taken(slice(None) if order is None else order[some], draws)
             start += size
 
     def _held(self, batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -66,8 +73,10 @@ class JaxIdiomaticTrainer(JaxTrainer):
         x, y = next(batches)
         yield from itertools.repeat((self._put(x), self._put(y)) if "copy" in self._job.options.without else (x, y))
 
-    def _taken(self, examples: Any) -> Batch:
-        images = self._images[examples]
+    def _taken(self, examples: Any, draws: NDArray[np.int64] | None) -> Batch:
+        spec, x = self._workload.input, self._images[examples]
+        if isinstance(spec, Tokens):
+            return x.astype(np.int32), self._labels[examples].astype(np.int32)
         if self._job.distorts:
-            images = distort(self._workload.input, images, self._rng, self._dtype)
-        return images, self._labels[examples]
+            x = distort(spec, x, self._rng, self._dtype)
+        return x if draws is None else augment(spec, x, draws), self._labels[examples]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
@@ -14,77 +14,166 @@ from trainmark.workload import layers
 from trainmark.workload.model import LayerPlan, Model
 
 Parameters = dict[str, Array]
-Network = Callable[[Parameters, Array, Array | None], Array]
+Attend = Callable[[Array, Array, Array], Array]
+"""Causal attention without dropout, of queries, keys and values ``[batch, length, heads, width]``."""
 
 
-def build(model: Model, product_dtype: Any) -> Network:
-    """Return a function from weights, inputs ``[batch, ...]`` and a dropout key to outputs ``[batch, classes]``.
+class Network:
+    """A function of all weights, inputs ``[batch, ...]`` and a dropout key.
 
-    Without a key, dropout is off.
+    Without a key, dropout is off and batch norm uses its running averages.
 
     Args:
         product_dtype: type that the factors of products are rounded to.
+        attend: computes attention without dropout.
     """
 
-    def network(weights: Parameters, x: Array, key: Array | None) -> Array:
-        for _, output in outputs(model, product_dtype, weights, x, key):
+    def __init__(self, model: Model, product_dtype: Any, attend: Attend | None = None) -> None:
+        self._plans, self._product_dtype = model.layers, product_dtype
+        self._attend = attend or _attended
+        self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
+
+    def __call__(self, weights: Parameters, x: Array, key: Array | None) -> tuple[Array, Parameters]:
+        """Return outputs ``[batch, ..., classes]`` and, in training, the new values of the weights not trained."""
+        running: Parameters = {}
+        for _, output in self.outputs(weights, x, key, running):
             x = output
-        return x
+        return x, running
 
-    return network
+    def outputs(
+        self, weights: Parameters, x: Array, key: Array | None, running: Parameters
+    ) -> Iterator[tuple[str, Array]]:
+        """Yield the name and the output of each layer; put new values of weights that aren't trained in ``running``."""
+        return self._run(self._plans, weights, x, key, running)
+
+    def _run(
+        self, plans: Sequence[LayerPlan], weights: Parameters, x: Array, key: Array | None, running: Parameters
+    ) -> Iterator[tuple[str, Array]]:
+        for plan in plans:
+            if isinstance(plan.layer, layers.Residual):
+                y = other = x
+                for name, y in self._run(plan.body, weights, x, key, running):
+                    yield name, y
+                for name, other in self._run(plan.shortcut, weights, x, key, running):
+                    yield name, other
+                x = y + other
+            else:
+                x = self._apply(plan, weights, x, key, running)
+            yield plan.name, x
+
+    def _apply(  # noqa: C901  (one case a layer)
+        self, plan: LayerPlan, weights: Parameters, x: Array, key: Array | None, running: Parameters
+    ) -> Array:
+        own = {name: weights[plan.key(name)] for name in plan.weights}
+        match layer := plan.layer:
+            case layers.Dense():
+                return _biased(self._product(x, own["kernel"]), own)
+            case layers.Conv2D():
+                kernel, (padding, stride) = own["kernel"].astype(self._product_dtype), _windows(layer, x)
+                return _biased(convolve(padding, x.astype(self._product_dtype), kernel, stride).astype(x.dtype), own)
+            case layers.MaxPool():
+                padding, stride = _windows(layer, x)
+                window, strides = (1, layer.size, layer.size, 1), (1, stride, stride, 1)
+                return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
+            case layers.AveragePool(size=size, stride=stride):
+                return lax.reduce_window(x, 0.0, lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID") / size**2
+            case layers.GlobalAveragePool():
+                return x.mean(axis=(1, 2))
+            case layers.LocalResponseNorm():
+                ones, radius = (1,) * x.ndim, layer.radius
+                around = (*((0, 0) for _ in x.shape[1:]), (radius, radius))
+                total = lax.reduce_window(x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around)
+                return x / (layer.bias + layer.alpha * total) ** layer.beta
+            case layers.BatchNorm():
+                if key is None:
+                    return _normal(x, own["mean"], own["variance"], layer.epsilon, own)
+                mean, variance = x.mean(axis=(0, 1, 2)), x.var(axis=(0, 1, 2))
+                values = x.size // x.shape[-1]
+                for name, now in (("mean", mean), ("variance", variance * (values / (values - 1)))):
+                    running[plan.key(name)] = own[name] + layer.momentum * (now - own[name])
+                return _normal(x, mean, variance, layer.epsilon, own)
+            case layers.LayerNorm():
+                mean, variance = x.mean(axis=-1, keepdims=True), x.var(axis=-1, keepdims=True)
+                return _normal(x, mean, variance, layer.epsilon, own)
+            case layers.TokenEmbedding():
+                return own["table"].at[x].get(mode="promise_in_bounds")
+            case layers.PositionEmbedding():
+                return x + own["table"][: x.shape[1]]
+            case layers.Attention():
+                return self._attention(plan, layer, own, x, key)
+            case layers.TiedHead():
+                return self._product(x, weights[plan.table].T)
+            case layers.ReLU():
+                return jax.nn.relu(x)
+            case layers.GELU():
+                return jax.nn.gelu(x, approximate=False)
+            case layers.Scale():
+                return layer.factor * x
+            case layers.Dropout():
+                return self._dropped(plan, x, layer.rate, x.shape, key)
+            case layers.ChannelDropout():
+                return self._dropped(plan, x, layer.rate, (x.shape[0], 1, 1, x.shape[-1]), key)
+            case layers.Flatten():
+                return x.reshape(x.shape[0], -1)
+            case layers.LogSoftmax():
+                return jax.nn.log_softmax(x)
+            case layers.Residual() | layers.Repeat():
+                raise AssertionError("layers of other layers")
+            case _:
+                assert_never(layer)
+
+    def _product(self, x: Array, kernel: Array) -> Array:
+        rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
+        product = jnp.matmul(rows, kernel.astype(self._product_dtype), preferred_element_type=x.dtype)
+        return product.reshape(*x.shape[:-1], -1)
+
+    def _attention(
+        self, plan: LayerPlan, layer: layers.Attention, own: Parameters, x: Array, key: Array | None
+    ) -> Array:
+        joined = self._product(x, own["qkv"]).astype(self._product_dtype)
+        q, k, v = (each.reshape(*x.shape[:2], layer.heads, -1) for each in jnp.split(joined, 3, axis=-1))
+        if key is None or not layer.dropout:
+            mixed = self._attend(q, k, v)
+        else:
+            mixed = _attended(q, k, v, lambda shares: self._dropped(plan, shares, layer.dropout, shares.shape, key))
+        return self._product(mixed.reshape(x.shape).astype(x.dtype), own["out"])
+
+    def _dropped(self, plan: LayerPlan, x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
+        if key is None or not rate:
+            return x
+        kept = jax.random.bernoulli(jax.random.fold_in(key, self._numbers[plan.name]), 1 - rate, shape)
+        return jnp.where(kept, x / (1 - rate), 0)
 
 
-def outputs(
-    model: Model, product_dtype: Any, weights: Parameters, x: Array, key: Array | None
-) -> Iterator[tuple[str, Array]]:
-    """Yield the name and the output of each layer."""
-    for index, plan in enumerate(model.layers):
-        x = _apply(plan, weights, x, None if key is None else jax.random.fold_in(key, index), product_dtype)
-        yield plan.name, x
-
-
-def convolve(padding: list[tuple[int, int]], x: Array, kernel: Array) -> Array:
-    """Convolve ``[batch, height, width, in]`` with ``[size, size, in, out]``, stride 1.
+def convolve(padding: Sequence[tuple[int, int]], x: Array, kernel: Array, stride: int = 1) -> Array:
+    """Convolve ``[batch, height, width, in]`` with ``[size, size, in, out]``.
 
     Args:
         padding: zeros to add before and after, for rows and for columns.
     """
-    return lax.conv_general_dilated(x, kernel, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    return lax.conv_general_dilated(
+        x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
 
 
-def _apply(plan: LayerPlan, weights: Parameters, x: Array, key: Array | None, product_dtype: Any) -> Array:
-    match layer := plan.layer:
-        case layers.Dense():
-            kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
-            return jnp.matmul(x.astype(product_dtype), kernel, preferred_element_type=x.dtype) + bias
-        case layers.Conv2D():
-            kernel, bias = weights[plan.kernel_name].astype(product_dtype), weights[plan.bias_name]
-            padding = [layers.padding_of(layer.size, 1, width, layer.padding) for width in x.shape[1:3]]
-            return convolve(padding, x.astype(product_dtype), kernel).astype(x.dtype) + bias
-        case layers.MaxPool():
-            padding = [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
-            window, strides = (1, layer.size, layer.size, 1), (1, layer.stride, layer.stride, 1)
-            return lax.reduce_window(x, -jnp.inf, lax.max, window, strides, ((0, 0), *padding, (0, 0)))
-        case layers.LocalResponseNorm():
-            ones, radius = (1,) * x.ndim, layer.radius
-            around = (*((0, 0) for _ in x.shape[1:]), (radius, radius))
-            total = lax.reduce_window(x * x, 0.0, lax.add, (*ones[1:], 2 * radius + 1), ones, around)
-            return x / (layer.bias + layer.alpha * total) ** layer.beta
-        case layers.ReLU():
-            return jax.nn.relu(x)
-        case layers.Dropout():
-            return _dropped(x, layer.rate, x.shape, key)
-        case layers.ChannelDropout():
-            return _dropped(x, layer.rate, (x.shape[0], 1, 1, x.shape[-1]), key)
-        case layers.Flatten():
-            return x.reshape(x.shape[0], -1)
-        case layers.LogSoftmax():
-            return jax.nn.log_softmax(x)
-        case _:
-            assert_never(layer)
+def _windows(layer: layers.Conv2D | layers.MaxPool, x: Array) -> tuple[list[tuple[int, int]], int]:
+    padding = [layers.padding_of(layer.size, layer.stride, width, layer.padding) for width in x.shape[1:3]]
+    return padding, layer.stride
 
 
-def _dropped(x: Array, rate: float, shape: tuple[int, ...], key: Array | None) -> Array:
-    if key is None or not rate:
-        return x
-    return jnp.where(jax.random.bernoulli(key, 1 - rate, shape), x / (1 - rate), 0)
+def _biased(x: Array, own: Parameters) -> Array:
+    return x + own["bias"] if "bias" in own else x
+
+
+def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Parameters) -> Array:
+    y = (x - mean) * lax.rsqrt(variance + epsilon) * own["scale"]
+    return y + own["shift"] if "shift" in own else y
+
+
+def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
+    """Compute causal attention as written; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
+    seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))
+    shares = drop(jax.nn.softmax(jnp.where(seen, scores, -jnp.inf)))
+    return jnp.einsum("bhqk,bkhd->bqhd", shares.astype(q.dtype), v, preferred_element_type=wide)

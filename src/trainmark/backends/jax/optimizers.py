@@ -13,7 +13,17 @@ from jax import Array
 
 from trainmark.backends.jax.network import Parameters
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, slots_of
+from trainmark.workload.optimizers import (
+    CLIP_EPSILON,
+    SGD,
+    Adam,
+    AdamW,
+    Optimizer,
+    RMSprop,
+    learning_rates,
+    slots_of,
+    weight_decay_of,
+)
 
 State = dict[str, Parameters]
 Update = Callable[[Parameters, State, Parameters, Array], tuple[Parameters, State]]
@@ -44,12 +54,20 @@ def build(spec: Optimizer | None, *, keeps_gradients: bool) -> tuple[tuple[str, 
 
 
 def _update(spec: Optimizer | None) -> Update:
+    if spec is None:
+        return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
+    update = _of_kind(spec)
+    if spec.clip_norm is None:
+        return update
+    norm = spec.clip_norm
+    return lambda weights, state, gradients, step: update(weights, state, _clipped(gradients, norm), step)
+
+
+def _of_kind(spec: Optimizer) -> Update:
     match spec:
-        case None:
-            return lambda weights, state, gradients, step: (weights, state)  # noqa: ARG005
         case SGD():
             return functools.partial(_sgd, spec)
-        case Adam():
+        case Adam() | AdamW():
             return functools.partial(_adam, spec)
         case RMSprop():
             return functools.partial(_rmsprop, spec)
@@ -57,26 +75,38 @@ def _update(spec: Optimizer | None) -> Update:
             assert_never(spec)
 
 
+def _clipped(gradients: Parameters, most: float) -> Parameters:
+    norm = jnp.sqrt(sum(jnp.sum(jnp.square(each)) for each in gradients.values()))
+    share = jnp.minimum(1, most / (norm + CLIP_EPSILON))
+    return _each(lambda g: g * share, gradients)
+
+
 def _sgd(spec: SGD, weights: Parameters, state: State, gradients: Parameters, step: Array) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
-    decays = {name for name in weights if spec.weight_decay and (spec.decay_biases or not name.endswith(".bias"))}
+    decays = {name: weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
     gradients = {
-        name: gradient + spec.weight_decay * weights[name] if name in decays else gradient
+        name: gradient + decays[name] * weights[name] if decays[name] else gradient
         for name, gradient in gradients.items()
     }
     if not spec.momentum:
         return _each(lambda w, g: w - rate * g, weights, gradients), state
     if spec.momentum_form == "buffer":
         momentum = _each(lambda b, g: spec.momentum * b + g, state["momentum"], gradients)
-        return _each(lambda w, b: w - rate * b, weights, momentum), {"momentum": momentum}
+        taken = _each(lambda b, g: g + spec.momentum * b, momentum, gradients) if spec.nesterov else momentum
+        return _each(lambda w, b: w - rate * b, weights, taken), {"momentum": momentum}
     momentum = _each(lambda v, g: spec.momentum * v - rate * g, state["momentum"], gradients)
+    if spec.nesterov:
+        weights = _each(lambda w, v, g: w + (spec.momentum * v - rate * g), weights, momentum, gradients)
+        return weights, {"momentum": momentum}
     return _each(lambda w, v: w + v, weights, momentum), {"momentum": momentum}
 
 
 def _adam(
-    spec: Adam, weights: Parameters, state: State, gradients: Parameters, step: Array
+    spec: Adam | AdamW, weights: Parameters, state: State, gradients: Parameters, step: Array
 ) -> tuple[Parameters, State]:
     rate = _rate(spec, step, weights)
+    decays = {name: weight_decay_of(spec, name, weight.ndim) for name, weight in weights.items()}
+    weights = {name: w * (1 - rate * decays[name]) if decays[name] else w for name, w in weights.items()}
     mean = _each(lambda m, g: spec.beta1 * m + (1 - spec.beta1) * g, state["mean"], gradients)
     square = _each(lambda v, g: spec.beta2 * v + (1 - spec.beta2) * g * g, state["square"], gradients)
     t = (step + 1).astype(rate.dtype)
@@ -102,6 +132,9 @@ def _each(function: Callable[..., Array], *trees: Parameters) -> Parameters:
 
 def _rate(spec: Optimizer, step: Array, weights: Parameters) -> Array:
     dtype: Any = next(iter(weights.values())).dtype
+    if spec.course is not None:
+        course = learning_rates(spec.course, spec.learning_rate)
+        return jnp.asarray(course, dtype)[jnp.minimum(step, len(course) - 1)]
     rate = jnp.asarray(spec.learning_rate, dtype)
     if spec.staircase is None:
         return rate

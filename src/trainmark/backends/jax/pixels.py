@@ -1,4 +1,4 @@
-"""From stored bytes to network input, on the device: the steps of :func:`trainmark.workload.pixels.distort`."""
+"""From stored bytes to network input, and augmentation, on the device, as :mod:`trainmark.workload.pixels` defines them."""
 
 from __future__ import annotations
 
@@ -27,3 +27,32 @@ def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
     x = x + jax.random.uniform(for_shift, (count, 1, 1, 1), dtype, -brightness, brightness)
     mean = x.mean(axis=(1, 2), keepdims=True)
     return scale(spec, (x - mean) * jax.random.uniform(for_contrast, (count, 1, 1, 1), dtype, low, high) + mean)
+
+
+def augment(spec: Input, x: Array, draws: Array) -> Array:
+    """Augment prepared images with draws ``[batch, 5]``, as :func:`trainmark.workload.pixels.augment`."""
+    assert spec.augment is not None
+    (count, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
+    top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
+    rows, columns = _reflected(top + jnp.arange(height) - pad, height), _reflected(left + jnp.arange(width) - pad, width)
+    columns = jnp.where(flip == 1, columns[:, ::-1], columns)
+    each = jnp.arange(count)[:, None, None]
+    x = x.at[each, rows[:, :, None], columns[:, None, :]].get(mode="promise_in_bounds")
+    outside = _outside(height, cut_top, cut)[:, :, None] | _outside(width, cut_left, cut)[:, None, :]
+    return jnp.where(outside[..., None], x, 0)
+
+
+def not_augmented(spec: Input) -> tuple[int, ...]:
+    """Return the draws that leave an image as it is."""
+    assert spec.augment is not None
+    return (spec.augment.pad, spec.augment.pad, 0, *spec.network_shape[:2])
+
+
+def _reflected(places: Array, side: int) -> Array:
+    """Return the rows that are shown at ``places``, some of them outside the image."""
+    return side - 1 - jnp.abs(side - 1 - jnp.abs(places))
+
+
+def _outside(side: int, start: Array, length: int) -> Array:
+    places = jnp.arange(side)
+    return (places < start) | (places >= start + length)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -13,18 +15,27 @@ from numpy.typing import NDArray
 from trainmark.backends.base import EVALUATION_BATCH, EpochPlan, Evaluation, Job, SplitName, Steps
 from trainmark.backends.engines import jax as engines
 from trainmark.backends.jax import losses, network, optimizers, precision
-from trainmark.backends.jax.network import Parameters
+from trainmark.backends.jax.network import Attend, Parameters
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
+from trainmark.workload.losses import sums
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import slots_of
 from trainmark.workload.pixels import prepare
 
 
 class Training(NamedTuple):
-    """Everything that a step changes. ``average`` is empty if the workload has none; ``step`` counts from 0."""
+    """Everything that a step changes.
+
+    Args:
+        weights: the trained weights.
+        running: the weights that are not trained.
+        average: averages of the trained weights; empty if the workload keeps none.
+        step: number of the next step, from 0.
+    """
 
     weights: Parameters
+    running: Parameters
     optimizer: optimizers.State
     average: Parameters
     step: Array
@@ -46,32 +57,33 @@ class JaxTrainer:
         self._rng = np.random.default_rng([options.seed, 1])
         arithmetic = precision.ARITHMETIC[options.precision]
         self._dtype = arithmetic.parameters
-        self._network = network.build(job.model, arithmetic.factors)
+        self._network = network.Network(job.model, arithmetic.factors, self._attend(arithmetic.factors))
         self._loss = losses.build(loss_left(job.workload, options))
+        self._sums, self._devices = sums(loss_left(job.workload, options)), options.layout.ranks if options.layout else 1
         self._optimizer = None if "optimizer" in options.without else job.workload.optimizer
         keeps_gradients = options.keeps_gradients or self._optimizer is None
         self._remembered, self._update = optimizers.build(self._optimizer, keeps_gradients=keeps_gradients)
-        self._images: Any
-        self._l2 = {plan.kernel_name: plan.l2 for plan in job.model.weighted_layers if plan.l2}
-        self._forward = jax.jit(lambda weights, x: self._network(weights, x, None))
+        self._l2 = job.model.l2
+        self._forward = jax.jit(lambda weights, x: self._network(weights, x, None)[0])
         self._judge = jax.jit(self._judged)
         self._training: Training
         self._key = self._put(jax.random.key(options.seed))
 
     def load(self, weights: Weights) -> None:
         """Put weights and a new optimiser on the device."""
-        taken = self._taken_in(weights)
+        running = self._taken_in(weights)
+        taken = {name: running.pop(name) for name in self._model.trained}
         average = {name: value.copy() for name, value in taken.items()} if self._workload.weight_average else {}
         state = {name: jax.tree.map(jnp.zeros_like, taken) for name in self._remembered}
-        self._training = Training(taken, jax.device_put(state, self._place), average, self._put(np.int32(0)))
+        self._training = Training(taken, running, jax.device_put(state, self._place), average, self._put(np.int32(0)))
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
-        return _on_host(self._training.weights)
+        return _on_host(self._weights())
 
     def averaged(self) -> Weights:
         """Return a copy of their average on the host, or of the weights if there is none."""
-        return _on_host(self._training.average or self._training.weights)
+        return _on_host(self._weights(averaged=True))
 
     def synchronize(self) -> None:
         """Wait for the last queued step, which depends on all before it."""
@@ -82,23 +94,32 @@ class JaxTrainer:
         host = np.concatenate([np.asarray(part, np.float64).reshape(-1, 3) for part in results])
         return Steps.from_rows(host, has_l2=bool(self._l2))
 
-    def evaluate(self, split: SplitName) -> Evaluation:
-        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
-        weights = self._training.average or self._training.weights
-        part = getattr(self._data, split)
-        sums = np.zeros(2)
-        for start in range(0, len(part.labels), EVALUATION_BATCH):
-            images = part.images[start : start + EVALUATION_BATCH]
-            x = self._put(prepare(self._workload.input, images, self._dtype))
-            y = self._put(part.labels[start : start + EVALUATION_BATCH].astype(np.int32))
-            sums += np.asarray(self._judge(weights, x, y), np.float64)
-        loss, hits = sums / len(part.labels)
-        return Evaluation(float(loss), float(hits))
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
+        """Evaluate a split in large batches, with the averaged weights if there is an average."""
+        weights, part, size = self._weights(averaged=True), getattr(self._data, split), self._workload.batches.size
+        batch = size if self._workload.is_text and size != "full" else EVALUATION_BATCH
+        count = len(part) if examples is None else len(examples)
+        found = np.zeros(2)
+        for start in range(0, count, batch):
+            some: Any = slice(start, start + batch)
+            some = some if examples is None else examples[some]
+            y = self._put(part.labels[some].astype(np.int32))
+            found += np.asarray(self._judge(weights, self._input(part.images[some]), y), np.float64)
+        loss, hits = found / count
+        return Evaluation(float(loss), float(hits) / math.prod(self._workload.input.outputs_shape))
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        x = self._put(prepare(self._workload.input, images, self._dtype))
-        return np.asarray(self._forward(self._training.weights, x), np.float64)
+        return np.asarray(self._forward(self._weights(), self._input(images)), np.float64)
+
+    def _input(self, images: NDArray[Any]) -> Array:
+        """Convert stored images or tokens to network input, undistorted."""
+        return self._put(prepare(self._workload.input, images, self._dtype))
+
+    def _weights(self, *, averaged: bool = False) -> Parameters:
+        """Return all weights on the device; the averages, if there are any, of those that are trained."""
+        now = self._training
+        return {**(averaged and now.average or now.weights), **now.running}
 
     def set_state(self, state: State) -> None:
         """Put weights, optimiser and average on the device."""
@@ -112,7 +133,7 @@ class JaxTrainer:
         """Copy weights, optimiser and average to the host."""
         now = self._training
         slots = {slot: _copied(now.optimizer[slot]) for slot in slots_of(self._workload.optimizer)}
-        return State(_copied(now.weights), slots, _copied(now.average), int(now.step))
+        return State(_copied(self._weights()), slots, _copied(now.average), int(now.step))
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step to the host."""
@@ -120,9 +141,8 @@ class JaxTrainer:
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples."""
-        x = self._put(self._images[examples])
-        key, factors = self._key if training else None, precision.ARITHMETIC[self._job.options.precision].factors
-        found = network.outputs(self._model, factors, self._training.weights, x, key)
+        x = self._input(self._data.train.images[examples])
+        found = self._network.outputs(self._weights(), x, self._key if training else None, {})
         return _copied({"input": x, **dict(found)})
 
     def _taken_in(self, arrays: Arrays) -> Parameters:
@@ -136,9 +156,12 @@ class JaxTrainer:
         """Return XLA's peak memory on the device."""
         return engines.peak_bytes(self._device)
 
-    def _training_set(self) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        """Return images, prepared unless distorted later, and labels; on the host."""
-        images, labels = self._data.train.images, self._data.train.labels.astype(np.int32)
+    def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return images, prepared unless distorted later, and labels; on the host. Windows of a text stay views."""
+        images, labels = self._data.train.images, self._data.train.labels
+        if self._workload.is_text:
+            return images, labels
+        labels = labels.astype(np.int32)
         return (images if self._job.distorts else prepare(self._workload.input, images, self._dtype)), labels
 
     def _order_of(self, plan: EpochPlan) -> NDArray[np.int64] | None:
@@ -151,21 +174,27 @@ class JaxTrainer:
             key: random key for dropout; the number of the step is folded in here.
         """
         key = jax.random.fold_in(key, training.step)
+        summed = y.size * self._devices if self._sums else 1  # over all devices, whose gradients are averaged
 
-        def total(weights: Parameters) -> tuple[Array, tuple[Array, Array]]:
-            outputs = self._network(weights, x, key)
+        def total(weights: Parameters) -> tuple[Array, tuple[Array, Array, Array, Parameters]]:
+            outputs, running = self._network({**weights, **training.running}, x, key)
             l2_loss = sum((0.5 * l2 * jnp.sum(weights[name] ** 2) for name, l2 in self._l2.items()), jnp.zeros(()))
-            return self._loss(outputs, y) + l2_loss, (l2_loss, outputs)
+            loss = self._loss(outputs, y)
+            return loss * summed + l2_loss, (loss + l2_loss, l2_loss, outputs, running)
 
-        (loss, (l2_loss, outputs)), gradients = jax.value_and_grad(total, has_aux=True)(training.weights)
-        gradients = self._shared(gradients)
+        gradients, (loss, l2_loss, outputs, running) = jax.grad(total, has_aux=True)(training.weights)
+        gradients, running = self._shared((gradients, running))
         weights, optimizer = self._update(training.weights, training.optimizer, gradients, training.step)
         row = jnp.stack([value.astype(loss.dtype) for value in (loss, l2_loss, _hits(outputs, y))])
-        return Training(weights, optimizer, self._averaged(training, weights), training.step + 1), row
+        return Training(weights, running, optimizer, self._averaged(training, weights), training.step + 1), row
 
-    def _shared(self, gradients: Parameters) -> Parameters:
-        """Return the gradients for the update; the mean over all devices if there are several."""
-        return gradients
+    def _shared(self, found: tuple[Parameters, Parameters]) -> tuple[Parameters, Parameters]:
+        """Return gradients and running averages for the update; the mean over all devices if there are several."""
+        return found
+
+    def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
+        """Return how attention without dropout is computed, on factors of this type."""
+        return partial(jax.nn.dot_product_attention, is_causal=True)
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
         if self._workload.weight_average is None or self._optimizer is None:
@@ -176,7 +205,7 @@ class JaxTrainer:
 
     def _judged(self, weights: Parameters, x: Array, y: Array) -> Array:
         """Return summed loss and hits of one batch."""
-        outputs = self._network(weights, x, None)
+        outputs = self._forward(weights, x)
         return jnp.stack([self._loss(outputs, y) * len(y), _hits(outputs, y).astype(outputs.dtype)])
 
     def _put(self, value: Any) -> Array:
@@ -192,4 +221,4 @@ def _copied(arrays: Parameters) -> Arrays:
 
 
 def _hits(outputs: Array, labels: Array) -> Array:
-    return jnp.sum(jnp.argmax(outputs, axis=1) == labels)
+    return jnp.sum(jnp.argmax(outputs, axis=-1) == labels)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 OLDEST, NEWEST = "3.8", "3.15"
 
-KINDS = base.KINDS_0_1
+KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
 
 class KerasBackend:

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.engine import Engine
-from trainmark.backends.keras.pixels import Distort
+from trainmark.backends.keras.pixels import Distort, augmented
 from trainmark.backends.keras.trainer import KerasTrainer
 
 MOST_STEPS = 200  # per call, so that a long epoch shows progress
 
 
 class KerasFastTrainer(KerasTrainer):
-    """Keeps images and labels on the device. Subclasses define how an engine runs steps: :meth:`_run`."""
+    """Keeps images and labels, or a text, on the device. Subclasses define how an engine runs steps: :meth:`_run`."""
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
@@ -30,8 +30,10 @@ class KerasFastTrainer(KerasTrainer):
             self._learner = keras.Sequential([stored, Distort(job.workload.input, self._seed), self._network])
         else:
             images, self._learner = self._prepared("train"), self._network
-        self._images = ops.convert_to_tensor(images)
-        self._train_labels = ops.convert_to_tensor(self._labels["train"])
+        labels, tokens = self._labels["train"], job.data.train.tokens
+        if tokens is not None:
+            images, labels = tokens.astype(np.int32), labels[0].astype(np.int32)  # labels are gathered from the text
+        self._images, self._train_labels = ops.convert_to_tensor(images), ops.convert_to_tensor(labels)
         self._rng = np.random.default_rng([job.options.seed, 1])
         self._held, self._updates = "input" in job.options.without, "optimizer" not in job.options.without
         # XLA uses a library for convolutions on the CPU, but not within a loop (measured: 5 to 20 times slower).
@@ -42,7 +44,8 @@ class KerasFastTrainer(KerasTrainer):
         with self._put_back():
             for size in dict.fromkeys(plan.sizes):
                 order = None if plan.whole else np.arange(size)
-                self._plan, self._step, self._order = EpochPlan((size,), order, plan.whole), 0, order
+                draws = None if plan.augmented is None else plan.augmented[:size]
+                self._plan, self._step, self._order = EpochPlan((size,), order, plan.whole, draws), 0, order
                 self.train(1, lambda: None)
         return True
 
@@ -55,14 +58,19 @@ class KerasFastTrainer(KerasTrainer):
         """Queue steps, with consecutive steps of equal size in one call; results stay on the device."""
         results = []
         for size, count in self._calls(steps):
-            x, y, batches = self._images, self._train_labels, None
-            if self._held:
+            x, y, given = self._images, self._train_labels, {"augmented": self._plan.augmented}
+            if not self._held:
+                given["taken"] = self._order
+            elif self._workload.is_text:
+                x, y = (ops.convert_to_tensor(each) for each in self._batch("train", slice(size)))
+            else:
                 x, y = x[:size], y[:size]
-            elif self._order is not None:
-                batches = np.zeros((MOST_STEPS, size), np.int32)  # a constant shape, so that nothing is recompiled
-                start = sum(self._plan.sizes[: self._step])
-                batches[:count] = self._order[start : start + count * size].reshape(count, size)
-                batches = ops.convert_to_tensor(batches)
+            start = sum(self._plan.sizes[: self._step])
+            batches = {
+                name: _by_step(each[start : start + count * size], count)
+                for name, each in given.items()
+                if each is not None
+            }
             results.append((self._run(x, y, batches, count, tick), count))
             self._step += count
         return results
@@ -76,10 +84,10 @@ class KerasFastTrainer(KerasTrainer):
         """Queue steps.
 
         Args:
-            x: images on the device.
+            x: images on the device, or a text.
             y: their labels.
-            batches: indices of the examples of each step, ``[at least count, size]``; if None, every step uses all of
-                ``x`` and ``y``.
+            batches: for each step, ``[at least count, size, ...]``: the indices ``taken`` of its examples, without
+                which it uses all of ``x`` and ``y``, and how they are ``augmented``.
             count: number of steps.
 
         Returns:
@@ -87,8 +95,27 @@ class KerasFastTrainer(KerasTrainer):
         """
         raise NotImplementedError
 
-    def _training_inputs(self) -> NDArray[Any]:
-        return ops.convert_to_numpy(self._images)
+    def _gathered(self, x: Any, indices: Any) -> Any:
+        """Return the examples at these indices."""
+        return ops.take(x, indices, axis=0)
+
+    def _examples(self, x: Any, y: Any, batches: dict[str, Any], step: Any) -> tuple[Any, Any]:
+        """Return the network input and labels of a step."""
+        chosen = {name: each[step] for name, each in batches.items()}
+        if "taken" in chosen and self._workload.is_text:
+            windows = chosen["taken"][:, None] + ops.arange(self._workload.input.network_shape[0] + 1, dtype="int32")
+            tokens = ops.take(x, windows)
+            return tokens[:, :-1], tokens[:, 1:]
+        if "taken" in chosen:
+            x, y = self._gathered(x, chosen["taken"]), self._gathered(y, chosen["taken"])
+        if "augmented" in chosen:
+            x = augmented(self._workload.input, x, chosen["augmented"])
+        return x, y
+
+    def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:
+        if self._workload.is_text:
+            return super()._training_inputs(examples)
+        return ops.convert_to_numpy(self._images)[examples]
 
     def _variables(self) -> list[Any]:
         return [*self._learner.variables, *self._optimizer.variables]
@@ -97,8 +124,8 @@ class KerasFastTrainer(KerasTrainer):
         """Return the total loss of one batch, and its row of results: loss, L2 loss, hits."""
         loss = self._network.loss(y, outputs)
         l2_loss = sum(l2_losses, ops.zeros_like(loss))
-        hits = ops.sum(ops.cast(ops.equal(ops.argmax(outputs, axis=1), ops.cast(y, "int32")), loss.dtype))
-        return loss + l2_loss, ops.stack([loss + l2_loss, l2_loss, hits])
+        hits = ops.sum(ops.cast(ops.equal(ops.argmax(outputs, axis=-1), ops.cast(y, "int32")), loss.dtype))
+        return self._network.differentiated(loss, y) + l2_loss, ops.stack([loss + l2_loss, l2_loss, hits])
 
     def _calls(self, steps: int) -> Iterator[tuple[int, int]]:
         """Yield the batch size of each call, and its number of steps."""
@@ -107,3 +134,10 @@ class KerasFastTrainer(KerasTrainer):
             while left:
                 yield size, min(left, MOST_STEPS)
                 left -= min(left, MOST_STEPS)
+
+
+def _by_step(values: NDArray[np.int64], count: int) -> Any:
+    """Return values by step, in a constant shape, so that nothing is recompiled."""
+    found = np.zeros((MOST_STEPS, len(values) // count, *values.shape[1:]), np.int32)
+    found[:count] = values.reshape(count, *found.shape[1:])
+    return ops.convert_to_tensor(found)

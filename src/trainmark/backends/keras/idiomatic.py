@@ -3,25 +3,24 @@
 ``compiled`` is the same ``fit`` after ``compile(jit_compile=True)``.
 
 A whole epoch with Keras's shuffle is one ``fit`` on the arrays. Everything else (a given order, a part of an epoch,
-distorted images) is one ``fit`` on a ``PyDataset``.
+distorted images, windows of a text) is one ``fit`` on a ``PyDataset``.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
-from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan, Job, Steps
+from trainmark.backends.keras.batches import Batch, Indices, OrderedBatches
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
 from trainmark.backends.keras.trainer import KerasTrainer, seed_of
-from trainmark.workload.pixels import distort
-
-Indices = NDArray[np.int64]
+from trainmark.workload.pixels import augment, distort
 
 _ORDER, _DISTORTION = 1, 2  # separate streams of random numbers
 
@@ -35,7 +34,7 @@ class KerasIdiomaticTrainer(KerasTrainer):
         super().__init__(job, engine)
         if not job.distorts:
             self._inputs("train")
-        self._epoch, self._passes = -1, 0
+        self._epoch, self._passes, self._plan = -1, 0, EpochPlan((), None)
 
     def compile(self, plan: EpochPlan) -> bool:
         """Train on batches of each size, and restore the state; False if Keras compiles nothing.
@@ -61,9 +60,9 @@ class KerasIdiomaticTrainer(KerasTrainer):
         """Run one ``fit``."""
         sizes, report = self._plan.sizes[self._step : self._step + steps], Report(tick)
         if "input" in self._job.options.without:
-            x, y = self._inputs("train")[: sizes[0]], self._labels["train"][: sizes[0]]
+            x, y = self._batch("train", slice(sizes[0]))
             self._network.fit(self._engine.repeated(x, y, steps), shuffle=False, verbose=0, callbacks=[report])
-        elif self._plan.whole:
+        elif self._plan.whole and self._plan.augmented is None:
             self._fit_arrays(sizes[0], sizes[0], report, epochs=steps, shuffle=False)
         elif self._shuffled_by_keras(self._plan, steps):
             left, one_pass = steps, len(self._workload.batches.sizes(len(self._labels["train"])))
@@ -77,7 +76,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
             edges = np.cumsum(sizes)
             self._fit_batches(np.split(self._taken()[start : start + edges[-1]], edges[:-1]), self._step, report)
         self._step += steps
-        return report.steps(sizes, has_l2=self._network.has_l2)
+        predictions = math.prod(self._workload.input.outputs_shape)
+        return report.steps([size * predictions for size in sizes], has_l2=self._network.has_l2)
 
     def read(self, results: Any) -> Steps:
         """Return the results, which ``fit`` has already fetched."""
@@ -85,6 +85,8 @@ class KerasIdiomaticTrainer(KerasTrainer):
 
     def _shuffled_by_keras(self, plan: EpochPlan, steps: int) -> bool:
         """Whether ``fit`` on the arrays gives the batches of these steps: whole epochs, or the whole set each time."""
+        if plan.augmented is not None or self._workload.is_text:
+            return False
         whole_epoch = plan.order is None and steps == len(plan.sizes)
         return plan.whole or (not self._job.distorts and whole_epoch)
 
@@ -107,47 +109,26 @@ class KerasIdiomaticTrainer(KerasTrainer):
         )
 
     def _fit_batches(self, parts: list[Indices], first: int, report: Report) -> None:
-        batches = OrderedBatches(self._images, self._labels["train"], parts, first)
+        batches = OrderedBatches(self._training_batch, parts, first)
         self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
-    def _images(self, taken: Indices, step: int) -> NDArray[Any]:
-        if not self._job.distorts:
-            return self._inputs("train")[taken]
-        rng = np.random.default_rng([self._job.options.seed, _DISTORTION, self._epoch + 1, step])
-        return distort(self._workload.input, self._data.train.images[taken], rng, self._dtype)
+    def _training_batch(self, taken: Indices, step: int) -> Batch:
+        if self._job.distorts:
+            rng = np.random.default_rng([self._job.options.seed, _DISTORTION, self._epoch + 1, step])
+            x = distort(self._job.workload.input, self._data.train.images[taken], rng, self._dtype)
+            return x, self._labels["train"][taken]
+        x, y = self._batch("train", taken)
+        if (spec := self._workload.augmented_input) is not None and self._plan.augmented is not None:
+            start = sum(self._plan.sizes[:step])
+            x = augment(spec, x, self._plan.augmented[start : start + len(taken)])
+        return x, y
 
     def _taken(self) -> Indices:
         """Return the examples of the epoch in order of use; drawn if no order is given."""
+        if self._plan.whole:
+            return np.tile(np.arange(len(self._data.train)), len(self._plan.sizes))
         if self._order is None:
             rng = np.random.default_rng([self._job.options.seed, _ORDER, self._epoch])
             self._order = self._plan.drawn(self._workload.batches, len(self._labels["train"]), rng.permutation)
-        assert self._order is not None  # plans of whole sets are not gathered
+        assert self._order is not None
         return self._order
-
-
-class OrderedBatches(keras.utils.PyDataset):
-    """A data set with the examples ``parts[i]`` as batch ``i``.
-
-    Args:
-        images: returns the network input of examples; it also gets the number of the batch, so that distortions depend
-            only on the batch, in whatever order and however often it is requested.
-        labels: labels of all examples, ``[examples]``.
-        first: number of the first batch in its epoch.
-    """
-
-    def __init__(
-        self,
-        images: Callable[[Indices, int], NDArray[Any]],
-        labels: NDArray[np.int32],
-        parts: list[Indices],
-        first: int,
-    ) -> None:
-        super().__init__()
-        self._images, self._labels, self._parts, self._first = images, labels, parts, first
-
-    def __len__(self) -> int:
-        return len(self._parts)
-
-    def __getitem__(self, index: int) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        taken = self._parts[index]
-        return self._images(taken, self._first + index), self._labels[taken]

@@ -32,7 +32,7 @@ class TensorFlowLimits:
     def _random(self, asked: Sequence[Product | Convolution]) -> list[tuple[Any, ...]]:
         """Draw the operands of each."""
         with tf.device(self._device):
-            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in each.operands) for each in asked]
+            return [tuple(tf.random.uniform(shape, dtype=self._dtype) for shape in _shapes(each)) for each in asked]
 
     def copy(self, size: int) -> QueuedWork:
         """Multiply every value by -1: one read and one write; ``tf.identity`` copies nothing."""
@@ -48,6 +48,12 @@ class TensorFlowLimits:
                 last[:] = [function(*arguments)]
 
         return QueuedWork(queue, tf.test.experimental.sync_devices)
+
+
+def _shapes(asked: Product | Convolution) -> Sequence[tuple[int, ...]]:
+    """Return the shapes of the operands; products that are computed together have one axis more."""
+    together = (asked.count,) if isinstance(asked, Product) and asked.count > 1 else ()
+    return [(*together, *shape) for shape in asked.operands]
 
 
 def _after(found: list[Any], compute: Callable[..., Any], *operands: Any, **options: Any) -> None:
@@ -66,8 +72,13 @@ def _in_a_row(asked: Sequence[Product], operands: Sequence[tuple[Any, Any]]) -> 
 def _layers_in_a_row(asked: Sequence[Convolution], operands: Sequence[tuple[Any, Any, Any]]) -> list[Any]:
     found: list[Any] = []
     for each, (x, kernel, gradient) in zip(asked, operands, strict=True):
-        how = {"strides": (1, 1, 1, 1), "padding": "SAME" if each.padding else "VALID"}
-        _after(found, tf.nn.conv2d, x, kernel, **how)
+        how: dict[str, Any] = {"strides": (1, each.stride, each.stride, 1), "padding": "VALID"}
+        if each.padding and each.stride == 1:
+            how["padding"] = "SAME"
+        elif each.padding:
+            side = (each.padding, each.padding)
+            how |= {"padding": "EXPLICIT", "explicit_paddings": (0, 0, *side, *side, 0, 0)}
+        _after(found, tf.raw_ops.Conv2D, input=x, filter=kernel, **how)
         how["out_backprop"] = gradient
         _after(found, tf.raw_ops.Conv2DBackpropFilter, input=x, filter_sizes=each.kernel_shape, **how)
         if each.by_input:

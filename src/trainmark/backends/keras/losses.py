@@ -1,4 +1,7 @@
-"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch."""
+"""The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch.
+
+Of texts, outputs are ``[batch, length, classes]``, and the mean is that over all tokens.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,8 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
         case None:
             return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
         case spec.SoftmaxCrossEntropy():
+            if loss.smoothing:  # which Keras's sparse loss doesn't have
+                return PerExample(lambda logits, labels: _smoothed(ops.log_softmax(logits), labels, loss.smoothing))
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         case spec.NegativeLogLikelihood():
             return PerExample(lambda outputs, labels: -_true(outputs, labels))
@@ -41,6 +46,11 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
             return PerExample(lambda logits, labels: -ops.log(_true(ops.softmax(logits), labels)))
         case _:
             assert_never(loss)
+
+
+def _smoothed(logs: Any, labels: Any, share: float) -> Any:
+    even = ops.sum(logs, axis=-1) / logs.shape[-1]
+    return -((1 - share) * _true(logs, labels) + share * even)
 
 
 def _true(values: Any, labels: Any) -> Any:

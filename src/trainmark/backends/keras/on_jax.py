@@ -48,8 +48,7 @@ class FastOnJax(KerasFastTrainer):
         return jax.lax.fori_loop(0, count, one_step, (state, jax.numpy.zeros((MOST_STEPS, 3), self._dtype)))
 
     def _step_on(self, state: State, x: Any, y: Any, batches: Any, step: Any) -> tuple[State, Any]:
-        if batches is not None:
-            x, y = x[batches[step]], y[batches[step]]
+        x, y = self._examples(x, y, batches, step)
         trainable, others, optimizer = state
         gradient = jax.value_and_grad(self._loss_of, has_aux=True)
         (_, (row, others)), gradients = gradient(trainable, others, x, y)
@@ -57,6 +56,9 @@ class FastOnJax(KerasFastTrainer):
         if not self._updates:
             trainable = [engines.unsettled(trainable[0], step), *trainable[1:]]
         return (trainable, others, optimizer), row
+
+    def _gathered(self, x: Any, indices: Any) -> Any:
+        return x[indices]
 
     def _loss_of(self, trainable: list[Any], others: list[Any], x: Any, y: Any) -> tuple[Any, tuple[Any, list[Any]]]:
         outputs, others, l2_losses = self._learner.stateless_call(

@@ -35,14 +35,16 @@ class FastOnTensorFlow(KerasFastTrainer):
 
     def _steps_on(self, x: Any, y: Any, batches: Any, count: Any) -> Any:
         def one_step(step: Any, rows: Any) -> tuple[Any, Any]:
-            batch = (x, y) if batches is None else (tf.gather(x, batches[step]), tf.gather(y, batches[step]))
-            row = self._learn(*batch)
+            row = self._learn(*self._examples(x, y, batches, step))
             if not self._updates:
                 self._unsettle(self._network.trainable_variables[0].value, step)
             return step + 1, tf.tensor_scatter_nd_update(rows, [[step]], [row])
 
         rows = tf.zeros((MOST_STEPS, 3), self._dtype)
         return tf.while_loop(lambda step, _: step < count, one_step, (0, rows))[1]
+
+    def _gathered(self, x: Any, indices: Any) -> Any:
+        return tf.gather(x, indices)
 
     def _learn(self, x: Any, y: Any) -> Any:
         with tf.GradientTape() as tape:

@@ -29,10 +29,12 @@ class FastOnTorch(KerasFastTrainer):
     def _run(self, x: Any, y: Any, batches: Any, count: int, tick: Callable[[], None]) -> Any:
         rows = []
         for step in range(count):
-            batch = (x, y) if batches is None else (x.index_select(0, batches[step]), y.index_select(0, batches[step]))
-            rows.append(self._learn(*batch))
+            rows.append(self._learn(*self._examples(x, y, batches, step)))
             tick()
         return torch.stack(rows)
+
+    def _gathered(self, x: Any, indices: Any) -> Any:
+        return x.index_select(0, indices)
 
     def _learn(self, x: Any, y: Any) -> Any:
         self._network.zero_grad()

@@ -6,6 +6,7 @@ Numbers are passed to Keras as NumPy's: on TensorFlow it converts a plain float 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -13,22 +14,38 @@ import numpy as np
 from keras import ops
 
 from trainmark.errors import assert_never
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, WeightAverage, slots_of
+from trainmark.workload.optimizers import (
+    CLIP_EPSILON,
+    SGD,
+    Adam,
+    AdamW,
+    Optimizer,
+    RMSprop,
+    WeightAverage,
+    learning_rates,
+    slots_of,
+    weight_decay_of,
+)
 
 
-def build(spec: Optimizer, average: WeightAverage | None) -> keras.optimizers.Optimizer:
-    """Build the optimiser of ``spec``, which also keeps the average of the weights if there is one."""
+def build(spec: Optimizer, average: WeightAverage | None, keys: Sequence[str]) -> keras.optimizers.Optimizer:
+    """Build the optimiser of ``spec``, which also keeps the average of the weights if there is one.
+
+    Args:
+        keys: those of the trained weights, in Keras's order.
+    """
     match spec:
         case SGD():
             # Keras's momentum is the velocity form; the buffer form is the same while the learning rate is constant.
-            same = spec.momentum_form == "velocity" or not (spec.momentum and spec.staircase)
-            if same and not spec.weight_decay and average is None:
-                return keras.optimizers.SGD(_learning_rate(spec), momentum=np.float64(spec.momentum))
-            return DefinedSGD(spec, average, *(("momentum",) if spec.momentum else ()))
-        case Adam():
-            return DefinedAdam(spec, average, "mean", "square")
+            changes = spec.momentum and (spec.staircase or spec.course)
+            same = spec.momentum_form == "velocity" or not changes
+            if same and not (spec.weight_decay or spec.groups or spec.clip_norm) and average is None:
+                return keras.optimizers.SGD(_learning_rate(spec), np.float64(spec.momentum), spec.nesterov)
+            return DefinedSGD(spec, average, keys)
+        case Adam() | AdamW():
+            return DefinedAdam(spec, average, keys)
         case RMSprop():
-            return DefinedRMSprop(spec, average, "square")
+            return DefinedRMSprop(spec, average, keys)
         case _:
             assert_never(spec)
 
@@ -56,9 +73,10 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
                 super().build(variables)
                 self.kept = self.add_optimizer_variables(variables, "gradient")
 
-        def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
-            self.assign(self.kept[self._get_variable_index(variable)], gradient)
-            super().update_step(gradient, variable, learning_rate)
+        def apply(self, grads: Any, trainable_variables: Any = None) -> None:
+            for kept, gradient in zip(self.kept, grads, strict=True):
+                self.assign(kept, ops.convert_to_tensor(gradient))  # TensorFlow's may be of some rows only
+            super().apply(grads, trainable_variables)
 
     optimizer.__class__ = Keeping
     return optimizer
@@ -87,7 +105,20 @@ def averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
     return optimizer.averages if isinstance(optimizer, Defined) else []
 
 
+class Table(keras.optimizers.schedules.LearningRateSchedule):
+    """The learning rate of each update; the last one holds for all later ones."""
+
+    def __init__(self, rates: Sequence[float]) -> None:
+        self._rates = ops.convert_to_tensor(np.array(rates, keras.config.floatx()))
+        self._last = len(rates) - 1
+
+    def __call__(self, step: Any) -> Any:
+        return ops.take(self._rates, ops.minimum(ops.cast(step, "int32"), self._last))
+
+
 def _learning_rate(spec: Optimizer) -> Any:
+    if spec.course is not None:
+        return Table(learning_rates(spec.course, spec.learning_rate))
     if spec.staircase is None:
         return float(spec.learning_rate)
     exact = np.dtype(keras.config.floatx()).type
@@ -97,17 +128,14 @@ def _learning_rate(spec: Optimizer) -> Any:
 
 
 class Defined(keras.optimizers.Optimizer):
-    """Base of the optimisers below: learning rate, state, and the average of the weights.
+    """Base of the optimisers below: learning rate, clipping, state, and the average of the weights.
 
-    Keras has an average too, but its decay does not grow with the steps.
-
-    Args:
-        slots: names of the arrays kept per weight.
+    Keras has an average too, but its decay does not grow with the steps; and it clips without an epsilon.
     """
 
-    def __init__(self, spec: Any, average: WeightAverage | None, *slots: str) -> None:
+    def __init__(self, spec: Any, average: WeightAverage | None, keys: Sequence[str]) -> None:
         super().__init__(_learning_rate(spec))
-        self._spec, self._average, self._names = spec, average, slots
+        self._spec, self._average, self._keys = spec, average, tuple(keys)
         self.averages: list[Any] = []
 
     def build(self, variables: list[Any]) -> None:
@@ -115,13 +143,17 @@ class Defined(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self.slots = [self.add_optimizer_variables(variables, name) for name in self._names]
+        self.slots = [self.add_optimizer_variables(variables, name) for name in slots_of(self._spec)]
+        self._decays = [
+            weight_decay_of(self._spec, key, len(variable.shape))
+            for key, variable in zip(self._keys, variables, strict=True)
+        ]
         if self._average is not None:
             self.averages = self.add_optimizer_variables(variables, "average")
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Apply one update, and update the average."""
-        super().apply(grads, trainable_variables)
+        super().apply(_clipped(grads, self._spec.clip_norm), trainable_variables)
         if self._average is None:
             return
         for weight, average in zip(self._trainable_variables, self.averages, strict=True):
@@ -133,36 +165,37 @@ class Defined(keras.optimizers.Optimizer):
         """Update one variable."""
         index = self._get_variable_index(variable)
         rate = ops.cast(learning_rate, variable.dtype)
-        self._move(variable, gradient, rate, *(slot[index] for slot in self.slots))
+        self._move(variable, gradient, rate, self._decays[index], *(slot[index] for slot in self.slots))
 
-    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+    def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
         raise NotImplementedError
 
 
 class DefinedSGD(Defined):
     """Both forms of momentum, with weight decay added to the gradient; Keras's decay is decoupled."""
 
-    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+    def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
         spec: SGD = self._spec
-        own = self._trainable_variables[self._get_variable_index(variable)]  # TensorFlow passes its own object
-        if spec.weight_decay and (spec.decay_biases or own.name != "bias"):
-            gradient = gradient + spec.weight_decay * variable
+        if decay:
+            gradient = gradient + decay * variable
         if not state:
             self.assign_sub(variable, rate * gradient)
         elif spec.momentum_form == "buffer":
             self.assign(state[0], spec.momentum * state[0] + gradient)
-            self.assign_sub(variable, rate * state[0])
+            self.assign_sub(variable, rate * (gradient + spec.momentum * state[0] if spec.nesterov else state[0]))
         else:
             self.assign(state[0], spec.momentum * state[0] - rate * gradient)
-            self.assign_add(variable, state[0])
+            self.assign_add(variable, spec.momentum * state[0] - rate * gradient if spec.nesterov else state[0])
 
 
 class DefinedAdam(Defined):
     """Adam with ε outside the root of the corrected moment; Keras adds it to the root of the uncorrected one."""
 
-    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
-        spec: Adam = self._spec
+    def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:
+        spec: Adam | AdamW = self._spec
         mean, square = state
+        if decay:
+            self.assign_sub(variable, rate * decay * variable)
         t = ops.cast(self.iterations + 1, variable.dtype)
         self.assign(mean, spec.beta1 * mean + (1 - spec.beta1) * gradient)
         self.assign(square, spec.beta2 * square + (1 - spec.beta2) * ops.square(gradient))
@@ -173,11 +206,21 @@ class DefinedAdam(Defined):
 class DefinedRMSprop(Defined):
     """RMSprop with ε outside the root; Keras adds it inside."""
 
-    def _move(self, variable: Any, gradient: Any, rate: Any, *state: Any) -> None:
+    def _move(self, variable: Any, gradient: Any, rate: Any, decay: float, *state: Any) -> None:  # noqa: ARG002
         spec: RMSprop = self._spec
         (square,) = state
         self.assign(square, spec.rho * square + (1 - spec.rho) * ops.square(gradient))
         self.assign_sub(variable, rate * gradient / (ops.sqrt(square) + spec.epsilon))
+
+
+def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
+    """Return gradients whose norm together is at most ``most``."""
+    if most is None:
+        return gradients
+    gradients = [ops.convert_to_tensor(gradient) for gradient in gradients]
+    norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in gradients))
+    share = ops.minimum(most / (norm + CLIP_EPSILON), 1)
+    return [gradient * share for gradient in gradients]
 
 
 def _one_minus_power(base: float, t: Any) -> Any:

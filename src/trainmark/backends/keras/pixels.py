@@ -1,4 +1,4 @@
-"""From stored bytes to network input on the engine, for distorted training images."""
+"""Distorted and augmented training images on the engine."""
 
 from __future__ import annotations
 
@@ -29,17 +29,18 @@ class Distort(keras.layers.Layer):
         low, high = chosen.contrast
         x = self._cut_out(images, flip=chosen.flip)
         x = x + chosen.brightness * self._draw(x, -1, 1)
-        mean = _mean(x, (1, 2))
-        x = spec.rescaled((x - mean) * self._draw(x, low, high) + mean)
+        middle = mean(x, (1, 2))
+        x = (x - middle) * self._draw(x, low, high) + middle
+        x = spec.rescaled(x, lambda values: ops.convert_to_tensor(values, dtype=x.dtype))
         if spec.standardize_each:
-            x = x - _mean(x, (1, 2, 3))
-            sd = ops.sqrt(_mean(ops.square(x), (1, 2, 3)))
+            x = x - mean(x, (1, 2, 3))
+            sd = ops.sqrt(mean(ops.square(x), (1, 2, 3)))
             x = x / ops.maximum(sd, math.prod(spec.network_shape) ** -0.5)
         return x
 
     def _cut_out(self, images: Any, *, flip: bool) -> Any:
         """Crop a random window of each image, perhaps mirrored, with one gather of pixels."""
-        (tall, broad, channels), (height, width, _) = self._spec.shape, self._spec.network_shape
+        (tall, broad, _), (height, width, _) = self._spec.shape, self._spec.network_shape
         count = ops.shape(images)[0]
         top = keras.random.randint((count, 1), 0, tall - height + 1, seed=self._seeds)
         left = keras.random.randint((count, 1), 0, broad - width + 1, seed=self._seeds)
@@ -48,15 +49,46 @@ class Distort(keras.layers.Layer):
             mirrored = keras.random.uniform((count, 1), seed=self._seeds) < 0.5
             columns = ops.where(mirrored, ops.flip(columns, axis=1), columns)
         rows = ops.arange(height, dtype="int32") + top
-        pixels = ops.reshape(rows[:, :, None] * broad + columns[:, None, :], (count, height * width, 1))
-        x = ops.take_along_axis(ops.reshape(images, (count, tall * broad, channels)), pixels, axis=1)
-        return ops.cast(ops.reshape(x, (count, height, width, channels)), self.compute_dtype)
+        return ops.cast(_at(images, rows, columns), self.compute_dtype)
 
     def _draw(self, x: Any, low: float, high: float) -> Any:
         """Draw one number in ``[low, high)`` per image."""
         return keras.random.uniform((ops.shape(x)[0], 1, 1, 1), low, high, dtype=x.dtype, seed=self._seeds)
 
 
-def _mean(x: Any, axes: tuple[int, ...]) -> Any:
-    """Compute the mean; Keras's version computes float64 in float32 on JAX."""
+def augmented(spec: Input, images: Any, draws: Any) -> Any:
+    """Do the same as :func:`trainmark.workload.pixels.augment`."""
+    assert spec.augment is not None
+    height, width, _ = spec.network_shape
+    pad, cut = spec.augment.pad, spec.augment.cutout
+    top, left, flip, cut_top, cut_left = (draws[:, index, None] for index in range(5))
+    rows, columns = ops.arange(height, dtype="int32"), ops.arange(width, dtype="int32")
+    chosen = ops.where(flip == 1, width - 1 - columns, columns) + left - pad
+    x = _at(images, _reflected(rows + top - pad, height), _reflected(chosen, width))
+    if not cut:
+        return x
+    outside = ops.logical_or(_outside(rows, cut_top, cut)[:, :, None], _outside(columns, cut_left, cut)[:, None, :])
+    return x * ops.cast(outside, x.dtype)[..., None]
+
+
+def _reflected(places: Any, side: int) -> Any:
+    """Return the places in the image of those outside it."""
+    return side - 1 - ops.abs(side - 1 - ops.abs(places))
+
+
+def _outside(places: Any, start: Any, length: int) -> Any:
+    return ops.logical_or(places < start, places >= start + length)
+
+
+def _at(images: Any, rows: Any, columns: Any) -> Any:
+    """Gather pixels: rows ``[batch, height]`` and columns ``[batch, width]`` of each image."""
+    count, (tall, broad, channels) = ops.shape(images)[0], images.shape[1:]
+    height, width = rows.shape[1], columns.shape[1]
+    pixels = ops.reshape(rows[:, :, None] * broad + columns[:, None, :], (count, height * width, 1))
+    x = ops.take_along_axis(ops.reshape(images, (count, tall * broad, channels)), pixels, axis=1)
+    return ops.reshape(x, (count, height, width, channels))
+
+
+def mean(x: Any, axes: tuple[int, ...]) -> Any:
+    """Compute the mean, with these axes kept; Keras's version computes float64 in float32 on JAX."""
     return ops.sum(x, axis=axes, keepdims=True) / math.prod(x.shape[axis] for axis in axes)

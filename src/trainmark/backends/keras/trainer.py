@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from trainmark.backends.base import EVALUATION_BATCH, Evaluation, Job, SplitName
 from trainmark.backends.keras import losses, network, optimizers
+from trainmark.backends.keras.batches import Batch, OrderedBatches
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.precision import ARITHMETIC
 from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.errors import Unsupported
+from trainmark.workload.losses import sums
 from trainmark.workload.model import Weights
 from trainmark.workload.pixels import prepare
 
@@ -39,16 +41,22 @@ class KerasTrainer:
         self._job, self._workload, self._model, self._data = job, workload, job.model, data
         self._engine = engine
         self._dtype = np.dtype(keras.config.floatx())
-        self._labels = {"train": data.train.labels.astype(np.int32), "test": data.test.labels.astype(np.int32)}
+        self._labels: dict[SplitName, NDArray[Any]] = {"train": data.train.labels, "test": data.test.labels}
+        if not workload.is_text:  # windows of a text stay views
+            self._labels = {split: labels.astype(np.int32) for split, labels in self._labels.items()}
         self._kept: dict[SplitName, NDArray[Any]] = {}
-        self._network = network.build(job.model)
-        still = "optimizer" in options.without
-        self._optimizer = optimizers.Still() if still else optimizers.build(workload.optimizer, workload.weight_average)
+        left = loss_left(workload, options)
+        self._network = network.build(job.model, sums_loss=sums(left))
+        self._weights = network.weights(self._network, job.model)
+        keys = {id(variable): key for key, variable in self._weights.items()}
+        self._trained = [keys[id(variable)] for variable in self._network.trainable_variables]
+        still, spec, average = "optimizer" in options.without, workload.optimizer, workload.weight_average
+        self._optimizer = optimizers.Still() if still else optimizers.build(spec, average, self._trained)
         if still or options.keeps_gradients:
             self._optimizer = optimizers.keeping_gradients(self._optimizer)
         self._network.compile(
             optimizer=self._optimizer,
-            loss=losses.build(loss_left(workload, options)),
+            loss=losses.build(left),
             metrics=[keras.metrics.SparseCategoricalAccuracy(name="accuracy")],
             jit_compile=True if options.style == "compiled" else "auto",
         )
@@ -58,12 +66,13 @@ class KerasTrainer:
 
     def load(self, weights: Weights) -> None:
         """Set weights and reset the optimiser, in place, so that compiled steps stay valid."""
-        network.load_weights(self._network, self._model, weights)
+        self._assign(self._weights.values(), weights, self._weights)
         optimizers.reset(self._optimizer, self._network.trainable_variables)
 
     def weights(self) -> Weights:
         """Return a copy of the weights on the host."""
-        return network.read_weights(self._network, self._model)
+        values = ((key, ops.convert_to_numpy(variable.value)) for key, variable in self._weights.items())
+        return {key: np.array(value, dtype=np.float32) for key, value in values}
 
     def averaged(self) -> Weights:
         """Return a copy of their average on the host, or of the weights if there is none."""
@@ -74,18 +83,20 @@ class KerasTrainer:
         """Wait for the device."""
         self._engine.synchronize([variable.value for variable in self._variables()])
 
-    def evaluate(self, split: SplitName) -> Evaluation:
-        """Run ``model.evaluate`` on a whole split, with the averaged weights if there is an average."""
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
+        """Run ``model.evaluate`` on a split, with the averaged weights if there is an average."""
+        chosen: Any = slice(None) if examples is None else examples
+        given: Any = (self._windows(split, chosen),) if self._workload.is_text else self._batch(split, chosen)
+        batch = None if self._workload.is_text else EVALUATION_BATCH
         with self._average_in_place():
-            found = self._network.evaluate(
-                self._inputs(split), self._labels[split], EVALUATION_BATCH, verbose=0, return_dict=True
-            )
-        hits = round(float(found["accuracy"]) * len(self._labels[split]))  # Keras reports the share in float32
-        return Evaluation(float(found["loss"]), hits / len(self._labels[split]))
+            found = self._network.evaluate(*given, batch_size=batch, verbose=0, return_dict=True)
+        predictions = self._labels[split][chosen].size
+        hits = round(float(found["accuracy"]) * predictions)  # Keras reports the share in float32
+        return Evaluation(float(found["loss"]), hits / predictions)
 
     def outputs(self, images: NDArray[np.uint8]) -> NDArray[np.float64]:
         """Return the outputs of the last layer, without dropout."""
-        outputs = self._network.predict_on_batch(prepare(self._workload.input, images, self._dtype))
+        outputs = self._network.predict_on_batch(self._ready(images))
         return np.asarray(outputs, dtype=np.float64)
 
     def set_state(self, state: State) -> None:
@@ -104,7 +115,7 @@ class KerasTrainer:
             for slot, (variables, scale) in optimizers.slots(self._optimizer, self._workload.optimizer).items()
         }
         average = self._copied(optimizers.averages(self._optimizer))
-        weights = self._copied(self._network.trainable_variables)
+        weights = self._copied(self._weights.values(), self._weights)
         return State(weights, slots, average, int(ops.convert_to_numpy(self._optimizer.iterations.value)))
 
     def gradients(self) -> Arrays:
@@ -113,28 +124,22 @@ class KerasTrainer:
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples."""
-        x = ops.convert_to_tensor(self._training_inputs()[examples])
-        outputs = {"input": x}
-        for layer in self._network.layers:
-            x = outputs[layer.name] = layer(x, training=training)
+        x = ops.convert_to_tensor(self._training_inputs(examples))
+        outputs = {"input": x, **dict(network.outputs(self._network.layers, x, training=training))}
         return {name: ops.convert_to_numpy(value).astype(np.float64) for name, value in outputs.items()}
 
-    def _training_inputs(self) -> NDArray[Any]:
-        """Return the training images as network input."""
-        return self._inputs("train")
+    def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:
+        """Return training examples as network input."""
+        return self._batch("train", examples)[0]
 
-    def _weight_names(self) -> Iterator[str]:
-        """Yield the names of the weights in Keras's order."""
-        for plan in self._model.weighted_layers:
-            yield from (plan.kernel_name, plan.bias_name)
-
-    def _copied(self, variables: list[Any]) -> Arrays:
+    def _copied(self, variables: Iterable[Any], keys: Iterable[str] | None = None) -> Arrays:
+        """Copy variables to the host, by default those of each trained weight."""
         values = (np.array(ops.convert_to_numpy(variable.value), np.float64) for variable in variables)
-        return dict(zip(self._weight_names(), values, strict=False))
+        return dict(zip(self._trained if keys is None else keys, values, strict=False))
 
-    def _assign(self, variables: list[Any], arrays: Arrays) -> None:
-        for name, variable in zip(self._weight_names(), variables, strict=True):
-            variable.assign(arrays[name])
+    def _assign(self, variables: Iterable[Any], arrays: Arrays, keys: Iterable[str] | None = None) -> None:
+        for key, variable in zip(self._trained if keys is None else keys, variables, strict=True):
+            variable.assign(arrays[key])
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the engine and of Keras."""
@@ -157,7 +162,25 @@ class KerasTrainer:
         return self._kept[split]
 
     def _prepared(self, split: SplitName) -> NDArray[Any]:
-        return prepare(self._workload.input, getattr(self._data, split).images, self._dtype)
+        images = getattr(self._data, split).images
+        return images if self._workload.is_text else self._ready(images)
+
+    def _ready(self, images: NDArray[Any]) -> NDArray[Any]:
+        x = prepare(self._workload.input, images, self._dtype)
+        return x.astype(np.int32) if self._workload.is_text else x
+
+    def _batch(self, split: SplitName, examples: Any) -> Batch:
+        """Return the examples at these indices, as network input, and their labels."""
+        x, y = self._inputs(split)[examples], self._labels[split][examples]
+        return (x.astype(np.int32), y.astype(np.int32)) if self._workload.is_text else (x, y)
+
+    def _windows(self, split: SplitName, examples: Any) -> OrderedBatches:
+        """Return windows of a text in batches of the workload's size."""
+        size, chosen = self._workload.batches.size, np.arange(len(self._labels[split]))[examples]
+        edges = range(0, len(chosen), size if isinstance(size, int) else EVALUATION_BATCH)
+        return OrderedBatches(
+            lambda taken, _: self._batch(split, taken), [chosen[edge : edge + edges.step] for edge in edges]
+        )
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:
@@ -166,12 +189,12 @@ class KerasTrainer:
         if not average:
             yield
             return
-        trained = self._network.get_weights()
-        self._network.set_weights([ops.convert_to_numpy(value.value) for value in average])
+        trained = self._copied(self._network.trainable_variables)
+        self._assign(self._network.trainable_variables, self._copied(average))
         try:
             yield
         finally:
-            self._network.set_weights(trained)
+            self._assign(self._network.trainable_variables, trained)
 
     @contextlib.contextmanager
     def _put_back(self) -> Iterator[None]:

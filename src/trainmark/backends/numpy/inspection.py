@@ -57,9 +57,8 @@ def _step(
     modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
     x = prepare(workload.input, images)
     found = [_tensor("input", "images", x), *(_tensor("weight", name, value) for name, value in own.items())]
-    for index, (plan, module) in enumerate(zip(model.layers, modules, strict=True)):
-        x = module.forward(x, False)
-        last = index + 1 == len(modules)
+    for plan, x in layers.outputs(model.layers, modules, x, False):  # noqa: B020  (the last output is kept)
+        last = plan is model.layers[-1]
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))
     each, gradient = losses.loss_and_gradient(workload.loss, x, labels)
@@ -67,11 +66,10 @@ def _step(
         _tensor("loss", workload.loss.kind, each),
         _tensor("gradient", f"{model.layers[-1].name} (output)", gradient),
     ]
-    first = model.layers.index(model.weighted_layers[0])
-    for plan, module in reversed(list(zip(model.layers, modules, strict=True))[first:]):
+    for plan, module in reversed(list(zip(model.layers, modules, strict=True))[model.first_weighted :]):
+        known = set(gradients)
         gradient = module.backward(gradient)
-        if plan.kernel_shape is not None:
-            found += [_tensor("gradient", name, gradients[name]) for name in (plan.kernel_name, plan.bias_name)]
+        found += [_tensor("gradient", name, value) for name, value in gradients.items() if name not in known]
         if gradient.size:
             found.append(_tensor("gradient", f"{plan.name} (input)", gradient))
     return found, each, x

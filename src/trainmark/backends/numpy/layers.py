@@ -322,8 +322,10 @@ class BatchNormModule(LayerNormModule):
     def _moments(self, rows: Array, training: bool) -> tuple[Array, Array]:
         if not training:
             return self._weight("mean"), self._weight("variance")
-        mean, variance = rows.mean(axis=0), rows.var(axis=0)
-        for name, now in (("mean", mean), ("variance", variance * (len(rows) / (len(rows) - 1)))):
+        count, sums = rows.dtype.type(len(rows)), self._arithmetic.column_sums
+        mean = sums(rows) / count
+        variance = sums((rows - mean) ** 2) / count
+        for name, now in (("mean", mean), ("variance", variance * count / (count - 1))):
             running = self._weight(name)
             running += (self._layer.momentum * (now - running)).astype(running.dtype)  # type: ignore[union-attr]
         return mean, variance

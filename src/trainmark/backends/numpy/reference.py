@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from trainmark.backends.numpy import layers, losses
 from trainmark.backends.numpy.arithmetic import EXACT, Arithmetic, Moved
 from trainmark.backends.stepwise import Arrays
-from trainmark.workload.model import Model
+from trainmark.workload.layers import BatchNorm
+from trainmark.workload.losses import sums
+from trainmark.workload.model import LayerPlan, Model
 from trainmark.workload.pixels import Input, prepare
 from trainmark.workload.precision import Precision
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 Array = NDArray[Any]
 
@@ -41,7 +44,8 @@ class Expected:
         near_kinks: number of such units, replaced or not.
         loss: mean loss with L2 terms.
         gradients: by weight, L2 terms included.
-        activations: of the first :data:`SHOWN` examples, by layer, the input first.
+        untrained: the weights that are not trained, after the step.
+        activations: in evaluation of the first :data:`SHOWN` examples, by layer, the input first; empty if not asked for.
     """
 
     repeats: NDArray[np.int64]
@@ -50,6 +54,8 @@ class Expected:
     loss_moves: float
     gradients: dict[str, Array]
     gradient_moves: dict[str, float]
+    untrained: dict[str, Array]
+    untrained_moves: dict[str, float]
     activations: dict[str, Array]
     activation_moves: dict[str, float]
 
@@ -90,73 +96,126 @@ class Reference:
         self._workload, self._model = workload, model
         self._unmixed = Moved(precision, rng, mixed=False)
         self._exact = _Pass(model, EXACT, np.float64)
+        self._joins_examples = any(isinstance(plan.layer, BatchNorm) for plan in model.every_layer)
         # float32 is faster, and rounds far less than the moves.
         self._moved = _Pass(model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32)
 
-    def losses(self, weights: Arrays, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Array:
-        """Return the loss of each example, without L2 terms."""
+    def loss(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64]) -> float:
+        """Return the loss of a batch in training."""
         self._exact.set(weights)
         x = prepare(self._workload.input, images, np.float64)
         for module in self._exact.modules:
-            x = module.forward(x, False)
-        return losses.loss_and_gradient(self._workload.loss, x, labels)[0]
+            x = module.forward(x, True)
+        return float(losses.loss_and_gradient(self._workload.loss, x, labels)[0].mean()) + self._l2_loss(weights)
 
-    def l2_loss(self, weights: Arrays) -> float:
-        """Return the L2 terms of the loss."""
-        return sum(
-            0.5 * plan.l2 * float((weights[plan.kernel_name] ** 2).sum()) for plan in self._model.weighted_layers
-        )
+    def _l2_loss(self, weights: Arrays) -> float:
+        return sum(0.5 * l2 * float((weights[name] ** 2).sum()) for name, l2 in self._model.l2.items())
 
-    def step(self, weights: Arrays, images: NDArray[np.uint8], labels: NDArray[np.int64]) -> Expected:
-        """Compute loss and gradients at ``weights`` on a batch."""
-        self._exact.set(weights)
-        self._moved.set(weights)
-        x = prepare(self._workload.input, images, np.float64)
-        y = self._unmixed.rounded(x, beside=_input_terms(self._workload.input, images, x)).astype(self._moved.dtype)
-        shown, moves = {"input": x[:SHOWN]}, {"input": _norm((y - x)[:SHOWN])}
-        near, units = np.zeros(len(x), bool), 0
-        other_sides: list[Callable[[], None]] = []
-        for plan, exact, moved in zip(self._model.layers, self._exact.modules, self._moved.modules, strict=True):
-            kinks = _kinks(exact, x, y - x)
-            if kinks is not None and isinstance(moved, layers.Kinked):
-                near |= kinks.any(axis=tuple(range(1, kinks.ndim)))
-                units += int(kinks.sum())
-                other_sides.append(functools.partial(moved.take_other_side, kinks, x))
-            x, y = exact.forward(x, True), moved.forward(y, True)
-            shown[plan.name], moves[plan.name] = x[:SHOWN], _norm((y - x)[:SHOWN])
-        repeats = _repeats(near)
+    def step(self, weights: Arrays, images: NDArray[Any], labels: NDArray[np.int64], *, shows: bool) -> Expected:
+        """Compute loss and gradients at ``weights`` on a batch.
+
+        Args:
+            shows: whether to return activations, too.
+        """
+        shown = self._forward(weights, images[:SHOWN], training=False)[-1] if shows else _Seen({}, {})
+        x, y, seen = self._forward(weights, images, training=True)
+        near = seen.near
+        repeats = None if self._joins_examples else _repeats(near)
         if repeats is None:
             repeats = np.ones(len(x), np.int64)
-            for take in other_sides:
+            for take in seen.other_sides:
                 take()
         each, gradient = losses.loss_and_gradient(self._workload.loss, x, labels)
         moved_each, moved_gradient = losses.loss_and_gradient(self._workload.loss, y, labels)
         moved_each = self._unmixed.rounded(moved_each, beside=1.0)
-        moved_gradient = self._unmixed.rounded(moved_gradient, beside=1 / len(x))
-        gradients = self._gradients(self._exact, gradient * repeats[:, None])
-        moved_gradients = self._gradients(self._moved, (moved_gradient * repeats[:, None]).astype(self._moved.dtype))
-        loss, l2_loss = float((each * repeats).mean()), self.l2_loss(weights)
+        moved_gradient = self._unmixed.rounded(
+            moved_gradient, beside=1.0 if sums(self._workload.loss) else 1 / labels.size
+        )
+        counts = repeats.reshape(-1, *(1,) * (x.ndim - 1))
+        gradients = self._gradients(self._exact, gradient * counts)
+        moved_gradients = self._gradients(self._moved, (moved_gradient * counts).astype(self._moved.dtype))
+        loss, l2_loss = float((each * repeats).mean()), self._l2_loss(weights)
         apart = float(np.sqrt(np.mean((moved_each - each)[repeats > 0] ** 2)))
-        sums = math.sqrt(len(x)) * loss + math.sqrt(sum(value.size for value in weights.values())) * l2_loss
+        parameters = sum(value.size for value in weights.values())
+        rounding = self._unmixed.unit * (math.sqrt(labels.size) * loss + math.sqrt(parameters) * l2_loss)
+        untrained = [name for name, weight in self._model.weights.items() if not weight.trained]
         return Expected(
             repeats=repeats,
-            near_kinks=units,
+            near_kinks=0 if self._joins_examples else int(near.sum()),
             loss=loss + l2_loss,
-            loss_moves=apart + self._unmixed.unit * sums,
+            loss_moves=apart + rounding,
             gradients=gradients,
             gradient_moves={name: _norm(moved_gradients[name] - value) for name, value in gradients.items()},
-            activations=shown,
-            activation_moves=moves,
+            untrained={name: self._exact.weights[name] for name in untrained},
+            untrained_moves={name: _norm(self._moved.weights[name] - self._exact.weights[name]) for name in untrained},
+            activations=shown.outputs,
+            activation_moves=shown.moves,
         )
 
+    def _forward(self, weights: Arrays, images: NDArray[Any], *, training: bool) -> tuple[Array, Array, _Seen]:
+        """Run both passes side by side."""
+        self._exact.set(weights)
+        self._moved.set(weights)
+        spec = self._workload.input
+        x = y = prepare(spec, images, np.float64)
+        if not isinstance(spec, Tokens):
+            y = self._unmixed.rounded(x, beside=_input_terms(spec, images, x)).astype(self._moved.dtype)
+        seen = _Seen({}, {}, np.zeros(len(x), np.int64))
+        seen.note("input", x, y)
+        x, y = _through(self._model.layers, self._exact.modules, self._moved.modules, x, y, training, seen)
+        return x, y, seen
+
     def _gradients(self, through: _Pass, gradient: Array) -> dict[str, Array]:
-        first = self._model.layers.index(self._model.weighted_layers[0])
-        for module in reversed(through.modules[first:]):
+        through.gradients.clear()
+        for module in reversed(through.modules[self._model.first_weighted :]):
             gradient = module.backward(gradient)
-        for plan in self._model.weighted_layers:
-            if plan.l2:
-                through.gradients[plan.kernel_name] += plan.l2 * through.weights[plan.kernel_name]
+        for name, l2 in self._model.l2.items():
+            through.gradients[name] += l2 * through.weights[name]
         return dict(through.gradients)
+
+
+@dataclass
+class _Seen:
+    """Two passes side by side, exact and moved: the output of each layer, and its moves.
+
+    Args:
+        near: units near a kink, of each example.
+        other_sides: makes these units of the moved pass change sides.
+    """
+
+    outputs: dict[str, Array]
+    moves: dict[str, float]
+    near: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    other_sides: list[Callable[[], None]] = field(default_factory=list)
+
+    def note(self, name: str, x: Array, y: Array) -> None:
+        """Keep an output of few examples."""
+        if len(x) <= SHOWN:
+            self.outputs[name], self.moves[name] = x, _norm(y - x)
+
+
+def _through(
+    plans: Sequence[LayerPlan],
+    exact: Sequence[layers.Module],
+    moved: Sequence[layers.Module],
+    x: Array,
+    y: Array,
+    training: bool,
+    seen: _Seen,
+) -> tuple[Array, Array]:
+    for plan, one, other in zip(plans, exact, moved, strict=True):
+        if isinstance(one, layers.ResidualModule) and isinstance(other, layers.ResidualModule):
+            body = _through(plan.body, one.body, other.body, x, y, training, seen)
+            x, y = _through(plan.shortcut, one.shortcut, other.shortcut, x, y, training, seen)
+            x, y = one.joined(body[0], x), other.joined(body[1], y)
+        else:
+            kinks = _kinks(one, x, y - x)
+            if kinks is not None and isinstance(other, layers.Kinked):
+                seen.near += kinks.sum(axis=tuple(range(1, kinks.ndim)))
+                seen.other_sides.append(functools.partial(other.take_other_side, kinks, x))
+            x, y = one.forward(x, training), other.forward(y, training)
+        seen.note(plan.name, x, y)
+    return x, y
 
 
 class _Pass:
@@ -190,11 +249,12 @@ def _kinks(module: layers.Module, x: Array, moves: Array) -> Array | None:
     return None
 
 
-def _repeats(near: NDArray[np.bool_]) -> NDArray[np.int64] | None:
+def _repeats(units: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Return how often each example counts: examples ``near`` a kink are replaced by the others in turn.
 
     None if most are near one, as in few bits: then all count, and the moves include that their units change sides.
     """
+    near = units > 0
     repeats, clear = (~near).astype(np.int64), np.flatnonzero(~near)
     if 2 * clear.size < len(near):
         return None
@@ -212,7 +272,7 @@ def _input_terms(spec: Input, images: NDArray[np.uint8], x: Array) -> Any:
         raw = prepare(dataclasses.replace(spec, standardize_each=False), images, np.float64)
         largest, sd = (of(raw, axis=(1, 2, 3), keepdims=True) for of in (np.max, np.std))
         return largest / np.maximum(sd, values**-0.5) + math.sqrt(values) * np.abs(x)
-    return abs(spec.standardize.mean) / spec.standardize.sd if spec.standardize else 0.0
+    return np.abs(spec.standardize.mean) / np.asarray(spec.standardize.sd) if spec.standardize else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

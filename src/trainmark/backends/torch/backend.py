@@ -24,7 +24,7 @@ from trainmark.workload.model import Model
 from trainmark.workload.precision import PRECISIONS, listed
 from trainmark.workload.spec import Workload
 
-KINDS = base.KINDS_0_1
+KINDS = base.KINDS_0_1 | base.KINDS_0_2
 
 
 class TorchBackend:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 import torch._dynamo
-from torch.utils.data import DataLoader
 
 from trainmark.backends.base import EpochPlan, Job
 from trainmark.backends.inductor import require_compiler
@@ -26,9 +25,9 @@ class TorchCompiledTrainer(TorchIdiomaticTrainer):
     def compile(self, plan: EpochPlan) -> bool:
         """Run one forward and backward pass per batch size; weights and random numbers don't change."""
         gpus = [self._device] if self._device.type == "cuda" else []
-        with torch.random.fork_rng(gpus):
+        with torch.random.fork_rng(gpus), self._buffers_kept():
             for size in dict.fromkeys(plan.sizes):
-                whole = self._whole_batch() if plan.whole else next(iter(DataLoader(self._images, batch_size=size)))
-                self._differentiate(*self._on_device(*whole))
+                batch = self._whole_batch() if plan.whole else self._get_batch(range(size))
+                self._differentiate(*self._on_device(*batch))
                 self._network.zero_grad()
         return True

@@ -17,13 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainmark.backends.base import EpochPlan, Job
-from trainmark.backends.stepwise import Arrays
 from trainmark.backends.torch import optimizers, precision
-from trainmark.backends.torch.pixels import transform
+from trainmark.backends.torch.pixels import augment, transform
 from trainmark.backends.torch.trainer import TorchTrainer
 from trainmark.workload.losses import TwoStageCrossEntropy
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import learning_rate_at
+from trainmark.workload.pixels import Input
+from trainmark.workload.tokens import Tokens
 
 GRAPHS_VARIABLE = "TRAINMARK_CUDA_GRAPHS"
 """Set to ``0``, trains without CUDA graphs, to measure their effect."""
@@ -38,6 +39,7 @@ class Place:
 
     def __init__(self, steps: int, examples: int, dtype: torch.dtype, device: torch.device) -> None:
         self.order = torch.zeros(examples, dtype=torch.int64, device=device)
+        self.augmented = torch.zeros(examples, 5, dtype=torch.int64, device=device)
         self.rows = torch.zeros(steps, 3, dtype=dtype, device=device)
         self.example = torch.zeros((), dtype=torch.int64, device=device)
         self.step = torch.zeros(1, dtype=torch.int64, device=device)
@@ -72,16 +74,16 @@ class TorchFastTrainer(TorchTrainer):
         self._captures = able and wanted and self._device.type == "cuda"
         self._format = _memory_format(job)
         self._network.to(memory_format=self._format)
-        images = torch.tensor(job.data.train.images, device=self._device)
-        self._images = images if job.distorts else self._prepared(images)
-        self._labels = torch.tensor(job.data.train.labels, dtype=torch.int64, device=self._device)
-        quick = self._device.type in ("cpu", "cuda")
+        self._images, self._labels = self._on_device(job)
+        self._quick = self._device.type in ("cpu", "cuda")
         spec = job.workload.optimizer
-        self._optimizer = optimizers.build(spec, self._network, quick=quick, capturable=self._captures)
+        self._optimizer = optimizers.build(
+            spec, self._network, decays=self._decays, quick=self._quick, capturable=self._captures
+        )
         self._rate = spec.learning_rate
         self._updates = torch.zeros((), dtype=self._dtype, device=self._device)
         self._graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        self._captured_gradients: dict[int, list[Tensor | None]] = {}
+        self._captured_gradients: dict[int, list[Tensor]] = {}
         self._place = Place(0, 0, self._dtype, self._device)
         self._plan = EpochPlan((), None)
         self._steps_of_epoch = self._examples_of_epoch = 0
@@ -110,6 +112,10 @@ class TorchFastTrainer(TorchTrainer):
         self._steps_of_epoch = self._examples_of_epoch = 0
         self._place.go_to_start()
         order = plan.drawn(self._workload.batches, len(self._labels), lambda count: torch.randperm(count).numpy())
+        if plan.augmented is not None:
+            self._place.augmented[: sum(plan.sizes)].copy_(torch.from_numpy(plan.augmented))
+            if order is None:  # everything in every step
+                order = np.tile(np.arange(len(self._labels)), len(plan.sizes))
         if order is not None:
             self._place.order[: sum(plan.sizes)].copy_(torch.from_numpy(order[: sum(plan.sizes)]))
 
@@ -122,24 +128,23 @@ class TorchFastTrainer(TorchTrainer):
         first = self._steps_of_epoch
         for _ in range(steps):
             size = self._plan.sizes[self._steps_of_epoch]
-            self._follow_staircase()
+            self._follow_rate()
             if self._graphs:
                 self._graphs[size].replay()
             else:
-                self._step_on(*self._batch(size, self._next), self._place.rows[self._steps_of_epoch])
+                here = slice(self._examples_of_epoch, self._examples_of_epoch + size)
+                self._step_on(*self._batch(size, here), self._place.rows[self._steps_of_epoch])
             self._steps_of_epoch += 1
             self._examples_of_epoch += size
             self._step += 1
             tick()
         return self._place.rows[first : self._steps_of_epoch].clone()  # the next epoch overwrites them
 
-    def gradients(self) -> Arrays:
-        """Copy the gradients of the last step to the host; each graph writes its own."""
+    def _last_gradients(self) -> list[Tensor]:
+        """Return the gradients of the last step; each graph writes its own."""
         if self._graphs:
-            captured = self._captured_gradients[self._plan.sizes[self._steps_of_epoch - 1]]
-            for parameter, gradient in zip(self._parameters, captured, strict=True):
-                parameter.grad = gradient
-        return super().gradients()
+            return self._captured_gradients[self._plan.sizes[self._steps_of_epoch - 1]]
+        return super()._last_gradients()
 
     def _continue_at(self, step: int) -> None:
         super()._continue_at(step)
@@ -158,21 +163,34 @@ class TorchFastTrainer(TorchTrainer):
             "cuda_graphs": len(self._graphs),
         }
 
+    def _on_device(self, job: Job) -> tuple[Tensor, Tensor]:
+        """Return all training examples; those of a text are views of its tokens."""
+        train, spec = job.data.train, job.workload.input
+        if isinstance(spec, Tokens):
+            tokens = torch.tensor(train.tokens, dtype=torch.int64, device=self._device)
+            return tokens[:-1].unfold(0, spec.length, 1), tokens[1:].unfold(0, spec.length, 1)
+        images = torch.tensor(train.images, device=self._device)
+        labels = torch.tensor(train.labels, dtype=torch.int64, device=self._device)
+        return images if job.distorts else self._prepared(images), labels
+
     def _prepared(self, images: Tensor) -> Tensor:
         """Convert images of bytes to network input."""
-        return transform(self._workload.input, images, self._dtype).contiguous(memory_format=self._format)
+        spec = self._workload.input
+        assert isinstance(spec, Input)
+        return transform(spec, images, self._dtype).contiguous(memory_format=self._format)
 
-    def _next(self, size: int) -> Tensor:
-        """Return indices of the examples of the next step."""
-        return self._place.order[self._examples_of_epoch : self._examples_of_epoch + size]
-
-    def _batch(self, size: int, indices: Callable[[int], Tensor]) -> tuple[Tensor, Tensor]:
-        """Return the examples of the next step: all examples, or those of ``indices``."""
-        if "input" in self._without or self._plan.whole:
+    def _batch(self, size: int, places: slice | Tensor) -> tuple[Tensor, Tensor]:
+        """Return the examples of the next step: all examples, or those of these places in the epoch."""
+        spec = self._workload.augmented_input if self._plan.augmented is not None else None
+        if "input" in self._without or (self._plan.whole and spec is None):
             x, y = self._images[:size], self._labels[:size]
         else:
-            taken = indices(size)
-            x, y = self._images[taken], self._labels[taken]  # index_select would not keep the channels last
+            taken = self._place.order[places]
+            y = self._labels[taken]
+            if spec is not None:
+                x = augment(spec, self._images, self._place.augmented[places], taken)
+                return x.contiguous(memory_format=self._format), y
+            x = self._images[taken]  # index_select would not keep the channels last
         return (x if self._workload.input.distortions is None else self._prepared(x)), y
 
     def _step_on(self, x: Tensor, y: Tensor, row: Tensor) -> None:
@@ -204,13 +222,11 @@ class TorchFastTrainer(TorchTrainer):
         def step() -> None:
             # Created inside, so that they are in the graph's memory, for its lifetime.
             row = torch.zeros(3, dtype=self._dtype, device=self._device)
-            self._step_on(*self._batch(size, indices), row)
+            places = place.example + torch.arange(size, device=self._device)
+            self._step_on(*self._batch(size, places), row)
             place.rows.index_copy_(0, place.step, row.unsqueeze(0))
             place.step.add_(1)
             place.example.add_(size)
-
-        def indices(size: int) -> Tensor:
-            return place.order.index_select(0, place.example + torch.arange(size, device=self._device))
 
         aside = torch.cuda.Stream(self._device)
         aside.wait_stream(torch.cuda.current_stream(self._device))
@@ -224,26 +240,22 @@ class TorchFastTrainer(TorchTrainer):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
-        self._captured_gradients[size] = [parameter.grad for parameter in self._parameters]
+        self._captured_gradients[size] = super()._last_gradients()
         return graph
 
     def _changed_by_a_step(self) -> Iterator[Tensor]:
         place = self._place
-        yield from (*self._parameters, *self._average, self._updates, place.rows, place.example, place.step)
+        yield from (*self._parameters, *self._average, *self._network.buffers())
+        yield from (self._updates, place.rows, place.example, place.step)
         for state in self._optimizer.state.values():
             yield from (value for value in state.values() if isinstance(value, Tensor))
 
-    def _follow_staircase(self) -> None:
-        """Set the learning rate of this step; captured steps contain theirs, so they are captured again."""
-        if self._workload.optimizer.staircase is None:
-            return
+    def _follow_rate(self) -> None:
+        """Set the learning rate of this step."""
         rate = learning_rate_at(self._workload.optimizer, self._step)
         if rate != self._rate:
             self._rate = rate
-            for group in self._optimizer.param_groups:
-                group["lr"] = rate
-            if self._graphs:
-                self._capture(tuple(self._graphs))
+            optimizers.set_rate(self._optimizer, rate)
 
 
 def _memory_format(job: Job) -> torch.memory_format:

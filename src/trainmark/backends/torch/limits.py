@@ -27,12 +27,14 @@ class TorchLimits:
         """Return products into preallocated matrices."""
         operands = []
         for each in asked:
-            left, right = (self._random(*shape) for shape in each.operands)
-            operands.append((left.t() if each.turned else left, right, self._random(each.rows, each.columns)))
+            several = (each.count,) if each.count > 1 else ()
+            left, right = (self._random(*several, *shape) for shape in each.operands)
+            out = self._random(*several, each.rows, each.columns)
+            operands.append((left.mT if each.turned else left, right, out))
 
         def queue() -> None:
             for left, right, out in operands:
-                torch.mm(left, right, out=out)
+                torch.matmul(left, right, out=out)
 
         return QueuedWork(queue, self._wait)
 
@@ -43,6 +45,7 @@ class TorchLimits:
                 self._images(*each.input_shape),
                 self._images(*each.output_shape),
                 self._random(each.filters, each.channels, each.size, each.size),
+                [each.stride] * 2,
                 [each.padding] * 2,
                 [each.by_input, True, False],
             )
@@ -50,10 +53,10 @@ class TorchLimits:
         ]
 
         def queue() -> None:
-            for x, gradient, kernel, padding, wanted in operands:
-                torch.nn.functional.conv2d(x, kernel, padding=padding)
+            for x, gradient, kernel, stride, padding, wanted in operands:
+                torch.nn.functional.conv2d(x, kernel, stride=stride, padding=padding)
                 torch.ops.aten.convolution_backward(
-                    gradient, x, kernel, None, [1, 1], padding, [1, 1], False, [0, 0], 1, wanted
+                    gradient, x, kernel, None, stride, padding, [1, 1], False, [0, 0], 1, wanted
                 )
 
         return QueuedWork(torch.no_grad()(queue), self._wait)

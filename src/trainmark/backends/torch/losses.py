@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor
 from torch.nn import functional
@@ -11,15 +12,22 @@ from trainmark.errors import assert_never
 from trainmark.workload import losses as spec
 
 
-def build(loss: spec.Loss | None) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss."""
+def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tensor, Tensor], Tensor]:
+    """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss.
+
+    Args:
+        sequences: whether there is an axis more, ``[batch, length, classes]`` and ``[batch, length]``.
+    """
+    if sequences:
+        of_rows = build(loss)
+        return lambda outputs, labels: of_rows(outputs.flatten(0, 1), labels.flatten())
     if loss is None:
         return lambda outputs, _: outputs.mean()
     match loss:
         case spec.NegativeLogLikelihood():
             return functional.nll_loss
         case spec.SoftmaxCrossEntropy():
-            return functional.cross_entropy
+            return partial(functional.cross_entropy, label_smoothing=loss.smoothing)
         case spec.ClippedCrossEntropy():
             bounds = loss.log_bounds
             return lambda logits, labels: -_true(logits.log_softmax(dim=1), labels).clamp(*bounds).mean()

@@ -6,73 +6,177 @@ layer after a flatten to channel-first order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from trainmark.errors import assert_never
 from trainmark.workload import layers
-from trainmark.workload.model import LayerPlan, Model, Shape
+from trainmark.workload.layers import Shape
+from trainmark.workload.model import LayerPlan, Model
+
+_ATTRIBUTES = {
+    "kernel": "weight",
+    "bias": "bias",
+    "scale": "weight",
+    "shift": "bias",
+    "mean": "running_mean",
+    "variance": "running_var",
+    "table": "weight",
+    "qkv": "qkv.weight",
+    "out": "out.weight",
+}
+"""PyTorch's names for the weights of a layer."""
 
 
-def build(plans: Iterable[LayerPlan]) -> nn.Sequential:
-    """Build these layers of a network, with their names."""
+class Residual(nn.Module):
+    """``body(x) + shortcut(x)``; an empty shortcut is ``x``."""
+
+    def __init__(self, body: nn.Sequential, shortcut: nn.Sequential) -> None:
+        super().__init__()
+        self.body, self.shortcut = body, shortcut
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add both branches."""
+        y: Tensor = self.body(x) + self.shortcut(x)
+        return y
+
+
+class Attention(nn.Module):
+    """Causal self-attention with a joint projection to queries, keys and values."""
+
+    def __init__(self, width: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.heads, self.dropout = heads, dropout
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Attend to this and earlier positions of ``[batch, length, width]``."""
+        q, k, v = (part.unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, dim=-1))
+        dropout = self.dropout if self.training else 0.0
+        y = functional.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
+        mixed: Tensor = self.out(y.transpose(1, 2).flatten(2))
+        return mixed
+
+
+class PositionEmbedding(nn.Embedding):
+    """Adds a row for each position."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Add the first rows to ``[batch, length, width]``."""
+        return x + self.weight[: x.shape[1]]
+
+
+class ImageLayerNorm(nn.LayerNorm):
+    """Layer norm over the channels of ``[batch, channels, height, width]``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalise each pixel."""
+        return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+
+class Scale(nn.Module):
+    """``factor · x``."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiply."""
+        return x * self.factor
+
+
+class FlattenChannelsLast(nn.Flatten):
+    """Flattens images in canonical order, where other layers than a dense one follow."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return rows of ``[batch, channels, height, width]``."""
+        return super().forward(x.permute(0, 2, 3, 1))
+
+
+def build(model: Model, plans: Sequence[LayerPlan]) -> nn.Sequential:
+    """Build these layers of ``model``, with their names."""
+    network = _sequential(plans, _channels_first(model.layers))
+    modules = _by_name(network)
+    for plan in model.every_layer:
+        if plan.table and plan.name in modules:
+            modules[plan.name].weight = modules[plan.table.split(".")[0]].weight
+    return network
+
+
+def _sequential(plans: Sequence[LayerPlan], channels_first: Mapping[str, Shape]) -> nn.Sequential:
     network = nn.Sequential()
     for plan in plans:
-        *padding, module = _modules(plan)
+        *padding, module = _modules(plan, channels_first)
         if padding:
             network.add_module(f"{plan.name}_padding", *padding)
         network.add_module(plan.name, module)
     return network
 
 
-Of = Callable[[nn.Parameter], Tensor]
+def _by_name(network: nn.Module) -> dict[str, Any]:
+    """Return the modules by their own names, which are unique for layers, also inside a residual."""
+    return {name.rpartition(".")[2]: module for name, module in network.named_modules()}
+
+
+Of = Callable[[Any], Tensor]
 """A tensor that belongs to a parameter and has its shape."""
 
 
-def itself(parameter: nn.Parameter) -> Tensor:
+def itself(parameter: Tensor) -> Tensor:
     """Return the parameter's value."""
     return parameter.detach()
 
 
 def write(network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself) -> None:
-    """Copy canonical arrays into the parameters of the network, or what belongs to them, in place."""
+    """Copy canonical arrays into the weights of the network, or what belongs to its parameters, in place."""
     with torch.no_grad():
-        for plan, module, flattened in _weighted(network, model):
-            kernel = torch.from_numpy(np.ascontiguousarray(_to_torch(arrays[plan.kernel_name], flattened)))
-            of(module.weight).copy_(kernel)
-            of(module.bias).copy_(torch.from_numpy(np.ascontiguousarray(arrays[plan.bias_name])))
+        for key, (weight, flattened) in _weights(network, model, of).items():
+            value = np.ascontiguousarray(_to_torch(key, arrays[key], flattened))
+            of(weight).copy_(torch.from_numpy(value))
 
 
 def read(
     network: nn.Sequential, model: Model, of: Of = itself, dtype: torch.dtype = torch.float64
 ) -> dict[str, NDArray[Any]]:
-    """Return the parameters of the network, or what belongs to them, in canonical layout."""
-    arrays = {}
-    for plan, module, flattened in _weighted(network, model):
-        kernel, bias = (of(each).to("cpu", dtype, copy=True).numpy() for each in (module.weight, module.bias))
-        arrays[plan.kernel_name] = np.ascontiguousarray(_from_torch(kernel, flattened))
-        arrays[plan.bias_name] = bias
-    return arrays
+    """Return the weights of the network, or what belongs to its parameters, in canonical layout."""
+    return {
+        key: np.ascontiguousarray(_from_torch(key, of(weight).to("cpu", dtype, copy=True).numpy(), flattened))
+        for key, (weight, flattened) in _weights(network, model, of).items()
+    }
 
 
-def outputs(network: nn.Sequential, model: Model, x: Tensor) -> Iterator[tuple[str, Tensor]]:
-    """Yield the input and the output of each layer, with its name, in canonical layout."""
-    plans, flattened = {plan.name: plan for plan in model.layers}, None
-    yield "input", _canonical(x, None)
-    for name, module in network.named_children():
-        x, plan = module(x), plans.get(name)
-        if plan is None:  # padding
-            continue
-        if plan.kernel_shape:
-            flattened = None
-        elif isinstance(plan.layer, layers.Flatten) and len(plan.input_shape) == 3:
-            flattened = plan.input_shape
-        yield name, _canonical(x, flattened)
+def parameters(network: nn.Sequential, model: Model) -> dict[str, nn.Parameter]:
+    """Return the trained weights of the network by key."""
+    return {key: weight for key, (weight, _) in _weights(network, model).items() if isinstance(weight, nn.Parameter)}
+
+
+def outputs(network: nn.Sequential, model: Model, x: Tensor) -> dict[str, Tensor]:
+    """Return the input and the output of each layer, by name, in canonical layout."""
+    found = {"input": _canonical(x, None)}
+    modules, flattened = _by_name(network), _channels_first(model.layers)
+
+    def keep(plan: LayerPlan) -> Callable[..., None]:
+        shape = None if isinstance(plan.layer, layers.Dense) else flattened.get(plan.name)
+        return lambda _module, _inputs, y: found.update({plan.name: _canonical(y, shape)})
+
+    here = [plan for plan in model.every_layer if plan.name in modules]
+    hooks = [modules[plan.name].register_forward_hook(keep(plan)) for plan in here]
+    try:
+        network(x)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return found
 
 
 def _canonical(x: Tensor, flattened: Shape | None) -> Tensor:
@@ -82,30 +186,53 @@ def _canonical(x: Tensor, flattened: Shape | None) -> Tensor:
     return x.permute(0, 2, 3, 1) if x.ndim == 4 else x
 
 
-def _weighted(network: nn.Sequential, model: Model) -> Iterator[tuple[LayerPlan, nn.Module, Shape | None]]:
-    """Yield each layer with weights, its module, and the image shape that was flattened right before it."""
-    modules = dict(network.named_children())
-    flattened: Shape | None = None
-    for plan in model.layers:
-        if isinstance(plan.layer, layers.Flatten):
-            flattened = plan.input_shape if len(plan.input_shape) == 3 else None
-        elif plan.kernel_shape:
-            if plan.name in modules:
-                yield plan, modules[plan.name], flattened
-            flattened = None
+def _weights(network: nn.Sequential, model: Model, of: Of = itself) -> dict[str, tuple[Tensor, Shape | None]]:
+    """Return each weight by key, with the image shape that was flattened right before its layer.
+
+    Nothing belongs to weights that are not trained, so these are left out with another ``of`` than ``itself``.
+    """
+    modules, flattened = _by_name(network), _channels_first(model.layers)
+    return {
+        plan.key(name): (attrgetter(_ATTRIBUTES[name])(modules[plan.name]), flattened.get(plan.name))
+        for plan in model.weighted_layers
+        if plan.name in modules
+        for name, weight in plan.weights.items()
+        if weight.trained or of is itself
+    }
 
 
-def _to_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
+def _channels_first(plans: Sequence[LayerPlan]) -> dict[str, Shape]:
+    """Return the layers from a flatten to the dense layer that follows, with the shape of the images."""
+    found: dict[str, Shape] = {}
+    for index, plan in enumerate(plans):
+        found |= _channels_first(plan.body) | _channels_first(plan.shortcut)
+        if isinstance(plan.layer, layers.Flatten) and len(plan.input_shape) == 3:
+            after = plans[index + 1 :]
+            between = list(itertools.takewhile(lambda each: isinstance(each.layer, _ELEMENTWISE), after))
+            dense = after[len(between) : len(between) + 1]
+            if dense and isinstance(dense[0].layer, layers.Dense):
+                found |= {each.name: plan.input_shape for each in (plan, *between, *dense)}
+    return found
+
+
+_ELEMENTWISE = (layers.ReLU, layers.GELU, layers.Scale, layers.Dropout, layers.Flatten)
+
+
+def _to_torch(key: str, kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     if kernel.ndim == 4:
         return kernel.transpose(3, 2, 0, 1)
+    if kernel.ndim == 1 or key.endswith(".table"):
+        return kernel
     if flattened is not None:
         kernel = kernel.reshape(*flattened, -1).transpose(2, 0, 1, 3).reshape(kernel.shape)
     return kernel.T
 
 
-def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
+def _from_torch(key: str, kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     if kernel.ndim == 4:
         return kernel.transpose(2, 3, 1, 0)
+    if kernel.ndim == 1 or key.endswith(".table"):
+        return kernel
     kernel = kernel.T
     if flattened is not None:
         height, width, channels = flattened
@@ -113,23 +240,49 @@ def _from_torch(kernel: np.ndarray, flattened: Shape | None) -> np.ndarray:
     return kernel
 
 
-def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
+def _modules(plan: LayerPlan, channels_first: Mapping[str, Shape]) -> Iterator[nn.Module]:  # noqa: C901  (one case a layer)
     """Yield the module of a layer, perhaps after one that pads its input."""
     match layer := plan.layer:
         case layers.Dense():
-            yield nn.Linear(plan.input_shape[0], layer.units)
+            yield nn.Linear(plan.input_shape[-1], layer.units, bias=layer.bias != "none")
         case layers.Conv2D():
-            around = [layers.padding_of(layer.size, 1, width, layer.padding) for width in plan.input_shape[:2]]
+            around = _around(plan, layer)
             even = [before for before, after in around if before == after]
             if len(even) < 2:
                 yield _padding(around, 0.0)
-            yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, padding=even if len(even) == 2 else 0)
+            padding, bias = even if len(even) == 2 else 0, layer.bias != "none"
+            yield nn.Conv2d(plan.input_shape[2], layer.filters, layer.size, layer.stride, padding, bias=bias)
         case layers.MaxPool():
-            size, stride = layer.size, layer.stride
-            around = [layers.padding_of(size, stride, width, layer.padding) for width in plan.input_shape[:2]]
-            if np.any(around):
+            around = _around(plan, layer)
+            even = [before for before, after in around if before == after <= layer.size // 2]
+            if len(even) < 2:
                 yield _padding(around, float("-inf"))
-            yield nn.MaxPool2d(size, stride)
+            yield nn.MaxPool2d(layer.size, layer.stride, even if len(even) == 2 else 0)
+        case layers.AveragePool():
+            yield nn.AvgPool2d(layer.size, layer.stride)
+        case layers.GlobalAveragePool():
+            yield nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        case layers.BatchNorm():
+            yield nn.BatchNorm2d(plan.input_shape[-1], layer.epsilon, layer.momentum)
+        case layers.LayerNorm():
+            norm = ImageLayerNorm if len(plan.input_shape) == 3 else nn.LayerNorm
+            yield norm(plan.input_shape[-1], layer.epsilon, bias=layer.shift)
+        case layers.TokenEmbedding():
+            yield nn.Embedding(layer.vocabulary, layer.width)
+        case layers.PositionEmbedding():
+            yield PositionEmbedding(layer.length, plan.input_shape[-1])
+        case layers.Attention():
+            yield Attention(plan.input_shape[-1], layer.heads, layer.dropout)
+        case layers.TiedHead():
+            yield nn.Linear(plan.input_shape[-1], plan.output_shape[-1], bias=False)
+        case layers.Residual():
+            yield Residual(_sequential(plan.body, channels_first), _sequential(plan.shortcut, channels_first))
+        case layers.Repeat():
+            raise AssertionError("its layers are laid out one by one")
+        case layers.GELU():
+            yield nn.GELU()
+        case layers.Scale():
+            yield Scale(layer.factor)
         case layers.LocalResponseNorm():
             window = 2 * layer.radius + 1  # PyTorch divides alpha by the window, unlike the definition
             yield nn.LocalResponseNorm(window, layer.alpha * window, layer.beta, layer.bias)
@@ -140,11 +293,17 @@ def _modules(plan: LayerPlan) -> Iterator[nn.Module]:
         case layers.ChannelDropout():
             yield nn.Dropout2d(layer.rate)
         case layers.Flatten():
-            yield nn.Flatten()
+            apart = len(plan.input_shape) == 3 and plan.name not in channels_first
+            yield FlattenChannelsLast() if apart else nn.Flatten()
         case layers.LogSoftmax():
             yield nn.LogSoftmax(dim=1)
         case _:
             assert_never(layer)
+
+
+def _around(plan: LayerPlan, layer: layers.Conv2D | layers.MaxPool) -> list[tuple[int, int]]:
+    """Return the rows and columns to add before and after."""
+    return [layers.padding_of(layer.size, layer.stride, side, layer.padding) for side in plan.input_shape[:2]]
 
 
 def _padding(around: list[tuple[int, int]], value: float) -> nn.Module:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from trainmark.data.dataset import Split
-from trainmark.workload.pixels import Input
+from trainmark.workload.pixels import Input, Standardize
 
 
 class Images(Dataset[tuple[Tensor, int]]):
@@ -21,17 +21,22 @@ class Images(Dataset[tuple[Tensor, int]]):
         if self._simple:
             images = images.permute(0, 3, 1, 2).clone(memory_format=torch.contiguous_format)
         self._images = images
+        self._mean, self._sd = _per_channel(spec.standardize, dtype)
 
     def __len__(self) -> int:
         return len(self._labels)
 
-    def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        image, label = self._images[index], self._labels[index]
+    def __getitem__(self, key: int | tuple[int, Tensor]) -> tuple[Tensor, int]:
+        """Return an example by its index; augmented if that comes with draws."""
+        if isinstance(key, tuple):
+            (x, label), draws = self[key[0]], key[1]
+            return augment(self._spec, x.unsqueeze(0), draws.unsqueeze(0)).squeeze(0), label
+        image, label = self._images[key], self._labels[key]
         if not self._simple:
             return transform(self._spec, image.unsqueeze(0), self._dtype).squeeze(0), label
         x = image.to(self._dtype).div_(self._spec.divide_by)
         if self._spec.standardize is not None:
-            x.sub_(self._spec.standardize.mean).div_(self._spec.standardize.sd)
+            x.sub_(self._mean).div_(self._sd)
         return x, label
 
 
@@ -60,8 +65,40 @@ def transform(spec: Input, images: Tensor, dtype: torch.dtype) -> Tensor:
 
 def scale(spec: Input, x: Tensor) -> Tensor:
     """Divide and standardise, and move channels to the front."""
-    x = spec.rescaled(x)
+    # Made from scalars, since a captured step can't copy from the host.
+    x = spec.rescaled(x, lambda values: torch.cat([x.new_full((1,), value) for value in values]))
     if spec.standardize_each:
         sd, mean = torch.std_mean(x, dim=(1, 2, 3), correction=0, keepdim=True)
         x = (x - mean) / sd.clamp(min=x[0].numel() ** -0.5)
     return x.permute(0, 3, 1, 2)
+
+
+def augment(spec: Input, images: Tensor, draws: Tensor, examples: Tensor | None = None) -> Tensor:
+    """Augment prepared images ``[n, channels, height, width]``, as :func:`trainmark.workload.pixels.augment` does.
+
+    Args:
+        draws: one row for each image of the result, ``[batch, 5]``.
+        examples: indices of the images, ``[batch]``; all of them by default.
+    """
+    assert spec.augment is not None
+    (height, width), device, cut = images.shape[2:], images.device, spec.augment.cutout
+    each = torch.arange(len(images), device=device) if examples is None else examples
+    top, left, flip, cut_top, cut_left = draws.unsqueeze(2).unbind(1)
+    y, x = torch.arange(height, device=device), torch.arange(width, device=device)
+    rows = _reflected(y + top - spec.augment.pad, height)
+    columns = _reflected(torch.where(flip == 1, x.flip(0), x) + left - spec.augment.pad, width)
+    crops = images[each[:, None, None], :, rows[:, :, None], columns[:, None, :]]  # channels last
+    inside = (y >= cut_top) & (y < cut_top + cut), (x >= cut_left) & (x < cut_left + cut)
+    square = inside[0][:, :, None] & inside[1][:, None, :]
+    return crops.masked_fill_(square.unsqueeze(3), 0).permute(0, 3, 1, 2)
+
+
+def _reflected(places: Tensor, side: int) -> Tensor:
+    """Return the places in an image of those around it, mirrored at its first and last row or column."""
+    return side - 1 - (side - 1 - places.abs()).abs()
+
+
+def _per_channel(standardize: Standardize | None, dtype: torch.dtype) -> list[float | Tensor]:
+    """Return mean and sd, as numbers or ``[channels, 1, 1]``."""
+    both = (0.0, 1.0) if standardize is None else (standardize.mean, standardize.sd)
+    return [torch.tensor(each, dtype=dtype)[:, None, None] if isinstance(each, tuple) else each for each in both]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, cast
 
@@ -18,13 +19,17 @@ from trainmark.backends.parts import loss_left
 from trainmark.backends.stepwise import Arrays, State
 from trainmark.backends.torch import losses, network, optimizers, precision
 from trainmark.data.dataset import Split
+from trainmark.workload.losses import sums
 from trainmark.workload.model import LayerPlan, Model, Weights
-from trainmark.workload.optimizers import slots_of
+from trainmark.workload.optimizers import slots_of, weight_decay_of
 from trainmark.workload.pixels import prepare
 
 
 class TorchTrainer:
     """The style-independent part of a trainer."""
+
+    _quick = False  # whether to clip with ``foreach``
+    _copies = 1  # of the network, over which gradients are averaged
 
     def __init__(self, job: Job) -> None:
         options = job.options
@@ -34,14 +39,15 @@ class TorchTrainer:
         self._device = engines.prepare(options, tf32=arithmetic.tf32)
         torch.manual_seed(options.seed)
         self._dtype = arithmetic.parameters
-        layers = self._layers(job.model)
-        self._network = network.build(layers).to(self._device, self._dtype)
+        self._network = network.build(job.model, self._layers(job.model)).to(self._device, self._dtype)
         self._forward: Callable[[Tensor], Tensor] = self._network
-        self._loss = losses.build(loss_left(job.workload, options))
+        loss = loss_left(job.workload, options)
+        self._loss, self._sums = losses.build(loss, sequences=job.workload.is_text), sums(loss)
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=arithmetic.scales_loss)
-        self._l2 = [
-            (plan.l2, self._network.get_submodule(plan.name).weight) for plan in layers if plan.kernel_shape and plan.l2
-        ]
+        weights, spec = network.parameters(self._network, job.model), job.workload.optimizer
+        self._l2 = [(factor, weights[key]) for key, factor in job.model.l2.items() if key in weights]
+        self._decays = {weight: weight_decay_of(spec, key, weight.ndim) for key, weight in weights.items()}
+        self._keeps_gradients, self._unclipped = options.keeps_gradients, list[Tensor]()
         self._counts_hits = job.workload.metrics.train == "running"
         self._without = options.without
         self._optimizer: torch.optim.Optimizer
@@ -69,31 +75,37 @@ class TorchTrainer:
 
     def read(self, results: Any) -> Steps:
         """Read results ``[steps, 3]`` to the host."""
-        has_l2 = any(plan.l2 for plan in self._model.weighted_layers)
-        return Steps.from_rows(results.cpu().double().numpy(), has_l2=has_l2)
+        return Steps.from_rows(results.cpu().double().numpy(), has_l2=bool(self._model.l2))
 
-    def evaluate(self, split: SplitName) -> Evaluation:
-        """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
+        """Evaluate a split in large batches, with the averaged weights if there is an average."""
         part: Split = getattr(self._data, split)
+        examples = np.arange(len(part)) if examples is None else examples
         with self._average_in_place():
-            loss, hits = self._judge(self._network, part)
-        return Evaluation(loss / len(part.labels), hits / len(part.labels))
+            loss, hits = self._judge(self._network, part, examples)
+        return self._evaluation(part, len(examples), loss, hits)
+
+    def _evaluation(self, part: Split, examples: int, loss: float, hits: float) -> Evaluation:
+        """Return means of sums over ``examples``."""
+        return Evaluation(loss / examples, hits / (examples * math.prod(part.labels.shape[1:])))
 
     def _layers(self, model: Model) -> Sequence[LayerPlan]:
         """Return the layers trained here: all layers."""
         return model.layers
 
-    def _judge(self, whole: nn.Module, part: Split) -> tuple[float, int]:
+    def _judge(self, whole: nn.Module, part: Split, examples: NDArray[np.int64]) -> tuple[float, int]:
         """Return summed loss and hits of the ``whole`` network on examples, without dropout."""
         whole.eval()
         loss, hits = 0.0, 0
+        wanted = self._workload.batches.size
+        size = wanted if self._workload.is_text and wanted != "full" else EVALUATION_BATCH
         with torch.no_grad(), precision.autocast(self._precision, self._device):
-            for start in range(0, len(part.labels), EVALUATION_BATCH):
-                some = slice(start, start + EVALUATION_BATCH)
+            for start in range(0, len(examples), size):
+                some = examples[start : start + size]
                 y = torch.from_numpy(part.labels[some].astype(np.int64)).to(self._device)
                 outputs = whole(self._input(part.images[some]))
                 loss += float(self._loss(outputs, y)) * len(y)
-                hits += int((outputs.argmax(dim=1) == y).sum())
+                hits += int((outputs.argmax(dim=-1) == y).sum())
         whole.train()
         return loss, hits
 
@@ -108,7 +120,8 @@ class TorchTrainer:
     def _input(self, images: NDArray[np.uint8]) -> Tensor:
         """Convert stored images to network input, undistorted."""
         host_dtype = np.float64 if self._dtype == torch.float64 else np.float32
-        return torch.from_numpy(prepare(self._workload.input, images, host_dtype)).permute(0, 3, 1, 2).to(self._device)
+        x = torch.from_numpy(prepare(self._workload.input, images, host_dtype)).to(self._device)
+        return x if self._workload.is_text else x.permute(0, 3, 1, 2)
 
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average, in place."""
@@ -136,25 +149,27 @@ class TorchTrainer:
 
     def gradients(self) -> Arrays:
         """Copy the gradients of the last step to the host."""
-        return network.read(self._network, self._model, lambda parameter: cast(Tensor, parameter.grad))
+        found = dict(zip(self._parameters, self._last_gradients(), strict=True))
+        return network.read(self._network, self._model, found.__getitem__)
+
+    def _last_gradients(self) -> list[Tensor]:
+        """Return the gradients of the last step, before clipping, in the order of the parameters."""
+        return self._unclipped or [cast(Tensor, parameter.grad) for parameter in self._parameters]
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
         """Run the layers on training examples."""
         self._network.train(training)
-        with torch.no_grad(), precision.autocast(self._precision, self._device):
-            x = self._inputs(examples).to(self._device)
-            found = {
-                name: value.cpu().double().numpy() for name, value in network.outputs(self._network, self._model, x)
-            }
+        with torch.no_grad(), self._buffers_kept(), precision.autocast(self._precision, self._device):
+            found = network.outputs(self._network, self._model, self._inputs(examples).to(self._device))
         self._network.train()
-        return found
+        return {name: value.cpu().double().numpy() for name, value in found.items()}
 
     def _continue_at(self, step: int) -> None:
         """Set the counters of the styles to step ``step``."""
         self._step = step
 
     def _inputs(self, examples: NDArray[np.int64]) -> Tensor:
-        """Return training examples as network input, ``[n, channels, height, width]``."""
+        """Return training examples as network input."""
         raise NotImplementedError
 
     def _average_of(self, parameter: nn.Parameter) -> Tensor:
@@ -172,13 +187,24 @@ class TorchTrainer:
         """Forward, backward and update on one batch; writes loss, L2 loss and hits to ``row``, on the device."""
         loss, l2_loss, outputs = self._differentiate(x, y)
         if "optimizer" not in self._without:
+            self._clip()
             self._scaler.step(self._optimizer)
             self._scaler.update()
         row[LOSS] = loss.detach()
         if l2_loss is not None:
             row[L2_LOSS] = l2_loss.detach()
         if self._counts_hits:
-            row[HITS] = (outputs.argmax(dim=1) == y).sum()
+            row[HITS] = (outputs.argmax(dim=-1) == y).sum()
+
+    def _clip(self) -> None:
+        """Scale all gradients down to the workload's norm; their scaled-up values would be too large for it."""
+        norm = self._workload.optimizer.clip_norm
+        if norm is None:
+            return
+        self._scaler.unscale_(self._optimizer)
+        if self._keeps_gradients:
+            self._unclipped = [cast(Tensor, parameter.grad).clone() for parameter in self._parameters]
+        nn.utils.clip_grad_norm_(self._parameters, norm, foreach=self._quick or None)
 
     def _differentiate(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Compute gradients on one batch; returns its total loss, the L2 part of that, and the outputs."""
@@ -186,9 +212,10 @@ class TorchTrainer:
             outputs = self._forward(x)
             loss = self._loss(outputs, y)
         l2_loss = self._l2_loss()
+        total = loss * (len(y) * self._copies) if self._sums else loss
         if l2_loss is not None:
-            loss = loss + l2_loss
-        self._scaler.scale(loss).backward()
+            loss, total = loss + l2_loss, total + l2_loss
+        self._scaler.scale(total).backward()
         return loss, l2_loss, outputs
 
     def _update_average(self, share: Tensor | float) -> None:
@@ -201,6 +228,15 @@ class TorchTrainer:
         if not self._l2:
             return None
         return torch.stack([0.5 * factor * kernel.square().sum() for factor, kernel in self._l2]).sum()
+
+    @contextlib.contextmanager
+    def _buffers_kept(self) -> Iterator[None]:
+        """Restore the running averages of batch norms afterwards."""
+        before = [buffer.clone() for buffer in self._network.buffers()]
+        try:
+            yield
+        finally:
+            _copy(before, self._network.buffers())
 
     @contextlib.contextmanager
     def _average_in_place(self) -> Iterator[None]:

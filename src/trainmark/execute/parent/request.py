@@ -11,7 +11,7 @@ from typing import get_args
 
 from trainmark import regular
 from trainmark.data.cache import cache_dir
-from trainmark.data.fit import require_fit
+from trainmark.data.fit import require_fit, window_of
 from trainmark.data.locate import Located, locate
 from trainmark.errors import DataUnavailable, UnknownName, UsageError
 from trainmark.execute.parent import choose
@@ -139,7 +139,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     settings = dataclasses.replace(request.settings, weights_from=selection.weights_from, substituted=bool(notices))
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
-        courses += _courses(workload, located[workload.dataset], able, selection, request)
+        courses += _courses(workload, located[workload.dataset].windows(window_of(workload)), able, selection, request)
     notices += selection.refused
     return Prepared(in_rounds(courses, settings), selection.by_side, notices)
 
@@ -225,7 +225,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
 
 def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
     """Return the dataset of ``workload``; raises DataError if it is not found, or damaged."""
-    return locate_all(request, [workload], watcher)[0][workload.dataset]
+    return locate_all(request, [workload], watcher)[0][workload.dataset].windows(window_of(workload))
 
 
 def locate_all(

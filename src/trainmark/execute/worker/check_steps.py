@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,18 +20,18 @@ import numpy as np
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
 from trainmark.backends.numpy.arithmetic import unit_of_sums
-from trainmark.backends.numpy.optimizers import decays, updated
+from trainmark.backends.numpy.optimizers import updated
 from trainmark.backends.stepwise import Arrays, State, Stepwise
 from trainmark.data.dataset import Dataset
-from trainmark.errors import TrainmarkError
+from trainmark.errors import TrainmarkError, assert_never
 from trainmark.execute.protocol.answers import FreeLosses, NotChecked, StepChecked
 from trainmark.execute.protocol.requests import CheckSteps
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.rehearse import Problem, cut, ordered_plans, plans_of, problems
 from trainmark.record.checks import Check, CheckedPart, StepChecks
-from trainmark.workload.layers import ChannelDropout, Dropout
-from trainmark.workload.model import lay_out
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop
+from trainmark.workload.layers import ChannelDropout, Dropout, every
+from trainmark.workload.model import LayerPlan, lay_out
+from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop, weight_decay_of
 from trainmark.workload.precision import PRECISIONS
 from trainmark.workload.spec import Workload
 
@@ -40,7 +40,7 @@ _MARGIN = 4.0
 _OPERATIONS = 16
 """Roundings of an update, at most; the most are in Adam's."""
 _LAST = 2
-"""Roundings to the size of the weight itself: of the update, and of the sum."""
+"""Bound of a rounding to the size of the weight itself, in units: twice the largest."""
 _DEVIATIONS = 8.0
 """Bound of a random share, in standard deviations."""
 _SEEN = 0.1
@@ -96,7 +96,7 @@ def check_steps(
     elif not _repeats(subject, trainer, first):
         say(NotChecked("it is not deterministic: two equal steps gave different results"))
     _check_order(subject, first, order, say)
-    if any(isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0 for layer in request.workload.model):
+    if any(isinstance(layer, (Dropout, ChannelDropout)) and layer.rate > 0 for layer in every(request.workload.model)):
         _check_dropout(subject, request.workload.without_distortions(), first, say)
     if request.workload.input.distortions is not None:
         say(NotChecked("distortions are not checked"))
@@ -136,6 +136,8 @@ def _checked(subject: _Subject, trainer: Trainer, problem: Problem, update: _Upd
         for name, value in expected.gradients.items():
             checks.append(_compared("gradient", name, gradients.get(name), value, expected.gradient_moves[name]))
         checks += update.checks(before, gradients, after)
+        for name, value in expected.untrained.items():
+            checks.append(_compared("state", name, after.weights.get(name), value, expected.untrained_moves[name]))
     return StepChecks(before.step, tuple(checks), expected.near_kinks, loss, expected.loss)
 
 
@@ -155,20 +157,25 @@ class _Update:
     def __init__(self, workload: Workload, unit: float) -> None:
         self._spec, self._average, self._unit = workload.optimizer, workload.weight_average, unit
         self._units = _OPERATIONS + _coefficient(workload.optimizer)
+        self._last = _LAST * _sums(workload.optimizer)
 
     def checks(self, before: State, gradients: Arrays, after: State) -> Iterator[Check]:
         """Compare weights, the optimiser's state and the average after a step with those from the same gradients."""
         with np.errstate(all="ignore"):
             expected = updated(self._spec, before, gradients)
             sizes = updated(self._spec, _absolute(before), self._sizes(before.weights, gradients))
-        for name, value in expected.weights.items():
+        units = self._units
+        if self._spec.clip_norm is not None:  # its sum of squares: Higham and Mary, as for any sum
+            units += 0.5 * math.sqrt(sum(each.size for each in gradients.values()))
+        for name in gradients:
+            value = expected.weights[name]
             change = value - before.weights[name]
-            last, others = _LAST * self._unit * np.abs(value), self._unit * self._units * np.abs(sizes.weights[name])
+            last, others = self._last * self._unit * np.abs(value), self._unit * units * np.abs(sizes.weights[name])
             yield _elementwise("update", name, after.weights[name], value, last + others, float(np.abs(change).max()))
             yield _all_alike(name, after.weights[name] - value, change, last, others)
         for slot, arrays in expected.slots.items():
             for name, value in arrays.items():
-                bound = self._unit * self._units * np.abs(sizes.slots[slot][name])
+                bound = self._unit * units * np.abs(sizes.slots[slot][name])
                 yield _elementwise("state", f"{slot} of {name}", after.slots[slot][name], value, bound)
         if self._average is not None:
             share = 1 - self._average.decay_at(before.step)
@@ -180,7 +187,9 @@ class _Update:
     def _sizes(self, weights: Arrays, gradients: Arrays) -> Arrays:
         """Return gradients whose update adds up the absolute values of everything that the true one adds."""
         sign = -1 if isinstance(self._spec, SGD) and self._spec.momentum_form == "velocity" else 1
-        decay = {name: self._spec.weight_decay if decays(self._spec, name) else 0.0 for name in weights}  # type: ignore[union-attr]
+        if isinstance(self._spec, AdamW):
+            return {name: sign * np.abs(each) for name, each in gradients.items()}
+        decay = {name: weight_decay_of(self._spec, name, each.ndim) for name, each in gradients.items()}
         return {name: sign * (np.abs(each) + decay[name] * np.abs(weights[name])) for name, each in gradients.items()}
 
 
@@ -214,12 +223,25 @@ def _all_alike(name: str, apart: Any, change: Any, last: Any, others: Any) -> Ch
     return Check("update", name, abs(factor) if math.isfinite(factor) else math.inf, bound, 1 + factor)
 
 
+def _sums(spec: Optimizer) -> int:
+    """Return how often an update rounds to the size of the weight itself."""
+    match spec:
+        case SGD():
+            return 2 if spec.nesterov else 1
+        case AdamW():  # weight decay: its factor, the product, and the sum
+            return 3
+        case Adam() | RMSprop():
+            return 1
+        case _:
+            assert_never(spec)
+
+
 def _coefficient(spec: Optimizer) -> float:
     """Return how many units ``1 - β`` may be off if β is rounded first."""
     match spec:
         case SGD():
             return 0.0
-        case Adam():
+        case Adam() | AdamW():
             return 1 / (1 - max(spec.beta1, spec.beta2))
         case RMSprop():
             return 1 / (1 - spec.rho)
@@ -240,7 +262,7 @@ def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: fl
 def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> None:
     """Train an epoch and the start of the next without moving, so that each loss tells its batch."""
     workload, losses = subject.workload, []
-    still = dataclasses.replace(workload, optimizer=dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE))
+    still = dataclasses.replace(workload, optimizer=dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE, course=None))
     trainer, plans = subject.trainer(still), ordered_plans(workload, len(subject.data.train), subject.options.seed)
     trainer.load(_float32(first.state.weights))
     trainer.compile(plans[0])
@@ -270,7 +292,7 @@ def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: S
     found = trainer.activations(first.examples[:200], training=True)
     unit = 2.0 ** -(PRECISIONS[subject.options.precision].fraction_bits + 1)
     checks: list[Check] = []
-    for before, plan in zip(("input", *(each.name for each in model.layers)), model.layers, strict=False):
+    for before, plan in _with_inputs(model.layers, "input"):
         if isinstance(plan.layer, (Dropout, ChannelDropout)) and 0 < plan.layer.rate < 1:
             checks += _of_mask(plan.name, plan.layer, found[before], found[plan.name], unit)
     subject.run(trainer, first)
@@ -280,6 +302,15 @@ def _check_dropout(subject: _Subject, workload: Workload, first: Problem, say: S
     if difference.share <= 1 and difference.bound < _SEEN:
         checks.append(Check("dropout", "off in training", math.inf, 0.0))
     say(StepChecked(StepChecks(None, tuple(checks))))
+
+
+def _with_inputs(plans: Sequence[LayerPlan], before: str) -> Iterator[tuple[str, LayerPlan]]:
+    """Yield each layer after the name of the layer whose output it takes."""
+    for plan in plans:
+        yield from _with_inputs(plan.body, before)
+        yield from _with_inputs(plan.shortcut, before)
+        yield before, plan
+        before = plan.name
 
 
 def _of_mask(name: str, layer: Dropout | ChannelDropout, x: Any, y: Any, unit: float) -> Iterator[Check]:

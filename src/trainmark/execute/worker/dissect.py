@@ -225,7 +225,7 @@ def _plan(workload: Workload, examples: int, steps: int, options: Options) -> Ep
 def _cut(data: Dataset, batches: Batches) -> Dataset:
     """Return the first batch of the training set, and the whole test set."""
     size = batches.sizes(len(data.train))[0]
-    train = Split(np.array(data.train.images[:size]), np.array(data.train.labels[:size]))
+    train = data.train.part(size)
     return dataclasses.replace(data, train=train, complete=False)
 
 

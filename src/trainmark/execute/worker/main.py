@@ -40,7 +40,9 @@ from trainmark.execute.worker.script import end_descendants, run_script
 from trainmark.execute.worker.slices import Enough, Slices, Turns
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.record import weights as weight_files
+from trainmark.workload import pytorch_draws
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
 
@@ -123,13 +125,15 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
     backend = registry.load(request.backend)
     trainer = backend.trainer(workload, model, data, options)
     can = backend.capabilities()  # only now, since it may initialise the devices
-    weights = _first_weights(request, model)
+    examples: dict[SplitName, int] = {"train": len(data.train), "test": len(data.test)}
+    drawn = pytorch_draws.draw(workload, model, **examples)
+    weights = _first_weights(request, model, drawn)
     if isinstance(trainer, RankTrainer):
         require_agreement(trainer.gather(_facts(request, can, data.sha256, weights)))
     trainer.load(weights)
     agree = (lambda own: trainer.gather(own)[0]) if isinstance(trainer, RankTrainer) else (lambda own: own)
     pacing = Slices(turns if request.turns else None, say, request.origin, agree)
-    state = TrainingState(request, trainer, {"train": len(data.train), "test": len(data.test)}, pacing)
+    state = TrainingState(request, trainer, examples, pacing, drawn)
     first = next(state.plans(), None)
     if first is None:
         raise DataError(
@@ -170,6 +174,7 @@ class TrainingState:
     trainer: Trainer
     examples: dict[SplitName, int]
     pacing: Slices
+    drawn: Drawn | None = None
 
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
@@ -180,15 +185,25 @@ class TrainingState:
     def evaluate(self, split: SplitName, index: int) -> Evaluation:
         """Evaluate a split, or a sample of it, after the epoch ``index``."""
         workload, seed = self.request.workload, self.request.options.seed
-        sample = evaluation_sample(workload, split, self.examples[split], seed, index + workload.metrics.before)
+        number = index + workload.metrics.before
+        if self.drawn is not None:
+            return self.trainer.evaluate(split, self.drawn.sample(split, number))
+        sample = evaluation_sample(workload, split, self.examples[split], seed, number)
         return self.trainer.evaluate(split) if sample is None else self.trainer.evaluate(split, sample)
 
     def plans(self) -> Iterator[EpochPlan]:
         """The epochs, each drawn on demand."""
         workload, seed = self.request.workload, self.request.options.seed
         inject, augment = self.request.inject_order, workload.augmented_input
-        examples = self.examples["train"]
-        return epoch_plans(workload.schedule, workload.batches, examples, seed, inject=inject, augment=augment)
+        return epoch_plans(
+            workload.schedule,
+            workload.batches,
+            self.examples["train"],
+            seed,
+            inject=inject,
+            augment=augment,
+            drawn=self.drawn.batches if self.drawn else None,
+        )
 
 
 def _train_repeat(
@@ -266,7 +281,10 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
         losses = losses - steps.l2_losses
     total = sizes.sum()
     predictions = total * math.prod(workload.input.outputs_shape)
-    return {"train_loss": float((losses * sizes).sum() / total), "train_accuracy": float(steps.hits.sum() / predictions)}
+    return {
+        "train_loss": float((losses * sizes).sum() / total),
+        "train_accuracy": float(steps.hits.sum() / predictions),
+    }
 
 
 def _evaluated(state: TrainingState, index: int, clock: Clock) -> answers.Evaluated:
@@ -320,13 +338,13 @@ def _joined(parts: list[Steps]) -> Steps:
     )
 
 
-def _first_weights(request: requests.Train, model: Model) -> Weights:
+def _first_weights(request: requests.Train, model: Model, drawn: Drawn | None) -> Weights:
     if request.initial_weights:
         path = Path(request.initial_weights)
         weights = weight_files.load(path)
         weight_files.require_fit(weights, model, path)
         return weights
-    return initial_weights(model, request.options.seed)
+    return drawn.weights if drawn else initial_weights(model, request.options.seed)
 
 
 def _probe(backend: str, say: Say) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,14 @@ _STREAM, _AUGMENTATION, _EVALUATION = 1 << 20, 1 << 21, 1 << 23
 
 
 def epoch_plans(
-    schedule: Schedule, batches: Batches, examples: int, seed: int, *, inject: bool, augment: Input | None = None
+    schedule: Schedule,
+    batches: Batches,
+    examples: int,
+    seed: int,
+    *,
+    inject: bool,
+    augment: Input | None = None,
+    drawn: NDArray[np.int64] | None = None,
 ) -> Iterator[EpochPlan]:
     """Yield the epochs of one run one by one, since a long run's orders would fill the memory.
 
@@ -26,14 +34,18 @@ def epoch_plans(
         seed: seed of the run.
         inject: whether to draw the order of a reshuffled epoch here, not in the framework.
         augment: images to augment; None for no augmentation.
+        drawn: the examples of each step, ``[steps, batch]``, if they are known already.
     """
     one_pass = sum(batches.sizes(examples))
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
-    for epoch, sizes in enumerate(epoch_sizes(schedule, batches, examples)):
+    epochs = epoch_sizes(schedule, batches, examples)
+    for epoch, (sizes, end) in enumerate(zip(epochs, accumulate(map(len, epochs)), strict=True)):
         augmented = None
         if augment is not None:
             augmented = draw_augmentation(augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch))
-        if batches.size == "full" and schedule.shuffle == "never":
+        if drawn is not None:
+            yield EpochPlan(sizes, drawn[end - len(sizes) : end].ravel(), augmented=augmented)
+        elif batches.size == "full" and schedule.shuffle == "never":
             yield EpochPlan(sizes, None, whole=True, augmented=augmented)
         elif schedule.shuffle == "every-epoch" and not inject:
             yield EpochPlan(sizes, None, augmented=augmented)
@@ -42,8 +54,10 @@ def epoch_plans(
             yield EpochPlan(sizes, np.floor(draws * examples).astype(np.int64), augmented=augmented)
         else:
             passes = -(-sum(sizes) // one_pass)
-            drawn = [_pass(schedule, examples, seed, epoch, index) if same is None else same for index in range(passes)]
-            order = np.concatenate([order[:one_pass] for order in drawn])[: sum(sizes)]
+            orders = [
+                _pass(schedule, examples, seed, epoch, index) if same is None else same for index in range(passes)
+            ]
+            order = np.concatenate([order[:one_pass] for order in orders])[: sum(sizes)]
             yield EpochPlan(sizes, order, augmented=augmented)
 
 

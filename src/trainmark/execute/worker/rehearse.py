@@ -23,14 +23,14 @@ from trainmark.backends.base import EpochPlan
 from trainmark.backends.numpy.optimizers import updated
 from trainmark.backends.numpy.reference import SHOWN, Expected, Reference, pooled
 from trainmark.backends.stepwise import Arrays, State
-from trainmark.data.dataset import Dataset, Split
+from trainmark.data.dataset import Dataset
 from trainmark.errors import TrainmarkError
 from trainmark.execute.protocol.answers import Rehearsed
 from trainmark.execute.protocol.requests import Rehearse
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.model import initial_weights, lay_out
-from trainmark.workload.optimizers import slots_of
+from trainmark.workload.optimizers import corners, slots_of
 from trainmark.workload.spec import Workload
 
 STEPS = 10
@@ -40,7 +40,8 @@ _BATCHES = 6 + 1 / 3
 _FULL = 4_000
 """Examples where a batch is the whole training set."""
 _STEPS_OF_NEXT_EPOCH = 3
-_AT_ONCE = 128
+_MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves")
+"""Groups of arrays that leave no trace in a file if they are empty."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _MOVES = 1 << 22  # a random stream different from those of weights and orders
 
@@ -64,8 +65,7 @@ def cut(data: Dataset, workload: Workload) -> Dataset:
     """Return a part of the training set that has the steps to compare, and the test set."""
     size = workload.batches.size
     wanted = _FULL if size == "full" else round(_BATCHES * size)
-    train = Split(np.array(data.train.images[:wanted]), np.array(data.train.labels[:wanted]))
-    return dataclasses.replace(data, train=train, complete=False)
+    return dataclasses.replace(data, train=data.train.part(wanted), complete=False)
 
 
 def plans_of(workload: Workload, examples: int, seed: int) -> Iterator[EpochPlan]:
@@ -93,14 +93,15 @@ def rehearse(request: Rehearse, say: Say) -> None:
     _keep_memory()
     workload, seed = request.workload.deterministic(), request.options.seed
     data = cut(request.dataset.load(), workload)
-    model, images, labels = lay_out(workload), data.train.images, data.train.labels.astype(np.int64)
+    model, images, labels = lay_out(workload), data.train.images, data.train.labels
     precision = request.options.precision
     stored = np.float64 if precision == "fp64" else np.float32
     reference = Reference(workload, model, precision, np.random.default_rng([seed, _MOVES]))
     weights = _representable(initial_weights(model, seed), stored)
-    zeros = {name: np.zeros_like(value) for name, value in weights.items()}
+    trained = {name: weights[name] for name in model.trained}
+    zeros = {name: np.zeros_like(value) for name, value in trained.items()}
     slots = dict.fromkeys(slots_of(workload.optimizer), zeros)
-    state = State(weights, slots, weights if workload.weight_average else {})
+    state = State(weights, slots, trained if workload.weight_average else {})
     tree: dict[str, Any] = {"order": _order_losses(reference, workload, data, weights, seed)}
     steps: list[tuple[State, NDArray[np.int64]]] = []
     found: list[Expected] = []
@@ -108,13 +109,12 @@ def rehearse(request: Rehearse, say: Say) -> None:
     for number, (step, batch) in enumerate(chosen):
         state = dataclasses.replace(state, step=step)
         steps.append((state, batch))
-        found.append(reference.step(state.weights, images[batch], labels[batch]))
-        state = _next(workload, state, found[-1].gradients, stored)
+        shows = number in (0, len(chosen) - 1)  # activations are large
+        found.append(reference.step(state.weights, images[batch], labels[batch].astype(np.int64), shows=shows))
+        state = _next(workload, state, found[-1], stored)
         if not (np.isfinite(found[-1].loss) and all(np.isfinite(each).all() for each in state.weights.values())):
             fix = "Lower the learning rate, or compare another --seed."
             raise TrainmarkError(f"the training diverges in step {step}, for the reference too", fix=fix)
-        if number not in (0, len(chosen) - 1):
-            found[-1].activations.clear()  # large
         say(Rehearsed(number + 1, len(chosen)))
     for number, ((state, batch), expected) in enumerate(zip(steps, pooled(found), strict=True)):
         examples = np.repeat(batch, expected.repeats)
@@ -122,15 +122,16 @@ def rehearse(request: Rehearse, say: Say) -> None:
     np.savez(request.place, **dict(_flat(tree)))
 
 
-def _next(workload: Workload, state: State, gradients: Arrays, stored: Any) -> State:
+def _next(workload: Workload, state: State, found: Expected, stored: Any) -> State:
     """Return the state after an update, rounded to what every backend can represent."""
-    after = updated(workload.optimizer, state, gradients)
+    after = updated(workload.optimizer, state, found.gradients)
     average: Arrays = {}
     if workload.weight_average:
         share = 1 - workload.weight_average.decay_at(state.step)
         average = {name: old + share * (after.weights[name] - old) for name, old in state.average.items()}
     slots = {slot: _representable(arrays, stored) for slot, arrays in after.slots.items()}
-    return State(_representable(after.weights, stored), slots, _representable(average, stored), after.step)
+    weights = {**after.weights, **found.untrained}
+    return State(_representable(weights, stored), slots, _representable(average, stored), after.step)
 
 
 def _representable(arrays: Arrays, stored: Any) -> dict[str, NDArray[np.float64]]:
@@ -147,7 +148,7 @@ def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
             State(**{"slots": {}, "average": {}, **each["state"], "step": int(each["state"]["step"])}),
             each["examples"],
             each["shown"],
-            Expected(**{"activations": {}, **each["expected"]}),
+            Expected(**{**dict.fromkeys(_MAYBE_EMPTY, {}), **each["expected"]}),
         )
         for _, each in sorted(tree.items(), key=lambda item: int(item[0]))
     ]
@@ -158,22 +159,15 @@ def _chosen(workload: Workload, examples: int, seed: int) -> list[tuple[int, NDA
     """Return the steps to compare, with their examples."""
     every = (batch for plan in plans_of(workload, examples, seed) for batch in batches_of(plan, examples))
     steps = list(enumerate(itertools.islice(every, STEPS)))
-    stairs = workload.optimizer.staircase
-    if stairs is not None and stairs.steps > STEPS:
-        steps += [(stairs.steps + offset, steps[offset][1]) for offset in (-1, 0)]
-    return steps
+    return steps + [(number, steps[number % 2][1]) for number in corners(workload.optimizer) if number >= STEPS]
 
 
 def _order_losses(
     reference: Reference, workload: Workload, data: Dataset, weights: dict[str, Any], seed: int
 ) -> NDArray[np.float64]:
-    labels = data.train.labels.astype(np.int64)
-    some = range(0, len(labels), _AT_ONCE)
-    parts = [slice(start, start + _AT_ONCE) for start in some]
-    each = np.concatenate([reference.losses(weights, data.train.images[part], labels[part]) for part in parts])
-    plans = ordered_plans(workload, len(labels), seed)
-    means = [each[batch].mean() for plan in plans for batch in batches_of(plan, len(labels))]
-    return np.array(means) + reference.l2_loss(weights)
+    train = data.train
+    batches = [batch for plan in ordered_plans(workload, len(train), seed) for batch in batches_of(plan, len(train))]
+    return np.array([reference.loss(weights, train.images[each], train.labels[each].astype(np.int64)) for each in batches])
 
 
 def _keep_memory() -> None:

@@ -23,7 +23,9 @@ from trainmark.execute.protocol.requests import ReplayTraining
 from trainmark.execute.protocol.wire import Say
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
+from trainmark.workload import pytorch_draws
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
 
@@ -41,6 +43,7 @@ class _Training:
     data: Dataset
     options: Options
     start: Weights
+    drawn: Drawn | None
 
     def trainer(self) -> Trainer:
         trainer = self.backend.trainer(self.workload, self.model, self.data, self.options)
@@ -49,7 +52,8 @@ class _Training:
 
     def plans(self) -> Iterator[EpochPlan]:
         schedule, batches = self.workload.schedule, self.workload.batches
-        return epoch_plans(schedule, batches, len(self.data.train), self.options.seed, inject=True)
+        drawn = self.drawn.batches if self.drawn else None
+        return epoch_plans(schedule, batches, len(self.data.train), self.options.seed, inject=True, drawn=drawn)
 
 
 def replay(
@@ -58,8 +62,9 @@ def replay(
     """Find the first step whose loss is not finite, and inspect the steps that may show why."""
     workload, options = request.workload, request.options
     model, data = lay_out(workload), request.dataset.load()
-    start = initial_weights(model, options.seed)
-    training = _Training(backends(request.backend), workload, model, data, options, start)
+    drawn = pytorch_draws.draw(workload, model, len(data.train), len(data.test))
+    start = drawn.weights if drawn else initial_weights(model, options.seed)
+    training = _Training(backends(request.backend), workload, model, data, options, start, drawn)
     *_, losses = _trained(training, request.steps, tick)
     wrong = np.flatnonzero(~np.isfinite(losses))
     failed = int(wrong[0]) if wrong.size else None

@@ -125,13 +125,13 @@ def _found(wanted: Located) -> Located:
     named = os.environ.get("TRAINMARK_DATA")
     here = locate(
         wanted.name,
-        named=wanted.directory if regular.is_folder(wanted.directory) else None,
+        named=wanted.directory if wanted.directory and regular.is_folder(wanted.directory) else None,
         environment=Path(named) if named and regular.is_folder(Path(named)) else None,
         cache=cache_dir(),
         download=False,
     )
     if here.sha256 == wanted.sha256:
-        return here
+        return here.windows(wanted.window)
     raise DataUnavailable(
         f"{wanted.name} in {here.directory} differs",
         expected=f"sha256 {wanted.sha256[:16]}",

@@ -18,7 +18,7 @@ START = 2.0
 def course(spec: Optimizer, name: str = "dense1.kernel", gradients: list[float] = GRADIENTS) -> list[float]:
     """The weight after each update."""
     weights, seen = {name: np.array([START])}, []
-    updater = Updater(spec, weights)
+    updater = Updater(spec, weights, weights)
     for gradient in gradients:
         updater.update(weights, {name: np.array([gradient])})
         seen.append(float(weights[name][0]))
@@ -149,7 +149,7 @@ def test_the_first_step_of_adam_has_the_size_of_the_rate() -> None:
 def test_each_weight_has_its_own_state() -> None:
     names = ("dense1.kernel", "dense1.bias")
     weights = {name: np.array([START]) for name in names}
-    updater = Updater(Adam(0.1, epsilon=0.01), weights)
+    updater = Updater(Adam(0.1, epsilon=0.01), weights, weights)
     for gradient in GRADIENTS:
         updater.update(weights, {names[0]: np.array([gradient]), names[1]: np.array([-gradient])})
     assert weights[names[0]] == pytest.approx([adam()[-1]])
@@ -161,7 +161,7 @@ def test_single_precision_stays_single_and_gradients_are_left_alone(spec: Optimi
     weights = {"dense1.kernel": np.ones(3, np.float32)}
     gradients = {"dense1.kernel": np.full(3, 0.5, np.float32)}
     before = weights["dense1.kernel"]
-    updater = Updater(spec, weights)
+    updater = Updater(spec, weights, weights)
     updater.update(weights, gradients)
     updater.update(weights, gradients)
     assert weights["dense1.kernel"] is before  # in place

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -30,6 +31,7 @@ class DataParallel(TorchTrainer):
     def __init__(self, job: Job) -> None:
         assert job.options.layout is not None
         self._layout = job.options.layout
+        self._copies = self._layout.data if self._layout.reduces else 1
         self._ranks = Ranks(self._layout, job.options.device)
         self._everything = data = job.data
         if job.workload.takes_everything:  # a rank keeps only the part that it uses in every step
@@ -41,12 +43,13 @@ class DataParallel(TorchTrainer):
 
     def compile(self, plan: EpochPlan) -> bool:
         """Run a first pass per batch size, in which engines allocate buffers; no weight is changed."""
-        height, width, channels = self._model.input_shape
-        for size in dict.fromkeys(self._shared(plan).sizes):
-            x = torch.zeros(size, channels, height, width, dtype=self._dtype, device=self._device)
-            for _ in range(2):  # DDP reorders its buckets after the first
-                self._differentiate(x, torch.zeros(size, dtype=torch.int64, device=self._device))
-                self._network.zero_grad(set_to_none=True)
+        with self._buffers_kept():
+            for size in dict.fromkeys(self._shared(plan).sizes):
+                x = self._input(np.zeros((size, *self._data.train.images.shape[1:]), np.uint8)).contiguous()
+                y = torch.zeros(size, *self._data.train.labels.shape[1:], dtype=torch.int64, device=self._device)
+                for _ in range(2):  # DDP reorders its buckets after the first
+                    self._differentiate(x, y)
+                    self._network.zero_grad(set_to_none=True)
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
@@ -59,15 +62,16 @@ class DataParallel(TorchTrainer):
         total[:, :HITS] /= self._layout.data  # means of equal shares
         return super().read(total)
 
-    def evaluate(self, split: SplitName) -> Evaluation:
-        """Evaluate the whole split, a part on each rank."""
+    def evaluate(self, split: SplitName, examples: NDArray[np.int64] | None = None) -> Evaluation:
+        """Evaluate a split, a part on each rank."""
         whole: Split = getattr(self._everything, split)
-        part = _share(whole, self._ranks.rank, self._layout.ranks)
+        examples = np.arange(len(whole)) if examples is None else examples
+        mine = np.array_split(examples, self._layout.ranks)[self._ranks.rank]
         with self._average_in_place():
-            loss, hits = self._judge(self._whole_network(), part)
+            loss, hits = self._judge(self._whole_network(), whole, mine)
         sums = torch.tensor([loss, hits], dtype=torch.float64, device=self._device)
         loss, hits = self._ranks.total(sums).tolist()
-        return Evaluation(loss / len(whole), hits / len(whole))
+        return self._evaluation(whole, len(examples), loss, hits)
 
     def synchronize(self) -> None:
         """Wait for all devices."""
@@ -109,10 +113,13 @@ class DataParallel(TorchTrainer):
         """Return this copy's share of ``plan``; the parent checks that its sizes are divisible."""
         copies = self._layout.data
         sizes = tuple(size // copies for size in plan.sizes)
-        if plan.order is None:
-            return EpochPlan(sizes, None, plan.whole)
-        shares = [np.split(batch, copies)[self._ranks.copy] for batch in plan.batches(plan.order)]
-        return EpochPlan(sizes, np.concatenate(shares))
+
+        def share(rows: NDArray[np.int64] | None) -> NDArray[np.int64] | None:
+            if rows is None:
+                return None
+            return np.concatenate([np.split(batch, copies)[self._ranks.copy] for batch in plan.batches(rows)])
+
+        return EpochPlan(sizes, share(plan.order), plan.whole, share(plan.augmented))
 
 
 class DataParallelFast(DataParallel, TorchFastTrainer):

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
-from trainmark.backends.base import Job
+from trainmark.backends.base import Job, kinds_of
 from trainmark.backends.torch import network
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.data_parallel import DataParallel
+from trainmark.errors import Unsupported
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.stages import cut
 
@@ -25,6 +26,8 @@ class Pipelined(DataParallel):
     """One stage of one copy; a mixin that comes before the style."""
 
     def __init__(self, job: Job) -> None:
+        if unfit := {"batch-norm", "clipping", "sum"} & set(kinds_of(job.workload)):
+            raise Unsupported(f"torch does not split a network into stages with {', '.join(sorted(unfit))}")
         super().__init__(job)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
@@ -49,7 +52,7 @@ class Pipelined(DataParallel):
 
     def _whole_network(self) -> nn.Module:
         """Return a network with the current weights of all stages."""
-        whole = network.build(self._model.layers).to(self._device, self._dtype)
+        whole = network.build(self._model, self._model.layers).to(self._device, self._dtype)
         by_name = {name: value for theirs in self.gather(self._own()) for name, value in theirs.items()}
         whole.load_state_dict({name: torch.from_numpy(value) for name, value in by_name.items()})
         return whole

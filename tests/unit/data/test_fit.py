@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from trainmark.data.fit import require_fit, window_of
+from trainmark.errors import SpecError
+from trainmark.workload import catalog
+from trainmark.workload.layers import Dense, Layer, PositionEmbedding, TokenEmbedding
+from trainmark.workload.tokens import Tokens
+
+GPT = catalog.find("shakespeare-gpt")
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_workload_fits_its_dataset(name: str) -> None:
+    require_fit(catalog.find(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "dataset", "problem"),
+    [
+        ("mnist-mlp32", "cifar10", "expected images of 32 × 32 × 3 in input.shape, found images of 28 × 28 × 1"),
+        ("mnist-mlp32", "shakespeare", "expected an input of tokens, found images of 28 × 28 × 1"),
+        ("shakespeare-gpt", "mnist", "expected images of 28 × 28 × 1 in input.shape, found tokens"),
+        ("shakespeare-gpt", "random-tokens", "a row for each of the 50,304 tokens of random-tokens, found 65"),
+    ],
+)
+def test_another_dataset(name: str, dataset: str, problem: str) -> None:
+    with pytest.raises(SpecError, match=problem):
+        require_fit(replace(catalog.find(name), dataset=dataset))
+
+
+def with_model(*model: Layer, length: int = 64) -> None:
+    require_fit(replace(GPT, input=Tokens(length), model=model))
+
+
+def test_a_window_longer_than_the_text() -> None:
+    embedding = TokenEmbedding(65, 2)
+    with_model(embedding, Dense(65), length=111_539)
+    with pytest.raises(SpecError, match=r"at most 111,539 tokens in input.length, .* found 111,540"):
+        with_model(embedding, Dense(65), length=111_540)
+
+
+def test_a_head_narrower_than_the_vocabulary() -> None:
+    with_model(TokenEmbedding(65, 8), PositionEmbedding(64), Dense(65))
+    with pytest.raises(SpecError, match="one value for each of the 65 tokens of shakespeare, found 64"):
+        with_model(TokenEmbedding(65, 8), PositionEmbedding(64), Dense(64))
+
+
+def test_an_embedding_with_too_few_rows() -> None:
+    with pytest.raises(SpecError, match=r"'token-embedding1' .* the 65 tokens of shakespeare, found 64"):
+        with_model(TokenEmbedding(64, 8), Dense(65))
+
+
+def test_the_window() -> None:
+    assert window_of(GPT) == 64
+    assert window_of(catalog.find("mnist-mlp32")) is None
