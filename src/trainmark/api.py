@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
@@ -28,7 +28,6 @@ from trainmark.report.runs_table import runs_table
 from trainmark.report.tables import comparison_markdown, tables_of
 
 if TYPE_CHECKING:
-    from trainmark.report.charts.chart import MeasuredWork
     from trainmark.study.options import RunOptions
 
 
@@ -51,9 +50,6 @@ class Records(Sequence[Record]):
 
     def __len__(self) -> int:
         return len(self.records)
-
-    def __iter__(self) -> Iterator[Record]:
-        return iter(self.records)
 
     def __repr__(self) -> str:
         return f"<{units.many(len(self), 'trainmark record')}>"
@@ -162,8 +158,9 @@ class Compared:
             NotInstalled: the ``report`` extra is not installed.
         """
         from trainmark.report.files import chosen, together
+        from trainmark.report.works import works
 
-        return together(chosen(self._works(), [name]))
+        return together(chosen(works(self.comparison), [name]))
 
     def save_chart(self, path: str | os.PathLike[str], name: str = "speedup") -> Path:
         """Write a chart to a file.
@@ -182,8 +179,9 @@ class Compared:
             OSError: the file can't be written.
         """
         from trainmark.report.files import drawn
+        from trainmark.report.works import works
 
-        regular.write_atomically(Path(path), drawn(Path(path), self._works(), [name]))
+        regular.write_atomically(Path(path), drawn(Path(path), works(self.comparison), [name]))
         return Path(path)
 
     def report(self, path: str | os.PathLike[str] = "report.html", title: str = "Training compared") -> Path:
@@ -209,11 +207,6 @@ class Compared:
             comparison = comparisons.compare(compared, comparison.by, comparison.baseline, comparison.margin)
         regular.write_atomically(Path(path), report(self.records, comparison, title=title, warn=warnings.warn))
         return Path(path)
-
-    def _works(self) -> list[MeasuredWork]:
-        from trainmark.report.works import works
-
-        return works(self.comparison)
 
 
 def load_records(*paths: str | os.PathLike[str]) -> Records:
@@ -306,7 +299,7 @@ def run(
     command = f"trainmark.run({', '.join(map(repr, workloads))})"
     request = study_options.request_of({**options, **names, "workloads": workloads}, command)
     checked = study_options.read_labels(f"{key}={value}" for key, value in (labels or {}).items())
-    rounds = RoundOptions(resume, Budget.of(budget, margin), checked)
+    rounds = RoundOptions(resume, Budget(budget, margin / 100), checked)
     records, earlier = run(request, store.Store(Path(out)), Progress() if quiet else TerminalProgress(), rounds)
     return Records((*earlier, *records))
 

@@ -11,6 +11,7 @@ import importlib
 import os
 import re
 import subprocess
+import time
 from pathlib import Path
 
 UNKNOWN = "0+unknown"
@@ -35,13 +36,7 @@ def version_of(clone: Path) -> str:
     if tag and ahead == "0" and not dirty:
         return tag
     public = f"{tag}.post1.dev{ahead}" if tag else _UNTAGGED + git(clone, "rev-list", "--count", "HEAD")
-    return f"{public}+g{node}" + (f".d{_today()}" if dirty else "")
-
-
-def _today() -> str:
-    import datetime
-
-    return f"{datetime.datetime.now(datetime.UTC):%Y%m%d}"
+    return f"{public}+g{node}" + (f".d{time.strftime('%Y%m%d', time.gmtime())}" if dirty else "")
 
 
 def _built() -> str:

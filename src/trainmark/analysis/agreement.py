@@ -254,9 +254,8 @@ def _concerns(timing: PublishedTiming, run: PublishedRun, kind: DeviceKind) -> b
 
 
 def _time(timing: PublishedTiming, group: Repeats | None) -> TimingResult:
-    runs = [summarize(record) for record in group.records] if group else []
-    read = [getattr(run, timing.quantity) for run in runs]
-    measured = median([number for number in read if number is not None])
+    records = group.records if group else ()
+    measured = median(getattr(summarize(record), timing.quantity) for record in records)
     ratio = None
     if measured:
         ratio = measured / timing.value if timing.quantity == "samples_per_second" else timing.value / measured

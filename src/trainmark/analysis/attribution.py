@@ -157,16 +157,16 @@ def attribute(found: Dissection) -> Attribution:
     # If only some of the cores were requested, the variants were still measured with all of them.
     scale = 1.0 if found.threads_ratio is None else found.threads_ratio.value
     shares = [
-        _share(cause, _scaled(_estimate([split.causes[cause] / split.step for split in splits], few), scale))
+        _share(cause, _estimate([scale * split.causes[cause] / split.step for split in splits], few))
         for cause in splits[0].causes
     ]
     if found.threads_ratio is not None:
-        shares.append(_share("threads", _scaled(found.threads_ratio, -1.0, 1.0)))
+        shares.append(_share("threads", found.threads_ratio.mapped(lambda ratio: 1 - ratio)))
     shares.sort(key=lambda share: -share.share)
     if found.threads_ratio is None:  # else the shares on top were measured with a different number of cores
         shares += _on_top(found, step.value)
-    unexplained = _estimate([1 - sum(split.causes.values()) / split.step for split in splits], few)
-    return Attribution(_scaled(step, 1 / scale), tuple(shares), _scaled(unexplained, scale))
+    unexplained = _estimate([scale * (1 - sum(split.causes.values()) / split.step) for split in splits], few)
+    return Attribution(step.mapped(lambda seconds: seconds / scale), tuple(shares), unexplained)
 
 
 def from_record(record: Record) -> Attribution | None:
@@ -311,13 +311,6 @@ def _stretch(sittings: int) -> float:
     if sittings < 2:
         return 1.0
     return t_quantile(CONFIDENCE, sittings - 1) / statistics.NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-
-def _scaled(estimate: Estimate, factor: float, offset: float = 0.0) -> Estimate:
-    """Return ``offset + factor · estimate``."""
-    bounds = [None if bound is None else offset + factor * bound for bound in (estimate.low, estimate.high)]
-    low, high = bounds if factor >= 0 else bounds[::-1]
-    return Estimate(offset + factor * estimate.value, low, high)
 
 
 def _share(cause: Cause, estimate: Estimate) -> Share:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -14,6 +13,7 @@ from trainmark.analysis.cost import cost
 from trainmark.analysis.differences import Difference, differences
 from trainmark.analysis.efficiency import Limit, Place, efficiency, limits_of
 from trainmark.analysis.groups import Repeats, group_records
+from trainmark.analysis.load import mean
 from trainmark.analysis.pace import changes_pace
 from trainmark.analysis.pairing import Reading, match
 from trainmark.analysis.reference import references
@@ -50,11 +50,8 @@ WIDE = 1.2
 """Ratio of the slowest to the fastest round of a group above which a caveat is shown."""
 
 _MEDIANS = ("training_seconds", "compile_seconds", "train_loss", "test_loss")
-_MEANS = ("train_accuracy", "test_accuracy")
+_MEANS = ("test_accuracy", "train_accuracy")
 """Figures averaged by mean, like the difference in learning, so that all three are consistent."""
-_epoch_seconds: Reading = attrgetter("epoch_seconds")
-_process_seconds: Reading = attrgetter("process_seconds")
-_READINGS: dict[str, Reading] = {name: attrgetter(name) for name in ("test_accuracy", "train_accuracy")}
 _UNKNOWN_SPEED = Speedup(None, None, None, "unclear")
 _UNKNOWN_LEARNING = Learning(None, None, None, None, "unclear")
 
@@ -71,9 +68,9 @@ class _Side:
         return all(run.learns for run in self.runs)
 
     @property
-    def has_epochs(self) -> bool:
-        """Whether epochs can be compared; a command that reports none is compared as a whole."""
-        return any(run.epoch_seconds is not None for run in self.runs) or not self.known(_process_seconds)
+    def timed_by(self) -> SpeedOf:
+        """What can be compared; a command that reports no epochs is compared as a whole."""
+        return "epoch" if self.known("epoch_seconds") or not self.known("process_seconds") else "process"
 
     @property
     def examples(self) -> frozenset[int]:
@@ -87,15 +84,8 @@ class _Side:
         """The versions of trainmark that measured it, as far as known."""
         return frozenset(record.trainmark for record in self.group.records if record.trainmark is not None)
 
-    def known(self, of: Reading) -> list[float]:
-        return [value for run in self.runs if (value := of(run)) is not None]
-
-    def median(self, figure: str) -> float | None:
-        return median(self.known(attrgetter(figure)))
-
-    def mean(self, figure: str) -> float | None:
-        known = self.known(attrgetter(figure))
-        return statistics.fmean(known) if known else None
+    def known(self, figure: str) -> list[float]:
+        return [value for run in self.runs if (value := getattr(run, figure)) is not None]
 
 
 def compare(
@@ -150,9 +140,9 @@ def compare_groups(
     for position, (side, reference) in enumerate(zip(sides, chosen, strict=True)):
         alone = _alone(side, reference, limits or {})
         if reference == position:
-            quantity = "test_accuracy" if side.known(_READINGS["test_accuracy"]) else "train_accuracy"
-            learning = Learning(quantity if side.known(_READINGS[quantity]) else None, 0.0, None, None, "same")
-            itself = Speedup(1.0, None, None, "same", "epoch" if side.has_epochs else "process")
+            quantity = next((name for name in _MEANS if side.known(name)), None)
+            learning = Learning(quantity, 0.0, None, None, "same")
+            itself = Speedup(1.0, None, None, "same", side.timed_by)
             alone = dataclasses.replace(alone, speedup=itself, learning=learning)
         elif reference is not None:
             alone = _held_against(alone, side, sides[reference], by, margin, confidence)
@@ -162,13 +152,13 @@ def compare_groups(
 
 def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) -> GroupResult:
     """Return a group's own figures, not yet compared."""
-    records, pace = side.group.records, side.median("samples_per_second")
+    records, pace = side.group.records, median(side.known("samples_per_second"))
     caveats = {caveat for run in side.runs for caveat in run.caveats}
     if side.group.failed:
         caveats.add(Caveat.FAILED_RUNS)
     if len(side.trainmarks) > 1:
         caveats.add(Caveat.DIFFERENT_TRAINMARKS)
-    seconds = side.known(_epoch_seconds if side.has_epochs else _process_seconds)
+    seconds = side.known(f"{side.timed_by}_seconds")
     if len(seconds) < FEWEST_FOR_INTERVAL and not any(record.slices for record in records):
         caveats.add(Caveat.FEW_ROUNDS)
     if seconds and max(seconds) > WIDE * min(seconds):
@@ -182,14 +172,14 @@ def _alone(side: _Side, reference: int | None, limits: Mapping[Place, Limit]) ->
         epochs=max((len(record.epochs) for record in records), default=0),
         steps=max((sum(epoch.steps or 0 for epoch in record.epochs) for record in records), default=0),
         by_steps=any((record.workload.spec.get("schedule") or {}).get("steps") for record in records),
-        epoch_seconds=MedianInterval.of(side.known(_epoch_seconds)),
-        process_seconds=MedianInterval.of(side.known(_process_seconds)),
+        epoch_seconds=MedianInterval.of(side.known("epoch_seconds")),
+        process_seconds=MedianInterval.of(side.known("process_seconds")),
         samples_per_second=pace,
-        **{name: side.median(name) for name in _MEDIANS},
-        **{name: side.mean(name) for name in _MEANS},
+        **{name: median(side.known(name)) for name in _MEDIANS},
+        **{name: mean(side.known(name)) for name in _MEANS},
         speedup=_UNKNOWN_SPEED,
         learning=_UNKNOWN_LEARNING,
-        caveats=_ordered(caveats),
+        caveats=ordered(caveats),
         efficiency=efficiency(complete[0], pace, limits) if (complete := [r for r in records if r.epochs]) else None,
         cost=cost(records),
         reached=_reached(records),
@@ -247,20 +237,19 @@ def _held_against(
         caveats.add(Caveat.CONVERGES_FASTER)
     if Caveat.DIFFERENT_DATA not in caveats:
         learning = _learning(side, reference, pairs=side.group.key.protocol == "fresh")
-    return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=_ordered(caveats))
+    return dataclasses.replace(result, speedup=speedup, learning=learning, caveats=ordered(caveats))
 
 
 def _by_runs(side: _Side, reference: _Side, margin: float) -> tuple[Speedup, set[Caveat]]:
     """Return the speed-up by steady epochs or whole processes, paired by round, and its caveats."""
-    of_epochs = side.has_epochs and reference.has_epochs
-    times = match(reference.runs, side.runs, _logarithm(of_epochs), pairs=side.group.key.protocol == "fresh")
+    of: SpeedOf = "epoch" if side.timed_by == reference.timed_by == "epoch" else "process"
+    times = match(reference.runs, side.runs, _logarithm(of), pairs=side.group.key.protocol == "fresh")
     difference = times.difference(TRIMMED)
     if difference is None:
         return _UNKNOWN_SPEED, set()
     caveats = set() if times.paired else {Caveat.UNPAIRED}
     caveats |= {Caveat.FEW_ROUNDS} if times.count < FEWEST_FOR_INTERVAL else set()
     learns = side.learns and reference.learns
-    of: SpeedOf = "epoch" if of_epochs else "process"
     return _speedup(difference.exponential(), margin, of, learns=learns), caveats
 
 
@@ -291,9 +280,9 @@ def _speedup(ratio: Estimate, margin: float, of: SpeedOf, *, learns: bool) -> Sp
 def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
     """Return the difference of the final accuracies; two sides that both learn nothing are not *the same*."""
     ends = (side.runs, reference.runs) if pairs else (_last_repeats(side.runs), _last_repeats(reference.runs))
-    for quantity, of in _READINGS.items():
+    for quantity in _MEANS:
         # match() gives reference minus these; with the sign inverted, above 0 is better.
-        difference = match(*ends, of, pairs=pairs).difference(WHOLE)
+        difference = match(*ends, attrgetter(quantity), pairs=pairs).difference(WHOLE)
         if difference is not None:
             learns = side.learns or reference.learns
             verdict = learning_verdict(difference, LEARNING_MARGIN) if learns else "unclear"
@@ -336,12 +325,11 @@ def _weights_differ(these: Sequence[RunSummary], those: Sequence[RunSummary]) ->
     return bool(a and b) and not (set(a.values()) <= set(b.values()) or set(b.values()) <= set(a.values()))
 
 
-def _ordered(caveats: Iterable[Caveat]) -> tuple[Caveat, ...]:
-    wanted = set(caveats)
-    return tuple(caveat for caveat in Caveat if caveat in wanted)
+def ordered(caveats: Set[Caveat]) -> tuple[Caveat, ...]:
+    """Return the caveats in the order of their list."""
+    return tuple(caveat for caveat in Caveat if caveat in caveats)
 
 
-def _logarithm(of_epochs: bool) -> Reading:
+def _logarithm(of: SpeedOf) -> Reading:
     """Return a reading of the logarithm of the compared seconds."""
-    of = _epoch_seconds if of_epochs else _process_seconds
-    return lambda run: math.log(seconds) if (seconds := of(run)) else None
+    return lambda run: math.log(seconds) if (seconds := getattr(run, f"{of}_seconds")) else None

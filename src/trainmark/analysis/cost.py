@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from trainmark.analysis.statistics import median
@@ -41,11 +40,11 @@ def cost(records: tuple[Record, ...]) -> Cost:
     sources = {record.energy.source for record in records if record.energy is not None}
     prices = {record.price_per_hour for record in records}
     return Cost(
-        joules=_median(joules),
+        joules=median(joules),
         source=sources.pop() if len(sources) == 1 else None,
-        joules_per_million_samples=_median(map(_per_million, joules, records)),
-        money=_median(money),
-        money_per_million_samples=_median(map(_per_million, money, records)),
+        joules_per_million_samples=median(map(_per_million, joules, records)),
+        money=median(money),
+        money_per_million_samples=median(map(_per_million, money, records)),
         price_per_hour=prices.pop() if len(prices) == 1 else None,
     )
 
@@ -62,7 +61,3 @@ def _money(record: Record) -> float | None:
 def _per_million(amount: float | None, record: Record) -> float | None:
     examples = sum(epoch.examples or 0 for epoch in record.epochs)
     return None if amount is None or not examples else amount / examples * _MILLION
-
-
-def _median(values: Iterable[float | None]) -> float | None:
-    return median([value for value in values if value is not None])

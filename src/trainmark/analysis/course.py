@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from trainmark.analysis.results import MedianInterval
 from trainmark.analysis.statistics import median
-from trainmark.record.record import Epoch, Record
+from trainmark.record.record import Record
 
 _FIGURES = ("evaluation_seconds", "train_loss", "train_accuracy", "test_loss", "test_accuracy")
 
@@ -44,8 +44,8 @@ def course(records: Sequence[Record]) -> tuple[Station, ...]:
             Station(
                 epoch=index + 1,
                 seconds=MedianInterval.of([epoch.seconds for epoch in there]),
-                elapsed_seconds=median([each[index] for each in elapsed if index < len(each)]) or 0.0,
-                **{name: _middle(there, name) for name in _FIGURES},
+                elapsed_seconds=median(each[index] for each in elapsed if index < len(each)) or 0.0,
+                **{name: median(getattr(epoch, name) for epoch in there) for name in _FIGURES},
             )
         )
     return tuple(stations)
@@ -59,7 +59,3 @@ def seconds_to(record: Record, accuracy: float) -> float | None:
         if epoch.test_accuracy is not None and epoch.test_accuracy >= accuracy:
             return elapsed
     return None
-
-
-def _middle(epochs: Sequence[Epoch], quantity: str) -> float | None:
-    return median([value for epoch in epochs if (value := getattr(epoch, quantity)) is not None])

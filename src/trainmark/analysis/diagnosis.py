@@ -121,13 +121,11 @@ def _data(replay: Replay) -> Diagnosis | None:
             return _diagnosis("nan-in-data", each.step, "input", "the prepared images have values that are not finite")
         if each.alone and bad is None:
             first = each.alone[0]
-            return _diagnosis(
-                "nan-in-data",
-                each.step,
-                "input",
+            evidence = (
                 f"training example {first.example} alone gives a loss of {first.loss}, the reference "
-                f"{first.reference:.4g} with the same weights: its prepared image is not finite",
+                f"{first.reference:.4g} with the same weights: its prepared image is not finite"
             )
+            return _diagnosis("nan-in-data", each.step, "input", evidence)
     return None
 
 
@@ -140,12 +138,10 @@ def _overflow(replay: Replay) -> Diagnosis | None:
             continue
         for tensor in each.tensors:
             if tensor.finite and tensor.largest > largest:
-                return _diagnosis(
-                    "precision-overflow",
-                    each.step,
-                    tensor.title,
-                    f"its largest value in float32 is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}",
+                evidence = (
+                    f"its largest value in float32 is {tensor.largest:.4g}; {replay.precision} ends at {largest:,.0f}"
                 )
+                return _diagnosis("precision-overflow", each.step, tensor.title, evidence)
     return None
 
 
@@ -155,14 +151,11 @@ def _underflow(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         bad = each.first_bad
         if each.gap is not None and each.gap > UNDERFLOW_GAP and (bad is None or bad.kind in ("loss", "gradient")):
-            where = "loss" if bad is None else bad.title
-            return _diagnosis(
-                "softmax-underflow",
-                each.step,
-                where,
+            evidence = (
                 f"the true class's logit is {each.gap:.1f} below the largest: its probability is e^-{each.gap:.1f}, "
-                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient is infinite",
+                "subnormal or 0 in float32, so its logarithm or the reciprocal in its gradient is infinite"
             )
+            return _diagnosis("softmax-underflow", each.step, "loss" if bad is None else bad.title, evidence)
     return None
 
 
@@ -176,13 +169,11 @@ def _frozen(replay: Replay) -> Diagnosis | None:
     gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
     asleep = [name for name in kernels if gradients.get(name, 0.0) > 0]
     if asleep:
-        return _diagnosis(
-            "nothing-is-training",
-            first.step,
-            f"update {asleep[0]}",
+        evidence = (
             f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} reaches "
-            f"{gradients[asleep[0]]:.3g} in the reference",
+            f"{gradients[asleep[0]]:.3g} in the reference"
         )
+        return _diagnosis("nothing-is-training", first.step, f"update {asleep[0]}", evidence)
     return _dead(replay) or _diagnosis(
         "nothing-is-training", first.step, f"gradient {kernels[0]}", f"the gradient of {', '.join(kernels)} is zero"
     )
@@ -192,12 +183,8 @@ def _dead(replay: Replay) -> Diagnosis | None:
     for each in replay.opened:
         for tensor in each.tensors:
             if tensor.dead is not None and tensor.dead >= _MOSTLY:
-                return _diagnosis(
-                    "dead-relus",
-                    each.step,
-                    f"activation {tensor.name}",
-                    f"{100 * tensor.dead:.0f} % of its units give 0 for every example of the batch",
-                )
+                evidence = f"{100 * tensor.dead:.0f} % of its units give 0 for every example of the batch"
+                return _diagnosis("dead-relus", each.step, f"activation {tensor.name}", evidence)
     return None
 
 
@@ -212,21 +199,12 @@ def _rate(replay: Replay) -> Diagnosis | None:
     moved = [(each.step, _largest(each.moved)) for each in replay.opened]
     step, move = max(moved, key=lambda pair: pair[1], default=(None, 0.0))
     if losses and (move > _LARGE_MOVE or _rises(losses)):
-        return _diagnosis(
-            "learning-rate",
-            step,
-            None,
-            f"the loss went from {losses[0]:.4g} to {max(losses):.4g}",
-            f"one step changes a kernel by up to {move:.3g} times its largest value",
-        )
+        rise = f"the loss went from {losses[0]:.4g} to {max(losses):.4g}"
+        leap = f"one step changes a kernel by up to {move:.3g} times its largest value"
+        return _diagnosis("learning-rate", step, None, rise, leap)
     if losses and replay.failed_at is None and 0 < move < _SMALL_MOVE:
-        return Diagnosis(
-            "learning-rate",
-            step,
-            None,
-            (f"a step changes no kernel by more than {move:.1g} of its largest value",),
-            "Use a larger learning rate.",
-        )
+        evidence = f"a step changes no kernel by more than {move:.1g} of its largest value"
+        return Diagnosis("learning-rate", step, None, (evidence,), "Use a larger learning rate.")
     return None
 
 

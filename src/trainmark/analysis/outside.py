@@ -8,14 +8,14 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainmark import units
 from trainmark.analysis.load import mean
 from trainmark.analysis.summary import steady_epochs
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Record
+from trainmark.record.record import Record, Samples
 
 _IDLE_SHARE = 0.25
 """Share of the cores below which a command counts as idle, and of a GPU's time above which gaps are reported."""
@@ -75,12 +75,11 @@ def _waiting_share(record: Record) -> float | None:
 
 
 def _busy(record: Record) -> Iterator[Observation]:
-    rows = _while_it_ran(record)
     samples, machine = record.samples, record.machine
     if samples is None or samples.tree_cpu_percent is None or not machine.usable_cores:
         return
     cores = min(machine.usable_cores, machine.cpu_quota or math.inf)
-    percent = mean([samples.tree_cpu_percent[row] for row in rows])
+    percent = mean([samples.tree_cpu_percent[row] for row in _while_it_ran(record, samples)])
     if percent is None:
         return
     used = percent / 100
@@ -107,7 +106,7 @@ def _gpu(record: Record) -> Iterator[Observation]:
     if samples is None or gpu is None or samples.gpu_percent is None:
         return
     table = samples.gpu_percent
-    busy = mean([table[row][gpu] for row in _while_it_ran(record) if gpu < len(table[row])])
+    busy = mean([table[row][gpu] for row in _while_it_ran(record, samples) if gpu < len(table[row])])
     if busy is None:
         return
     gap = 1 - busy / 100
@@ -119,22 +118,19 @@ def _memory(record: Record) -> Iterator[Observation]:
     samples = record.samples
     if samples is None or samples.tree_resident_bytes is None:
         return
-    rows = [(samples.t[row], size) for row in _while_it_ran(record) if (size := samples.tree_resident_bytes[row])]
-    steady = rows[len(rows) // 4 :]
+    sizes = [size for row in _while_it_ran(record, samples) if (size := samples.tree_resident_bytes[row])]
+    steady = sizes[len(sizes) // 4 :]
     if len(steady) < _FEWEST_ROWS:
         return
     quarter = len(steady) // 4
-    first, last = (statistics.median([size for _, size in part]) for part in (steady[:quarter], steady[-quarter:]))
-    grown = last / first
+    grown = statistics.median(steady[-quarter:]) / statistics.median(steady[:quarter])
     words = "it grows during training: a leak or a cache." if grown > _GROWTH else "it stays about the same."
     yield Observation("memory growth", grown, "times", f"memory at the end / memory after the start: {words}")
 
 
-def _while_it_ran(record: Record) -> Sequence[int]:
+def _while_it_ran(record: Record, samples: Samples) -> list[int]:
     """Return the rows of samples within epochs; without epochs, those within the process, whose end may be unknown."""
-    samples, process = record.samples, record.process
-    if samples is None:
-        return ()
+    process = record.process
     windows = [(epoch.start_seconds, epoch.start_seconds + epoch.seconds) for epoch in record.epochs]
     if not windows and process is not None and process.start_seconds is not None:
         length = math.inf if process.seconds is None else process.seconds

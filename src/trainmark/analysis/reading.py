@@ -41,8 +41,7 @@ def read_value(chains: Sequence[Chain], value: PublishedValue, run: PublishedRun
     if run.protocol == "continued" and any(len(chain) < needed for chain in chains):
         return math.nan, ""
     span = slice(None) if value.repeat is None else slice(value.repeat - 1, value.repeat)
-    read = [_read(record, value) for chain in chains for record in chain[span]]
-    found = median([number for number in read if number is not None])
+    found = median(_read(record, value) for chain in chains for record in chain[span])
     return found, "not measured" if found is None else ""
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 
-from trainmark.analysis.comparison import MARGIN, by_slices
-from trainmark.analysis.results import Speedup
+from trainmark.analysis.comparison import MARGIN, by_slices, ordered
+from trainmark.analysis.results import MedianInterval, Speedup
 from trainmark.analysis.scale import Agreement, LayoutResult
 from trainmark.analysis.slices import compare_slices
-from trainmark.analysis.statistics import SLICES_CONFIDENCE, Estimate, median, median_interval
+from trainmark.analysis.statistics import SLICES_CONFIDENCE, Estimate
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record, Spread
 
@@ -59,16 +59,14 @@ def _result(key: LayoutKey, runs: list[Record], apart: list[Record], alone: list
         runs=len(seconds),
         failed=len(broken),
         batch=_batch(runs[0]),
-        samples_per_second=_median(_batch(runs[0]) / each for each in seconds),
+        samples_per_second=_median([_batch(runs[0]) / each for each in seconds]),
         step_seconds=_median(seconds),
         speedup=speedup,
         efficiency=_of(speedup, lambda ratio: ratio / ranks),
         communication=_of(together, lambda ratio: 1 - ratio),
         agreement=_agreement(runs, alone) if ranks > 1 else None,
         reason=f"{broken[0].outcome.status}: {broken[0].outcome.reason}" if broken else None,
-        caveats=tuple(
-            caveat for caveat in Caveat if caveat in found or any(caveat in record.caveats for record in runs)
-        ),
+        caveats=ordered(found | {caveat for record in runs for caveat in record.caveats}),
     )
 
 
@@ -126,19 +124,13 @@ def _batch(record: Record) -> int:
     return record.dataset.train_examples if record.dataset else 0
 
 
-def _median(values: Iterable[float]) -> Estimate | None:
-    known = list(values)
-    middle = median(known)
-    if middle is None:
-        return None
-    bounds = median_interval(known)
-    return Estimate(middle, *bounds) if bounds else Estimate(middle, None, None)
+def _median(values: Sequence[float]) -> Estimate | None:
+    found = MedianInterval.of(values)
+    return None if found.median is None else Estimate(found.median, found.low, found.high)
 
 
 def _of(speedup: Speedup | None, figure: Callable[[float], float]) -> Estimate | None:
     """Return a figure derived from the speed-up, with its interval."""
     if speedup is None or speedup.ratio is None:
         return None
-    if speedup.low is None or speedup.high is None:
-        return Estimate(figure(speedup.ratio), None, None)
-    return Estimate(figure(speedup.ratio), *sorted((figure(speedup.low), figure(speedup.high))))
+    return Estimate(speedup.ratio, speedup.low, speedup.high).mapped(figure)

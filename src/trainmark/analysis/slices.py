@@ -47,7 +47,7 @@ class SliceComparison:
     """Two sides compared by slices.
 
     Args:
-        rounds: the blocks of each round that both sides share.
+        rounds: the blocks of each round that both sides share, at least one.
     """
 
     rounds: tuple[tuple[Block, ...], ...]
@@ -70,12 +70,12 @@ class SliceComparison:
     @property
     def kept(self) -> tuple[float, ...]:
         """One log ratio per round with an undisturbed block."""
-        return tuple(self._ratios(disturbed=False))
+        return tuple(trimmed_mean(ratios) for ratios in self.ratios if ratios)
 
     @property
     def all(self) -> tuple[float, ...]:
         """One log ratio per round, of all its blocks."""
-        return tuple(self._ratios(disturbed=True))
+        return tuple(trimmed_mean([block.log_ratio for block in blocks]) for blocks in self.rounds)
 
     @property
     def too_disturbed(self) -> bool:
@@ -86,12 +86,6 @@ class SliceComparison:
         """Return the speed-up over the reference with its interval over the rounds."""
         of_rounds = self.all if disturbed else self.kept or self.all
         return paired_difference(of_rounds, ROUNDS_TRIMMED, confidence).exponential()
-
-    def _ratios(self, *, disturbed: bool) -> Iterator[float]:
-        for blocks in self.rounds:
-            ratios = [block.log_ratio for block in blocks if disturbed or not block.disturbed]
-            if ratios:
-                yield trimmed_mean(ratios)
 
 
 def compare_slices(reference: Sequence[Record], these: Sequence[Record]) -> SliceComparison | None:

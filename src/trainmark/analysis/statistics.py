@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -44,9 +44,13 @@ class Estimate:
 
     def exponential(self) -> Estimate:
         """Return the estimate of a ratio from that of its logarithm."""
+        return self.mapped(math.exp)
+
+    def mapped(self, function: Callable[[float], float]) -> Estimate:
+        """Return the estimate of a monotonic function of the value."""
         if self.low is None or self.high is None:
-            return Estimate(math.exp(self.value), None, None)
-        return Estimate(math.exp(self.value), math.exp(self.low), math.exp(self.high))
+            return Estimate(function(self.value), None, None)
+        return Estimate(function(self.value), *sorted((function(self.low), function(self.high))))
 
 
 def paired_difference(
@@ -106,11 +110,12 @@ def _middle(values: Sequence[float], trimmed: float) -> _Middle:
     return _Middle(statistics.fmean(middle), squared_error, kept)
 
 
-def median(values: Sequence[float]) -> float | None:
-    """Return the median; NaN counts as worse than any number. None without values."""
-    if not values:
+def median(values: Iterable[float | None]) -> float | None:
+    """Return the median of the known values; NaN counts as worse than any number. None without any."""
+    known = (value for value in values if value is not None)
+    ordered = sorted(known, key=lambda value: (math.isnan(value), value))
+    if not ordered:
         return None
-    ordered = sorted(values, key=lambda value: (math.isnan(value), value))
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 

@@ -66,7 +66,7 @@ def summarize(record: Record) -> RunSummary:
     """Return the figures of one record whose outcome is in :data:`MEASURED`."""
     diverged = record.outcome.status == "diverged"
     steady = steady_epochs(record.epochs)
-    seconds = median([epoch.seconds for epoch in steady])
+    seconds = median(epoch.seconds for epoch in steady)
     if seconds is not None and seconds <= 0:
         seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
     train_loss = record.final.train_loss

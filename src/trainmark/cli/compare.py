@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,8 +30,6 @@ from trainmark.units import many, ratio
 if TYPE_CHECKING:
     from trainmark.analysis.bar import Bar
     from trainmark.analysis.results import Comparison, GroupResult
-
-Format = Literal["table", "markdown", "csv", "json"]
 
 EPILOG = """\b
 Examples:
@@ -94,6 +92,7 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     from trainmark.analysis.comparison import compare
     from trainmark.analysis.reference import read_baseline
     from trainmark.record.store import load
+    from trainmark.report.tables import tables_of
 
     plot, charts, fail_below = options["plot"], options["charts"], options["fail_below"]
     _require_plot(plot, charts)
@@ -117,7 +116,11 @@ def command(paths: tuple[Path, ...], **options: Any) -> int:
     if plot is not None:
         _plot(plot, charts or ("speedup",), comparison)
     export(comparison, options)
-    _show(comparison, "json" if options["as_json"] else options["form"], legend=options["legend"])
+    form = "json" if options["as_json"] else options["form"]
+    if form == "table":
+        draw_all(console(), tables_of(comparison), legend=options["legend"])
+    else:
+        print_file(text_of(comparison, form))
     return OK if bar is None else _hold_against(bar, comparison)
 
 
@@ -142,15 +145,6 @@ def _plot(path: Path, names: tuple[str, ...], comparison: Comparison) -> None:
     if empty := [name for name in names if not charts(every, [name])]:
         say(f"nothing to draw for {', '.join(empty)}")
     say(f"wrote {path}")
-
-
-def _show(comparison: Comparison, form: Format, *, legend: bool) -> None:
-    from trainmark.report.tables import tables_of
-
-    if form == "table":
-        draw_all(console(), tables_of(comparison), legend=legend)
-    else:
-        print_file(text_of(comparison, form))
 
 
 def _hold_against(bar: Bar, comparison: Comparison) -> int:

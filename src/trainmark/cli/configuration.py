@@ -126,7 +126,7 @@ def _read(file: Path, path: tuple[str, ...]) -> Configuration | None:
     """None if the file has no such table."""
     try:
         text = regular.read(file, MOST_BYTES).decode()
-        if path and f"{path[-1]}" not in text:
+        if path and path[-1] not in text:
             return None
         table: Any = tomllib.loads(text)
     except (OSError, ValueError, RecursionError) as error:

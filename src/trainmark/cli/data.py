@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,19 +139,12 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
     from trainmark.data.locate import locate
     from trainmark.progress.terminal import TerminalProgress
 
-    rows = []
+    find = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
     with TerminalProgress().preparing() as progress:
-        for name in names or tuple(CATALOG):
-            found = locate(
-                name,
-                named=data_dir,
-                environment=environment_dir(),
-                cache=cache_dir(),
-                download=download,
-                progress=progress,
-            )
-            rows.append(asdict(found) | {"directory": None if found.directory is None else str(found.directory)})
-    return rows
+        every = [find(name, progress=progress) for name in names or CATALOG]
+    return [
+        asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every
+    ]
 
 
 def _size(row: dict[str, Any]) -> str:

@@ -11,10 +11,10 @@ import click
 
 from trainmark.cli.main import FAILED, OK
 from trainmark.cli.options import data_dir_option
-from trainmark.cli.output import json_option, print_json
+from trainmark.cli.output import json_option, show
 from trainmark.data.cache import cache_dir, environment_dir
-from trainmark.report.table import Cell, Field, Tone, table_of
-from trainmark.report.terminal import console, draw
+from trainmark.report.table import Cell, Field, Table, Tone, table_of
+from trainmark.report.terminal import console
 from trainmark.units import many
 
 if TYPE_CHECKING:
@@ -58,19 +58,17 @@ def command(quick: bool, verbose: bool, data_dir: Path | None, as_json: bool) ->
             lambda name: locate(name, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=False),
             (cache_dir(), working_folder()),
         )
-    if as_json:
-        print_json({"schema": SCHEMA, "checks": [asdict(check) for check in checks]})
-    else:
-        _show(checks, verbose=verbose)
+    data = {"schema": SCHEMA, "checks": [asdict(check) for check in checks]}
+    show(data, [_table(checks, verbose=verbose)], as_json=as_json)
     return FAILED if any(check.status == "FAIL" for check in checks) else OK
 
 
-def _show(checks: list[Check], *, verbose: bool) -> None:
-    """Print the verdict and the problems and, if ``verbose``, the other checks below them."""
+def _table(checks: list[Check], *, verbose: bool) -> Table:
+    """Return the verdict and the problems and, if ``verbose``, the other checks below them."""
     ordered = sorted(checks, key=lambda check: list(_TONES).index(check.status))
     shown = [check for check in ordered if verbose or check.fix or check.status in _PROBLEMS]
     others = len(checks) - len(shown)
-    table = table_of(
+    return table_of(
         shown,
         (
             Field("status", lambda check: Cell(check.status, tone=_TONES[check.status])),
@@ -81,7 +79,6 @@ def _show(checks: list[Check], *, verbose: bool) -> None:
         notes=(f"--verbose shows {many(others, 'other check')}.",) if others else (),
         answer=_verdict(checks),
     )
-    draw(console(), table)
 
 
 def _verdict(checks: list[Check]) -> Cell:

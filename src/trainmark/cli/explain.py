@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -15,23 +13,20 @@ from trainmark import regular
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, print_json, show
+from trainmark.cli.output import json_option, show
 from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
-from trainmark.report.terminal import console
 from trainmark.units import many
 
 if TYPE_CHECKING:
     from trainmark.execute.parent.request import Request, Watcher
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.record.record import Record
+    from trainmark.report.table import Table
     from trainmark.study.chosen import ChosenSide
     from trainmark.study.explain import Explanation
     from trainmark.study.explain.measure import ExplainedSide
-
-Question: TypeAlias = "Callable[[TerminalProgress, dict[str, Any]], int]"
-"""A prepared explanation, run once the progress of its preparation is off the screen."""
 
 EPILOG = """\b
 Examples:
@@ -79,14 +74,12 @@ def command(target: str, other: str | None, **options: Any) -> int:
         return _set_against(_existing(target), _existing(other), as_json=options["as_json"])
 
     progress, request = TerminalProgress(), shared.request_of(options)
+    if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
+        _refuse(_OF_A_RUN, "a record is explained with the options of its run", "Explain the workload instead.")
+        return _explain_record(_existing(target), request, progress, options)
     with progress.preparing() as watcher:
-        if target.endswith(".json") or (regular.is_file(Path(target)) and not target.endswith(".toml")):
-            _refuse(_OF_A_RUN, "a record is explained with the options of its run", "Explain the workload instead.")
-            question = _ask_of_record(_existing(target), request, watcher)
-        else:
-            subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
-            question = partial(_take_apart, subject, ())
-    return question(progress, options)
+        subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
+    return _take_apart(subject, (), progress, options)
 
 
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset")
@@ -114,32 +107,41 @@ def _existing(name: str) -> Path:
     return Path(name)
 
 
-def _ask_of_record(path: Path, request: Request, watcher: Watcher) -> Question:
-    """Prepare the explanation that a record allows: why it failed, why it is slow, or only what it contains."""
-    from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
+def _explain_record(path: Path, request: Request, progress: TerminalProgress, options: dict[str, Any]) -> int:
+    """Explain what a record allows: why its run failed, why it is slow, or only what it contains."""
     from trainmark.record.store import read
+    from trainmark.study import again
+    from trainmark.study.explain.measure import ExplainedSide
+
+    record = read(path)
+    if record.process is not None:
+        return _tell_from_outside(record, options)
+    with progress.preparing() as watcher:
+        chosen = _choose_again(record, request, watcher)
+    if isinstance(chosen, str):
+        return _tell_of_record(record, chosen, progress, options)
+    unlike = again.unlike(record, chosen)
+    if isinstance(chosen, ExplainedSide):
+        return _take_apart(chosen, unlike, progress, options)
+    if elsewhere := again.elsewhere(record):
+        unlike = (f"{elsewhere}; it was trained again here", *unlike)
+    return _diagnose(record, chosen, unlike, progress, options)
+
+
+def _choose_again(record: Record, request: Request, watcher: Watcher) -> ChosenSide | str:
+    """Return the side that runs a record again: an ``ExplainedSide``, unless its run failed; or why there is none."""
+    from trainmark.errors import AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported
     from trainmark.study import again, explain
     from trainmark.study.chosen import choose
     from trainmark.study.explain import failure
 
-    record = read(path)
-    if record.process is not None:
-        return partial(_tell_from_outside, record)
     try:
         again_as = again.request_of(record, request)
-        why_not = again.elsewhere(record)
         if failure.needs_diagnosis(record):
-            chosen = choose(again_as, watcher)
-            unlike = again.unlike(record, chosen)
-            if why_not is not None:
-                unlike = (f"{why_not}; it was trained again here", *unlike)
-            return partial(_diagnose, record, chosen, unlike)
-        if why_not is None:
-            subject = explain.prepare(again_as, watcher)
-            return partial(_take_apart, subject, again.unlike(record, subject))
+            return choose(again_as, watcher)
+        return again.elsewhere(record) or explain.prepare(again_as, watcher)
     except (AbsentDevice, DataUnavailable, ForeignRecord, NotInstalled, UnknownName, Unsupported) as error:
-        why_not = str(error)
-    return partial(_tell_of_record, record, why_not)
+        return str(error)
 
 
 def _set_against(a: Path, b: Path, *, as_json: bool) -> int:
@@ -162,10 +164,7 @@ def _take_apart(
     training = f"{subject.course.workload.name}, {subject.side.title}"
     with progress.working(f"{training}: {options['seconds']:g} s of measurement, plus start-up") as tell:
         found = explain.explain(subject, tell, options["seconds"])
-    if options["as_json"]:
-        print_json({**_data(found), "notes": unlike})
-    else:
-        _show(found, unlike)
+    show({**_data(found), "notes": unlike}, [_table(found, unlike)], as_json=options["as_json"])
     return OK
 
 
@@ -183,7 +182,7 @@ def _diagnose(
     return FAILED if found.replay.stopped and found.diagnosis.cause == "not-found" else OK
 
 
-def _tell_from_outside(record: Record, _: TerminalProgress, options: dict[str, Any]) -> int:
+def _tell_from_outside(record: Record, options: dict[str, Any]) -> int:
     """Show what was observed of a command, whose steps can't be broken down."""
     from trainmark.analysis.outside import observe
     from trainmark.report.outside_table import outside_table
@@ -257,9 +256,8 @@ def _data(found: Explanation) -> dict[str, Any]:
     }
 
 
-def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
+def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
     from trainmark.report.explanation_table import crossing_sentence, explanation_table, sentences
-    from trainmark.report.terminal import draw
 
     subject, side, dissection = found.subject, found.subject.side, found.found
     how = f"{many(len(dissection.rounds), 'interleaved round')} in {many(len(dissection.sittings), 'process')}"
@@ -279,4 +277,4 @@ def _show(found: Explanation, unlike: tuple[str, ...]) -> None:
         said.append(f"The batch size at which {side.device} overtakes the CPU was not found: {found.no_crossing}.")
     answer, *details = said
     title = f"{subject.course.workload.name}: {side.title}"
-    draw(console(), explanation_table(title, tuple(conditions), found.attribution, (*details, *notes), answer=answer))
+    return explanation_table(title, tuple(conditions), found.attribution, (*details, *notes), answer=answer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from trainmark.cli.options import python_option
 from trainmark.cli.output import json_option, print_json
-from trainmark.report.table import Cell, Column, Table, TableRow
+from trainmark.report.table import Field, Table, table_of
 from trainmark.report.terminal import console, draw_all
 
 if TYPE_CHECKING:
@@ -177,18 +178,15 @@ def datasets() -> list[dict[str, Any]]:
 def _table(title: str, rows: list[dict[str, Any]]) -> Table:
     names = list(dict.fromkeys(name for row in rows for name in row))
     numbers = {name for row in rows for name, value in row.items() if type(value) is int}
-    return Table(
-        title,
-        (),
-        tuple(
-            Column(name.replace("_", " "), "right" if name in numbers else "left", optional=place > 1)
-            for place, name in enumerate(names)
-        ),
-        tuple(TableRow(tuple(Cell(_cell(row.get(name))) for name in names)) for row in rows),
-    )
+    fields = [
+        Field(name.replace("_", " "), partial(_cell, name), "right" if name in numbers else "left", optional=place > 1)
+        for place, name in enumerate(names)
+    ]
+    return table_of(rows, fields, title=title)
 
 
-def _cell(value: Any) -> str:
+def _cell(name: str, row: dict[str, Any]) -> str:
+    value = row.get(name)
     if value is None:
         return "-"
     if isinstance(value, bool):

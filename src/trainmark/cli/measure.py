@@ -7,7 +7,6 @@ from typing import Any
 import click
 
 from trainmark.cli import options as shared
-from trainmark.cli.output import export_options, json_option, legend_option
 from trainmark.errors import UsageError
 
 EPILOG = """\b
@@ -42,12 +41,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.timeout_option
 @shared.resume_option
 @click.option("--ignore-failure", is_flag=True, help="Run all rounds even if a run of the first round failed.")
-@shared.out_option()
-@shared.dry_run_option
-@export_options
-@legend_option
-@shared.quiet_option
-@json_option
+@shared.results_options
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 

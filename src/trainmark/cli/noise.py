@@ -54,6 +54,6 @@ def command(**options: Any) -> None:
     request = dataclasses.replace(request, styles=request.styles or ("idiomatic",))
     with progress.preparing() as watcher:
         chosen = choose(request, watcher)
-    budget = Budget.of(options["budget"], options["margin"])
+    budget = Budget(options["budget"], options["margin"] / 100)
     found = noise.measure(chosen, Store(options["out"] / FOLDER), progress, budget, options["labels"])
     show(found, [noise_table(found)], as_json=options["as_json"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trainmark.cli import complete
+from trainmark.cli.output import export_options, json_option, legend_option
 from trainmark.execute.parent.bounds import MOST_ROUNDS, MOST_SEED, MOST_THREADS
 from trainmark.workload.precision import listed
 
@@ -127,8 +128,15 @@ def out_option(text: str = "Folder for the records.") -> Decorator:
     return click.option("--out", type=PATH, default=DEFAULT_OUT, show_default=True, metavar="DIR", help=text)
 
 
-quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show only results and errors.")
 dry_run_option: Decorator = click.option("--dry-run", is_flag=True, help="Show what would run, without running it.")
+quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="Show only results and errors.")
+
+
+def results_options(command: Any) -> Any:
+    """Add the options for results: --out, --dry-run, the exports, --legend, --quiet, --json."""
+    for option in (json_option, quiet_option, legend_option, export_options, dry_run_option, out_option()):
+        command = option(command)
+    return command
 
 
 def _read_labels(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -161,7 +169,7 @@ def round_options(options: Mapping[str, Any]) -> RoundOptions:
     from trainmark.study.rounds import Budget
     from trainmark.study.run import RoundOptions
 
-    budget = Budget.of(options["budget"], options["margin"])
+    budget = Budget(options["budget"], options["margin"] / 100)
     goes_on = options.get("ignore_failure", True)
     return RoundOptions(options["resume"], budget, options["labels"], dry_run=options["dry_run"], goes_on=goes_on)
 

@@ -10,7 +10,7 @@ import click
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import export, export_options, json_option, legend_option, print_json
+from trainmark.cli.output import export, print_json
 from trainmark.report.terminal import console, draw_all
 from trainmark.units import many
 
@@ -84,12 +84,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @shared.timeout_option
 @shared.resume_option
 @shared.data_dir_option
-@shared.out_option()
-@shared.dry_run_option
-@export_options
-@legend_option
-@shared.quiet_option
-@json_option
+@shared.results_options
 def command(**options: Any) -> int:
     """Train workloads on backends and devices, record each run, and compare them.
 

@@ -29,9 +29,19 @@ def command(what: str, as_json: bool) -> None:
     """
     refuse_others(what)
     if what.endswith(".json"):
-        _show_record(Path(what), as_json)
+        from trainmark.record.store import load
+        from trainmark.report.record_table import record_tables
+
+        (record,) = load([Path(what)])
+        show(record, record_tables(record), as_json=as_json)
     else:
-        _show_workload(what, as_json)
+        from trainmark.data.fit import require_fit
+        from trainmark.report.layer_table import layer_data, layer_table
+        from trainmark.workload import catalog
+
+        workload = catalog.find(what)
+        require_fit(workload)
+        show(layer_data(workload), [layer_table(workload)], as_json=as_json)
 
 
 def refuse_others(what: str) -> None:
@@ -46,21 +56,3 @@ def refuse_others(what: str) -> None:
         script = path.name if path.suffix == ".py" else "train.py"
         fix = f"Measure it first: trainmark measure -- python {script}. Then explain one of its records."
         raise UsageError(f"{what} is a program", expected=expected, fix=fix)
-
-
-def _show_record(path: Path, as_json: bool) -> None:
-    from trainmark.record.store import load
-    from trainmark.report.record_table import record_tables
-
-    (record,) = load([path])
-    show(record, record_tables(record), as_json=as_json)
-
-
-def _show_workload(name: str, as_json: bool) -> None:
-    from trainmark.data.fit import require_fit
-    from trainmark.report.layer_table import layer_data, layer_table
-    from trainmark.workload import catalog
-
-    workload = catalog.find(name)
-    require_fit(workload)
-    show(layer_data(workload), [layer_table(workload)], as_json=as_json)

@@ -7,13 +7,14 @@ dropped.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from trainmark.measure.files import read_number
+from trainmark.measure.files import read_number, read_text
 
 if TYPE_CHECKING:
     import psutil
@@ -24,6 +25,9 @@ _READING_COSTS = 100
 
 _WITHIN = 10
 """It is only read if this many times its last reading time is left before the next timed moment."""
+
+_MOST_FREQUENCIES = 8
+"""Cores whose frequency is read; a few are enough, since reading can wake a core."""
 
 
 @dataclass(frozen=True)
@@ -59,16 +63,12 @@ class Frequency:
     """The clock frequency of the CPU.
 
     Args:
-        files: one per core; a few cores are enough, since reading can wake a core.
+        root: root of the machine's file system.
     """
 
-    def __init__(self, files: Sequence[Path] = ()) -> None:
-        self._files = tuple(files)
-
-    @classmethod
-    def of(cls, root: Path = Path("/"), most_cores: int = 8) -> Frequency:
-        """Return the frequency of the machine with its files below ``root``."""
-        return cls(sorted((root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq"))[:most_cores])
+    def __init__(self, root: Path = Path("/")) -> None:
+        files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_cur_freq")
+        self._files = sorted(files)[:_MOST_FREQUENCIES]
 
     def hertz(self) -> float | None:
         """Return the current mean of these cores; None if not visible, as in most virtual machines."""
@@ -95,10 +95,8 @@ class Waits:
 
 def read_pressure(file: Path = Path("/proc/pressure/cpu")) -> float | None:
     """Return the seconds since boot in which something waited for a core; None if the system does not count them."""
-    try:
-        return int(file.read_text().split("total=")[1].split()[0]) / 1e6
-    except (OSError, ValueError, IndexError):
-        return None
+    found = re.search(r"total=(\d+)", read_text(file) or "")
+    return int(found[1]) / 1e6 if found else None
 
 
 class ProcessTree:
@@ -167,10 +165,8 @@ class ProcessTree:
 
         there: dict[int, psutil.Process] = {}
         for pid in (self._pid, *_descendants(self._pid)):
-            try:
+            with contextlib.suppress(psutil.Error):
                 there[pid] = self._known.get(pid) or psutil.Process(pid)
-            except psutil.Error:
-                continue
         self._known = there
         return list(there.values())
 
@@ -182,23 +178,14 @@ def _descendants(pid: int, proc: Path = Path("/proc")) -> Iterable[int]:
         return
     import psutil
 
-    try:
+    with contextlib.suppress(psutil.Error):
         yield from (child.pid for child in psutil.Process(pid).children(recursive=True))
-    except psutil.Error:
-        return
 
 
 def _children_told_by_kernel(pid: int, proc: Path) -> Iterable[int]:
     """Return the children of every thread, from Linux; scanning all processes of the machine would cost far more."""
-    try:
-        threads = list((proc / str(pid) / "task").iterdir())
-    except OSError:
-        return
-    for thread in threads:
-        try:
-            children = (thread / "children").read_text().split()
-        except OSError:  # the thread has ended
-            continue
-        for child in map(int, children):
-            yield child
-            yield from _children_told_by_kernel(child, proc)
+    with contextlib.suppress(OSError):  # the process has ended
+        for thread in (proc / str(pid) / "task").iterdir():
+            for child in map(int, (read_text(thread / "children") or "").split()):
+                yield child
+                yield from _children_told_by_kernel(child, proc)

@@ -7,6 +7,7 @@ import ctypes
 import os
 import platform
 import re
+import resource
 import shutil
 import sys
 import time
@@ -174,10 +175,6 @@ def clock_resolution(clock: Callable[[], float] = time.perf_counter, tries: int 
 
 def read_limits() -> Limits:
     """Read the soft limits of this process."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return Limits()
 
     def soft(what: int) -> float:
         limit = resource.getrlimit(what)[0]

@@ -50,7 +50,7 @@ class Readers:
     cores: Callable[[], tuple[Core, ...] | None] = read_cores
     tree: Callable[[int], ProcessTree] = ProcessTree
     cpu_joules: Callable[[], float | None] = field(default_factory=lambda: Rapl.of().joules)
-    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency.of().hertz)
+    cpu_hertz: Callable[[], float | None] = field(default_factory=lambda: Frequency().hertz)
     gpus: Callable[[], tuple[GpuReading, ...]] = field(default_factory=open_meter)
 
 

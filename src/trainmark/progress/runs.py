@@ -25,7 +25,7 @@ from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
-from trainmark.report.length import asked_steps, length
+from trainmark.report.length import asks_for_steps, length
 
 _LONGEST_WORDS = 200
 
@@ -259,7 +259,7 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{units.many(len(record.slices), 'slice')}, {of_slices}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
-        came = length(len(record.epochs), steps, by_steps=asked_steps(record) is not None)
+        came = length(len(record.epochs), steps, by_steps=asks_for_steps(record))
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
         if (pace := summarize(record).samples_per_second) is not None:
             facts.append(units.rate(pace, "samples/s"))

@@ -115,9 +115,7 @@ def _rate(samples_per_second: float | None) -> Cell:
 
 
 def _timed(spread: MedianInterval) -> Cell:
-    if spread.low is None or spread.high is None:
-        return number(spread.median, units.seconds)
-    bounds = span(units.seconds(spread.low), units.seconds(spread.high))
+    bounds = "" if spread.low is None else span(units.seconds(spread.low), units.seconds(spread.high))
     return Cell(units.seconds(spread.median), bounds, value=spread.median)
 
 
@@ -236,7 +234,7 @@ def _of_targets(groups: Sequence[GroupResult]) -> str:
 
 def _of_peaks(groups: Sequence[GroupResult]) -> str:
     """Return which peaks the shares refer to."""
-    several = {title for title, of in _PLACES if len({of(group.key) for group in groups}) > 1}
+    several = [of for of in _PLACES if len({of(group.key) for group in groups}) > 1]
     peaks: dict[str, None] = {}
     for group in groups:
         key, known = group.key, group.efficiency
@@ -244,7 +242,7 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
             continue
         promised = known.datasheet_flops_per_second
         sheet = f"; datasheet: {units.flops(promised)}/s" if promised else ""
-        place = "".join(f", {of(key)}" for title, of in _PLACES if title in several)
+        place = "".join(f", {of(key)}" for of in several)
         peaks[
             f"{units.flops(known.peak_flops_per_second)}/s that matrix products of "
             f"{known.measured_by} reach on {key.device_name or key.device} in {key.precision}{place}, "
@@ -253,10 +251,7 @@ def _of_peaks(groups: Sequence[GroupResult]) -> str:
     return f"share of the {', or of the '.join(peaks)}."
 
 
-_PLACES: tuple[tuple[str, Callable[[Key], str]], ...] = (
-    ("threads", threads),
-    ("machine", lambda key: f"machine {key.machine}"),
-)
+_PLACES: tuple[Callable[[Key], str], ...] = (threads, lambda key: f"machine {key.machine}")
 """What else a peak depends on, shown if the groups differ in it."""
 
 

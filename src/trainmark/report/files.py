@@ -40,7 +40,7 @@ def in_format_of(path: Path, every: Sequence[Chart]) -> bytes:
     """Return the charts below each other in the format of ``path``'s suffix, with titles; PNG at double resolution."""
     import vl_convert
 
-    spec = _spec(every, WIDTH)
+    spec = together(every).to_dict(validate=False)
     if path.suffix == ".svg":
         return str(vl_convert.vegalite_to_svg(spec)).encode()
     return bytes(vl_convert.vegalite_to_png(spec, scale=_PNG_SCALE))
@@ -67,11 +67,13 @@ def require_charts(names: Sequence[str]) -> None:
             raise UnknownName("chart", name, NAMES)
 
 
-def together(every: Sequence[Chart], width: int = WIDTH) -> Any:
+def together(every: Sequence[Chart]) -> Any:
     """Return the charts as one Altair chart, which a notebook can display."""
     import altair as alt
 
-    return alt.VConcatChart.from_dict(_spec(every, width), validate=False)
+    parts = [chart.described(width=WIDTH, title={"text": chart.title, "subtitle": chart.note}) for chart in every]
+    whole = alt.vconcat(*parts, spacing=36, padding=16).resolve_scale(color="independent", shape="independent")
+    return whole.configure(**LIGHT.config())
 
 
 def svg_to_png(text: str) -> bytes:
@@ -80,21 +82,3 @@ def svg_to_png(text: str) -> bytes:
 
     pixels: bytes = vl_convert.svg_to_png(text, scale=_PNG_SCALE)
     return pixels
-
-
-def _spec(every: Sequence[Chart], width: int) -> dict[str, Any]:
-    parts, datasets = [], {}
-    for chart in every:
-        spec = chart.spec()
-        spec.pop("config")
-        schema = spec.pop("$schema")
-        datasets.update(spec.pop("datasets", {}))  # only allowed at the top level
-        parts.append({**spec, "width": width, "title": {"text": chart.title, "subtitle": chart.note}})
-    return {
-        "$schema": schema,
-        "config": {**LIGHT.config(), "concat": {"spacing": 36}},
-        "datasets": datasets,
-        "vconcat": parts,
-        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
-        "padding": 16,
-    }

@@ -53,8 +53,7 @@ def _example(found: Predictions, index: int, images: NDArray[Any], names: Sequen
 
 
 def _text(text: str, x: int, y: int, size: int, colour: str = LIGHT.ink) -> str:
-    family = FONT.replace('"', "'")
     return (
-        f'<text x="{x}" y="{y}" font-family="{family}" font-size="{size}" fill="{colour}">'
+        f'<text x="{x}" y="{y}" font-family="{FONT}" font-size="{size}" fill="{colour}">'
         f"{escape(printable(text))}</text>"
     )

@@ -10,11 +10,9 @@ from trainmark.record.caveats import Caveat
 from trainmark.record.record import Record
 
 
-def asked_steps(record: Record) -> int | None:
-    """Return the number of steps requested; None if epochs were requested."""
-    schedule = record.workload.spec.get("schedule") or {}
-    steps: int | None = schedule.get("steps")
-    return steps
+def asks_for_steps(record: Record) -> bool:
+    """Return whether the length was requested in steps, not epochs."""
+    return (record.workload.spec.get("schedule") or {}).get("steps") is not None
 
 
 def length(epochs: int, steps: int, *, by_steps: bool) -> str:

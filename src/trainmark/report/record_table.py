@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shlex
-import statistics
 from collections.abc import Iterator
 
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
+from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Energy, Epoch, Process, Record, Samples
@@ -156,18 +156,17 @@ def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:
     """Yield the figures sampled from outside, over the whole run."""
     if samples is None:
         return
-    tree = [percent for percent in samples.tree_cpu_percent or () if percent is not None]
+    tree = median(samples.tree_cpu_percent or ())
     resident = [size for size in samples.tree_resident_bytes or () if size is not None]
     note = f"{units.many(len(samples.t), 'sample')}, every {units.seconds(samples.interval_seconds)}"
-    if tree:
-        yield "CPU", f"{statistics.median(tree):.0f} %", f"median, 100 per core; {note}"
+    if tree is not None:
+        yield "CPU", f"{tree:.0f} %", f"median, 100 per core; {note}"
     if resident:
         yield "memory", units.bytes_(max(resident)), "peak resident memory of all its processes"
     for number in range(max((len(line) for line in samples.gpu_percent or ()), default=0)):
-        shares = [line[number] for line in samples.gpu_percent or () if number < len(line)]
-        busy = [percent for percent in shares if percent is not None]
-        if busy:
-            yield f"GPU {number}", f"{statistics.median(busy):.0f} %", "median share of time with a kernel running"
+        busy = median(line[number] for line in samples.gpu_percent or () if number < len(line))
+        if busy is not None:
+            yield f"GPU {number}", f"{busy:.0f} %", "median share of time with a kernel running"
 
 
 def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:

@@ -27,10 +27,5 @@ def draw_image(screen: Console, image: NDArray[Any]) -> None:
         upper, lower = colours[row], colours[min(row + 1, len(colours) - 1)]
         line = Text()
         for above, below in zip(upper, lower, strict=True):
-            line.append("▀", style=f"{_hex(above)} on {_hex(below)}")
+            line.append("▀", style=f"#{above.tobytes().hex()} on #{below.tobytes().hex()}")
         screen.print(line)
-
-
-def _hex(pixel: NDArray[Any]) -> str:
-    red, green, blue = (int(value) for value in pixel)
-    return f"#{red:02x}{green:02x}{blue:02x}"

@@ -47,9 +47,8 @@ def verdict(work: MeasuredWork) -> Verdict:
         )
     pair = work.answer
     found = _alone(workload, measured) if pair is None else _of_pair(workload, *pair)
-    named = set(() if pair is None else (pair[0].key, pair[1].key)) or {measured[0].result.key}
     caveats = {*found.caveats}
-    if any(side.result.failed for side in work.sides if side.result.key in named):
+    if any(group.failed for group in pair or [measured[0].result]):
         caveats.add(Caveat.FAILED_RUNS)
     broken = [side for side in work.sides if not side.result.runs]
     lost = "".join(f" All runs of {side.label} failed ({side.result.failed})." for side in broken)

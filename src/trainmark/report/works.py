@@ -7,6 +7,7 @@ from trainmark.analysis.results import Comparison
 from trainmark.report.charts.chart import MeasuredSide, MeasuredWork
 from trainmark.report.comparison_table import title_of
 from trainmark.report.labels import labels
+from trainmark.report.printable import printable
 
 
 def works(comparison: Comparison) -> list[MeasuredWork]:
@@ -14,7 +15,7 @@ def works(comparison: Comparison) -> list[MeasuredWork]:
     found = []
     for positions in comparison.works:
         results = [comparison.groups[position] for position in positions]
-        names = labels([result.key for result in results])
+        names = [printable(name) for name in labels([result.key for result in results])]
         sides = tuple(
             MeasuredSide(name, result, comparison.measured[position].records)
             for name, result, position in zip(names, results, positions, strict=True)

@@ -59,7 +59,8 @@ def request_of(record: Record, asked: Request) -> Request:
 
 def unlike(record: Record, here: ChosenSide) -> tuple[str, ...]:
     """Return how the same training here differs from that of ``record``, in sentences."""
-    said, device, version = [], here.device_name, here.side.version
+    said, version = [], here.side.version
+    device = here.device.name if here.device else None
     if record.device.kind == "accelerator" and record.device.name != device:
         said.append(f"{record.device.id} is {device or 'of an unknown model'} here, and was {record.device.name}")
     if record.dataset and record.dataset.sha256 != here.course.dataset.sha256:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainmark.backends.base import Options
+from trainmark.backends.base import Device, Options
 from trainmark.errors import UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Settings, Side
@@ -30,16 +30,14 @@ class ChosenSide:
     settings: Settings
 
     @property
-    def device_name(self) -> str | None:
-        """The model of its device."""
-        device = self.seen.device(self.side.device)
-        return device.name if device else None
+    def device(self) -> Device | None:
+        """What its backend says of its device."""
+        return self.seen.device(self.side.device)
 
     @property
     def accelerator(self) -> bool:
         """Whether its device is not the CPU."""
-        device = self.seen.device(self.side.device)
-        return device is not None and device.kind == "accelerator"
+        return self.device is not None and self.device.kind == "accelerator"
 
     @property
     def batch(self) -> int:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TypeAlias
 
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.plan import Run, Settings
@@ -18,15 +17,12 @@ from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.rounds import Budget, rounds_within, slices_alone
 
-Running: TypeAlias = "Callable[[Sequence[Task[Run]]], AbstractContextManager[Observer]]"
-"""Follows the runs of some tasks."""
-
 
 def compare_settings(
     chosen: ChosenSide,
     settings: Mapping[str, Settings],
     store: Store,
-    running: Running,
+    running: Callable[[Sequence[Task[Run]]], AbstractContextManager[Observer]],
     budget: Budget,
     tell: Callable[[str], None],
     labels: Mapping[str, str] | None = None,
@@ -35,6 +31,7 @@ def compare_settings(
 
     Args:
         settings: settings by label; in the records, the label is that of the interpreter.
+        running: follows the runs of some tasks.
         tell: called with the reason why there are no more rounds.
         labels: labels of this machine, for the records.
     """

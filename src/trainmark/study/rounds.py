@@ -56,11 +56,6 @@ class Budget:
             if not 0 <= value < math.inf:
                 raise UsageError(f"{name} is out of bounds", expected="a number from 0", found=f"{value:g}")
 
-    @classmethod
-    def of(cls, seconds: float, percent: float) -> Budget:
-        """From the options; the margin is in percent."""
-        return cls(seconds, percent / 100)
-
 
 def rounds_within(
     budget: Budget,

@@ -23,10 +23,10 @@ from trainmark.backends.layout import Layout
 from trainmark.data.load import DataFolder
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.check import read
-from trainmark.execute.parent.process import TAIL_BYTES, Ending, run_worker
+from trainmark.execute.parent.process import TAIL_BYTES, Ending, ask
 from trainmark.execute.protocol import requests, wire
 from trainmark.execute.protocol.answers import StepChecked
-from trainmark.execute.protocol.requests import CheckSteps, Dissect, Examine, Rehearse, Repeat, Request, Train, Variant
+from trainmark.execute.protocol.requests import CheckSteps, Dissect, Examine, Rehearse, Request, Train, Variant
 from trainmark.execute.protocol.wire import Message
 from trainmark.execute.worker.reports import Reports
 from trainmark.record.checks import Check, StepChecks
@@ -43,7 +43,7 @@ TRAIN = Train(
     initial_weights=None,
     trainmark=None,
     log_every=None,
-    repeats=(Repeat(0, None),),
+    weight_files=(None,),
 )
 SAID = {path.name.removeprefix("seed-"): path.read_bytes() for path in (FOLDER / "corpus" / "wire").glob("seed-*")}
 
@@ -138,7 +138,7 @@ def test_checks_arrive_as_they_were_made_even_if_they_are_not_finite() -> None:
     ("change", "problem"),
     [
         ({"event": "Juggle"}, "unknown request"),
-        ({"repeats": [{"index": "first", "weights": None}]}, r"Train is invalid at repeats\[0\].index"),
+        ({"weight_files": [3]}, r"Train is invalid at weight_files\[0\]"),
         ({"batches": 3}, "Train is invalid at batches"),
     ],
 )
@@ -173,7 +173,7 @@ def listener(folder: Path, body: str) -> Path:
 
 
 def asked(python: Path, hear: Any = lambda _: None, timeout: float | None = None) -> Ending:
-    return run_worker(python, lambda _: Examine("torch"), hear=hear, timeout=timeout)
+    return ask(python, Examine("torch"), hear=hear, timeout=timeout)[1]
 
 
 @pytest.mark.timeout(60)
@@ -194,11 +194,11 @@ def test_a_real_process_that_talks_nonsense_is_ended(
 ) -> None:
     monkeypatch.setattr(wire, "_MOST_LINE_BYTES", 1 << 20)
     monkeypatch.setattr(wire, "_MOST_BYTES", 4 << 20)
-    pids: list[int] = []
+    note = tmp_path / "pid"
     with pytest.raises(ProtocolError, match=problem):
-        run_worker(listener(tmp_path, body), lambda _: TRAIN, hear=lambda _: None, born=pids.append)
+        ask(listener(tmp_path, f"with open({str(note)!r}, 'w') as note: note.write(str(os.getpid()))\n{body}"), TRAIN)
     with pytest.raises(ProcessLookupError):
-        os.kill(pids[0], 0)
+        os.kill(int(note.read_text()), 0)
 
 
 @pytest.mark.timeout(60)

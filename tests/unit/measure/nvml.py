@@ -54,6 +54,7 @@ def library(**changes: Any) -> Any:
 
     def answering(answer: Any) -> Any:
         def function(*about: Any) -> Any:
+            assert all(isinstance(each, (int, str)) for each in about), "ctypes takes no tuples"
             if isinstance(answer, Exception):
                 raise answer
             return answer

@@ -93,8 +93,8 @@ def test_the_frequency_is_a_mean_of_cores(tmp_path: Path) -> None:
         folder = tmp_path / f"sys/devices/system/cpu/cpu{core}/cpufreq"
         folder.mkdir(parents=True)
         (folder / "scaling_cur_freq").write_text(kilohertz)
-    assert Frequency.of(tmp_path).hertz() == 2.5e9
+    assert Frequency(tmp_path).hertz() == 2.5e9
 
 
 def test_a_frequency_that_is_not_told(tmp_path: Path) -> None:
-    assert Frequency.of(tmp_path).hertz() is None
+    assert Frequency(tmp_path).hertz() is None

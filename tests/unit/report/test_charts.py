@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -103,3 +105,12 @@ def test_two_explanations_of_the_same_step_have_a_bar_each() -> None:
     assert "w: b s cpu (1), input 80.0 %" in chart.text
     assert "copy -10.0 %" in chart.text
     assert breakdown([]) is None
+
+
+def test_control_characters_in_a_record_do_not_reach_the_converter() -> None:
+    hostile = msgspec.structs.replace(
+        a_full_record(), backend=msgspec.structs.replace(a_full_record().backend, name="a\0b")
+    )
+    specs = [json.dumps(chart.spec()) for chart in charts(works(compare([hostile, a_full_record()])), NAMES)]
+    assert specs
+    assert not any("\\u0000" in spec for spec in specs)

@@ -16,7 +16,7 @@ from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import StartRanks, Train, read
-from trainmark.execute.protocol.wire import encoded
+from trainmark.execute.protocol.wire import encoded, to_message
 from trainmark.study.layouts import layout_of, require_able
 from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
@@ -134,8 +134,10 @@ def test_one_device_is_told_of_no_launch_and_several_are() -> None:
     alone, several = [task.first.request(0.0, [None]) for task in planned(Question(data=(2,), repeats=1))][:2]
     assert isinstance(alone, Train) and alone.options.layout is not None and alone.options.layout.data == 1
     assert isinstance(several, StartRanks) and several.ranks == 2
-    inner = read(json.loads(encoded(several.request)))
-    assert isinstance(inner, Train) and inner.inject_order
+    sent = read(json.loads(encoded(to_message(several))))
+    assert isinstance(sent, StartRanks)
+    inner = sent.training
+    assert inner.inject_order
     assert inner.options.layout is not None and inner.options.layout.reduces
 
 

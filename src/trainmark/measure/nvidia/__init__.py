@@ -10,7 +10,7 @@ from trainmark.measure.files import read_text
 from trainmark.measure.nvidia import visible
 from trainmark.measure.nvidia.meter import NvmlMeter
 from trainmark.measure.nvidia.nvml import NAME, SLOWDOWN_BITS, read_driver
-from trainmark.measure.vendor import Driver, Gpu, Installed, ReadGpus
+from trainmark.measure.vendor import Installed, ReadGpus
 
 _LIBRARY_FOLDERS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64")
 
@@ -25,21 +25,13 @@ class Nvidia:
     steering: tuple[str, ...] = (visible.VISIBLE, "NVIDIA_VISIBLE_DEVICES", visible.ORDER)
     undivide = "sudo nvidia-smi mig -lgip, then mig -cgi ID -C; or turn MIG off: sudo nvidia-smi -mig 0"
 
-    def read_driver(self) -> Driver:
-        """Read the current state of the driver and its GPUs."""
-        return read_driver()
+    read_driver = staticmethod(read_driver)
+    number_of = staticmethod(visible.number_of)
+    shown = staticmethod(visible.shown)
 
     def open_meter(self) -> ReadGpus:
         """Open a meter of its GPUs."""
-        return NvmlMeter.of().read
-
-    def number_of(self, device: str, driver: Driver) -> int | None:
-        """Return the driver's number of ``cuda:N``."""
-        return visible.number_of(device, driver)
-
-    def shown(self, driver: Driver, environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-        """Return the GPUs that a framework should see."""
-        return visible.shown(driver, environment)
+        return NvmlMeter().read
 
     def installed(self, root: Path, environment: Mapping[str, str]) -> Installed:
         """Return what is installed on the machine."""

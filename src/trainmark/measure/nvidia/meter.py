@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-from collections.abc import Sequence
 from typing import Any
 
-from trainmark.measure.nvidia.nvml import Nvml
+from trainmark.measure.nvidia.nvml import CLOCK_MEMORY, CLOCK_SM, TEMPERATURE_GPU, Nvml
 from trainmark.measure.vendor import GpuReading
 
 _MILLI = 1e-3
@@ -15,29 +14,20 @@ _MEGA = 1e6
 
 
 class NvmlMeter:
-    """Reads GPUs in the driver's order.
+    """Reads all GPUs of this machine, in the driver's order, for the lifetime of this process; none without NVML.
 
     Args:
-        nvml: an open NVML.
-        handles: handles of the GPUs; None for a GPU without one.
+        library: ``pynvml`` by default.
     """
 
-    def __init__(self, nvml: Nvml, handles: Sequence[Any] = ()) -> None:
-        self._nvml, self._handles = nvml, list(handles)
-
-    @classmethod
-    def of(cls, library: Any = None) -> NvmlMeter:
-        """Open all GPUs of this machine, for the lifetime of this process; none without NVML.
-
-        Args:
-            library: ``pynvml`` by default.
-        """
+    def __init__(self, library: Any = None) -> None:
         library = library or importlib.import_module("pynvml")
-        nvml, handles = Nvml(library), []
+        self._nvml = Nvml(library)
+        self._handles: list[Any] = []  # None for a GPU without one
         with contextlib.suppress(library.NVMLError):
             library.nvmlInit()
-            handles = [nvml.handle(index)[0] for index in range(nvml.ask("nvmlDeviceGetCount") or 0)]
-        return cls(nvml, handles)
+            count = self._nvml.ask("nvmlDeviceGetCount") or 0
+            self._handles = [self._nvml.handle(index)[0] for index in range(count)]
 
     def read(self) -> tuple[GpuReading, ...]:
         """Read every GPU. A lost GPU is not queried again, since the driver can take seconds to report the loss."""
@@ -49,8 +39,6 @@ class NvmlMeter:
         return tuple(readings)
 
     def _read(self, handle: Any) -> GpuReading:
-        library = self._nvml.library
-
         def ask(question: str, *more: Any) -> Any:
             return self._nvml.ask(question, handle, *more)
 
@@ -60,9 +48,9 @@ class NvmlMeter:
             memory_bytes=None if memory is None else int(memory.used),
             watts=_times(ask("nvmlDeviceGetPowerUsage"), _MILLI),
             joules=_times(ask("nvmlDeviceGetTotalEnergyConsumption"), _MILLI),
-            sm_hertz=_times(ask("nvmlDeviceGetClockInfo", getattr(library, "NVML_CLOCK_SM", 1)), _MEGA),
-            memory_hertz=_times(ask("nvmlDeviceGetClockInfo", getattr(library, "NVML_CLOCK_MEM", 2)), _MEGA),
-            celsius=_times(ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)), 1),
+            sm_hertz=_times(ask("nvmlDeviceGetClockInfo", CLOCK_SM), _MEGA),
+            memory_hertz=_times(ask("nvmlDeviceGetClockInfo", CLOCK_MEMORY), _MEGA),
+            celsius=_times(ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU), 1),
             fan_percent=_times(ask("nvmlDeviceGetFanSpeed"), 1),
             throttle_bits=self._nvml.throttle_bits(handle),
         )

@@ -14,7 +14,12 @@ from trainmark.measure.vendor import Driver, Gpu
 
 NAME = "NVIDIA"
 _MILLI = 1e-3
-_GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3  # nvml.h
+
+# nvml.h
+CLOCK_SM, CLOCK_MEMORY, TEMPERATURE_GPU = 1, 2, 0
+_GPU_IS_LOST, _EXCLUSIVE_PROCESS = 15, 3
+_UNCORRECTED, _SINCE_LOADED = 1, 0  # NVML_MEMORY_ERROR_TYPE_UNCORRECTED, NVML_VOLATILE_ECC
+_CAN_READ, _P2P_OK = 0, 0  # NVML_P2P_CAPS_INDEX_READ (in pynvml a tuple, which ctypes refuses), NVML_P2P_STATUS_OK
 
 # Reasons why a clock is below the requested one, by bit (nvml.h); idleness and application settings don't count.
 THROTTLE_REASONS = {
@@ -92,7 +97,7 @@ def read_driver(library: Any = None) -> Driver:
             _text(nvml.ask("nvmlSystemGetDriverVersion")),
             None if cuda is None else (cuda // 1000, cuda % 1000 // 10),
             tuple(
-                Gpu(index, problem=problem) if problem else _gpu(nvml, library, index, handles)
+                Gpu(index, problem=problem) if problem else _gpu(nvml, index, handles)
                 for index, (_, problem) in enumerate(found)
             ),
             vendor=NAME,
@@ -101,7 +106,7 @@ def read_driver(library: Any = None) -> Driver:
         library.nvmlShutdown()
 
 
-def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
+def _gpu(nvml: Nvml, index: int, handles: list[Any]) -> Gpu:
     def ask(question: str, *more: Any) -> Any:
         return nvml.ask(question, handles[index], *more)
 
@@ -117,14 +122,10 @@ def _gpu(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> Gpu:
         power_limit_watts=_map(ask("nvmlDeviceGetEnforcedPowerLimit"), lambda limit: limit * _MILLI),
         power_default_watts=_map(ask("nvmlDeviceGetPowerManagementDefaultLimit"), lambda limit: limit * _MILLI),
         throttle_reasons=_map(nvml.throttle_bits(handles[index]), throttle_reasons),
-        ecc_errors=ask(
-            "nvmlDeviceGetTotalEccErrors",
-            getattr(library, "NVML_MEMORY_ERROR_TYPE_UNCORRECTED", 1),
-            getattr(library, "NVML_VOLATILE_ECC", 0),
-        ),
-        temperature_celsius=ask("nvmlDeviceGetTemperature", getattr(library, "NVML_TEMPERATURE_GPU", 0)),
+        ecc_errors=ask("nvmlDeviceGetTotalEccErrors", _UNCORRECTED, _SINCE_LOADED),
+        temperature_celsius=ask("nvmlDeviceGetTemperature", TEMPERATURE_GPU),
         mig=_map(ask("nvmlDeviceGetMigMode"), lambda modes: bool(modes[0])),
-        peers=_peers(nvml, library, index, handles),
+        peers=_peers(nvml, index, handles),
         exclusive=_map(ask("nvmlDeviceGetComputeMode"), lambda mode: mode == _EXCLUSIVE_PROCESS),
         processes=_map(processes, lambda found: tuple(int(process.pid) for process in found)),
     )
@@ -135,18 +136,17 @@ def throttle_reasons(bits: int) -> tuple[str, ...]:
     return tuple(reason for bit, reason in THROTTLE_REASONS.items() if bits & bit)
 
 
-def _peers(nvml: Nvml, library: Any, index: int, handles: list[Any]) -> tuple[int, ...] | None:
+def _peers(nvml: Nvml, index: int, handles: list[Any]) -> tuple[int, ...] | None:
     if len(handles) < 2:
         return None
-    read = getattr(library, "NVML_P2P_CAPS_INDEX_READ", 0)
     status = {
-        other: nvml.ask("nvmlDeviceGetP2PStatus", handles[index], handle, read)
+        other: nvml.ask("nvmlDeviceGetP2PStatus", handles[index], handle, _CAN_READ)
         for other, handle in enumerate(handles)
         if other != index and handle is not None
     }
     if all(each is None for each in status.values()):
         return None
-    return tuple(other for other, each in status.items() if each == getattr(library, "NVML_P2P_STATUS_OK", 0))
+    return tuple(other for other, each in status.items() if each == _P2P_OK)
 
 
 def _map(answer: Any, change: Callable[[Any], Any]) -> Any:

@@ -15,18 +15,15 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
 
     titles = [each.title for each in explained]
     names = [title if titles.count(title) == 1 else f"{title} ({number})" for number, title in enumerate(titles, 1)]
+    named = list(zip(names, explained, strict=True))
     rows: Rows = [
         {"step": name, "cause": part.cause, "share": part.share, "words": units.percent(part.share, 1), "order": order}
-        for name, each in zip(names, explained, strict=True)
+        for name, each in named
         for order, part in enumerate(each.parts)
     ]
     if not rows:
         return None
-    warned = [
-        f" Caveats of {name}: {', '.join(each.caveats)}."
-        for name, each in zip(names, explained, strict=True)
-        if each.caveats
-    ]
+    warned = [f" Caveats of {name}: {', '.join(each.caveats)}." for name, each in named if each.caveats]
     causes = list(dict.fromkeys(row["cause"] for row in rows))
     drawing = (
         alt.Chart(data(row for row in rows if row["share"] > 0))
@@ -38,7 +35,6 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
             order="order:Q",
             tooltip=["step:N", "cause:N", "words:N"],
         )
-        .properties(width="container", height=44 * len({row["step"] for row in rows}))
     )
     return Chart(
         name="breakdown",
@@ -46,6 +42,7 @@ def breakdown(explained: Sequence[Explained]) -> Chart | None:
         text="Bars: " + said(f"{row['step']}, {row['cause']} {row['words']}" for row in rows),
         drawing=drawing,
         points=len(rows),
+        height=44 * len({row["step"] for row in rows}),
         note="Measured by removing one component at a time. Negative shares are listed in the description, not drawn: "
         "they are noise, or causes that take longer alone than together." + "".join(warned),
     )

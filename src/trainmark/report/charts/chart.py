@@ -12,6 +12,7 @@ from trainmark.analysis.course import Station, course
 from trainmark.analysis.results import Comparison, GroupResult
 from trainmark.record.record import Record
 from trainmark.report.length import which_epoch
+from trainmark.report.printable import printable
 
 if TYPE_CHECKING:
     import altair as alt
@@ -77,6 +78,7 @@ class Chart:
         note: what a reader must know to interpret it.
         fewest: fewest points that are worth a chart: with fewer, the table says as much. Bars and speed-ups compare
             sides, for which :data:`FEWEST_SIDES` is enough.
+        height: height of the plot, in pixels.
     """
 
     name: str
@@ -86,12 +88,17 @@ class Chart:
     points: int
     note: str = ""
     fewest: int = 3
+    height: int = HEIGHT
 
-    def spec(self, config: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the Vega-Lite specification; finite numbers only, since JSON has no others."""
-        spec: dict[str, Any] = self.drawing.to_dict(validate=False)  # its parts are validated already
-        spec["description"] = f"{self.title}. {self.text}"
-        spec["config"] = dict(config or {})
+    def described(self, **properties: Any) -> alt.TopLevelMixin:
+        """Return the drawing with its description, its height, and these properties of Vega-Lite."""
+        described = printable(f"{self.title}. {self.text}")
+        return self.drawing.properties(description=described, height=self.height, **properties)
+
+    def spec(self) -> dict[str, Any]:
+        """Return the Vega-Lite specification, without a theme; finite numbers only, since JSON has no others."""
+        spec: dict[str, Any] = self.described(width="container").to_dict(validate=False)  # its parts are validated
+        del spec["$schema"], spec["config"]
         return spec
 
 
@@ -101,10 +108,14 @@ def is_known(value: float | None) -> TypeGuard[float]:
 
 
 def data(rows: Iterable[Mapping[str, Any]]) -> alt.InlineData:
-    """Return the rows as inline data; values that are not finite become null and are not drawn."""
+    """Return the rows as inline data.
+
+    Values that are not finite become null and are not drawn; control characters in texts, which end the converter's
+    whole process, are replaced.
+    """
     import altair as alt
 
-    return alt.InlineData(values=[{key: _finite(value) for key, value in row.items()} for row in rows])
+    return alt.InlineData(values=[{key: _drawable(value) for key, value in row.items()} for row in rows])
 
 
 def colour(labels: Sequence[str], **options: Any) -> alt.Color:
@@ -138,7 +149,9 @@ def said(parts: Iterable[str]) -> str:
     return "; ".join(every[:_MOST_SAID]) + more + "."
 
 
-def _finite(value: Any) -> Any:
+def _drawable(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -170,8 +183,9 @@ def bars(
         name=name,
         title=title,
         text="Bars: " + said(f"{row['side']} {row['words']}" for row in rows),
-        drawing=alt.layer(drawn, figures).properties(width="container", height=30 * len(rows)),
+        drawing=alt.layer(drawn, figures),
         points=len(rows),
         note=note,
         fewest=FEWEST_SIDES,
+        height=30 * len(rows),
     )

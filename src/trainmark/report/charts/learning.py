@@ -8,7 +8,6 @@ from trainmark import units
 from trainmark.analysis.course import seconds_to
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
-    HEIGHT,
     Chart,
     MeasuredWork,
     Rows,
@@ -65,7 +64,7 @@ def curve(work: MeasuredWork, quantity: str, over: str) -> Chart:
         name=quantity if over == "epoch" else f"{quantity}-by-seconds",
         title=f"{quantity.capitalize()} over {where}",
         text=f"Lines. Last values: {said(f'{name} {value}' for name, value in last.items())}",
-        drawing=lines.properties(width="container", height=HEIGHT),
+        drawing=lines,
         points=len(epochs),
         note="Solid: test; dashed: training. Medians over runs"
         + ("; only training time counts." if over == "seconds" else "."),
@@ -101,7 +100,7 @@ def time_to_accuracy(work: MeasuredWork) -> Chart:
         title="Time to accuracy",
         text="Lines. Highest accuracy reached: "
         + said(f"{side}, {row['accuracy']:.1%} after {units.seconds(row['seconds'])}" for side, row in highest.items()),
-        drawing=lines.properties(width="container", height=HEIGHT),
+        drawing=lines,
         points=len({row["accuracy"] for row in rows}),
         note="To the end of the first epoch with this accuracy, in the median run, if most runs reach it.",
     )

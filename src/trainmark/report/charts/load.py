@@ -53,7 +53,6 @@ def _cores(label: str, load: Load) -> Chart:
             ),
             tooltip=["core:O", alt.Tooltip("percent:Q", format=".0f"), alt.Tooltip("from:Q", format=".3~s")],
         )
-        .properties(width="container", height=max(4 * len(means), min(26 * len(means), 320)))
     )
     return Chart(
         name="cores",
@@ -61,6 +60,7 @@ def _cores(label: str, load: Load) -> Chart:
         text="Heat strips. Mean utilisation: " + said(f"core {core} {share:.0f} %" for core, share in means.items()),
         drawing=drawing,
         points=len({row["from"] for row in rows}),
+        height=max(4 * len(means), min(26 * len(means), 320)),
         note=_note(load),
     )
 
@@ -85,14 +85,14 @@ def _processes(label: str, load: Load) -> Chart:
         alt.Y("resident:Q", title="GiB"), color=alt.datum("resident memory", title=None)
     )
     highest = max((row["resident"] for row in rows if row["resident"] is not None), default=None)
-    drawing = alt.layer(area, memory).resolve_scale(y="independent").properties(width="container", height=_HEIGHT)
     return Chart(
         name="processes",
         title=f"Processes of the run: {label}",
         text=f"Mean CPU time {mean([row['percent'] for row in rows]) or 0:.0f} % of a core; "
         f"peak memory {units.bytes_(None if highest is None else highest * 2**30)}.",
-        drawing=drawing,
+        drawing=alt.layer(area, memory).resolve_scale(y="independent"),
         points=len(rows),
+        height=_HEIGHT,
         note=_note(load),
     )
 
@@ -116,7 +116,6 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
             color=alt.Color("gpu:N", title=None),
             tooltip=["gpu:N", "second:Q", "value:Q"],
         )
-        .properties(width="container", height=_HEIGHT)
     )
     means = _means(rows, "gpu", "value").items()
     return Chart(
@@ -125,6 +124,7 @@ def _gpus(label: str, load: Load, name: str, column: str, title: str, unit: str)
         text="Lines over time. Means: " + said(f"{gpu} {units.significant(value)} {unit}" for gpu, value in means),
         drawing=drawing,
         points=len({row["second"] for row in rows}),
+        height=_HEIGHT,
         note=_note(load),
     )
 

@@ -7,29 +7,27 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from trainmark import units
+from trainmark.analysis.efficiency import Efficiency
 from trainmark.report.charts.chart import HEIGHT, Chart, MeasuredSide, MeasuredWork, Rows, data, said
 from trainmark.report.conditions import share_of_peak
 
 
 def rooflines(works: Sequence[MeasuredWork]) -> Iterator[Chart]:
     """Yield one chart per measured peak, with a point for every side it applies to."""
-    roofs: dict[tuple[object, ...], list[tuple[MeasuredWork, MeasuredSide]]] = {}
-    for work in works:
-        for side in work.sides:
-            known = side.result.efficiency
-            if known is not None and known.roofline_seconds is not None:
-                key = side.result.key
-                place = (key.machine, key.device, key.device_name, key.precision, key.threads)
-                roofs.setdefault((*place, known.peak_flops_per_second), []).append((work, side))
+    roofs: dict[tuple[object, ...], list[tuple[MeasuredSide, Efficiency]]] = {}
+    for side in (side for work in works for side in work.sides):
+        key, known = side.result.key, side.result.efficiency
+        if known is not None and known.roofline_seconds is not None:
+            place = (key.machine, key.device, key.device_name, key.precision, key.threads)
+            roofs.setdefault((*place, known.peak_flops_per_second), []).append((side, known))
     for (_, device, name, precision, *_), points in roofs.items():
         yield _roofline(f"{name or device}, {precision}", points)
 
 
-def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -> Chart:
+def _roofline(where: str, points: Sequence[tuple[MeasuredSide, Efficiency]]) -> Chart:
     import altair as alt
 
-    first = points[0][1].result.efficiency
-    assert first is not None
+    first = points[0][1]
     peak = first.peak_flops_per_second
     rows: Rows = [
         {
@@ -39,8 +37,7 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
             "flops": known.flops_per_second,
             "words": f"{units.flops(known.flops_per_second)}/s, {share_of_peak(known)} of the peak",
         }
-        for _, side in points
-        if (known := side.result.efficiency) is not None
+        for side, known in points
     ]
     bandwidth = _bandwidth(points)
     left = min(row["intensity"] for row in rows) / 3
@@ -80,15 +77,16 @@ def _roofline(where: str, points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -
         name="roofline",
         title=f"Roofline: {where}",
         text=f"The roof is at {units.flops(peak)}/s. Points: " + said(f"{row['work']} {row['words']}" for row in rows),
-        drawing=alt.layer(line, marks).properties(width="container", height=HEIGHT + 60),
+        drawing=alt.layer(line, marks),
         points=len(rows),
+        height=HEIGHT + 60,
         note=f"Roof: {first.measured_by}'s matrix products and copies, as measured here. "
         "Intensity: FLOPs per byte that a step must move. "
         "trainmark explain shows why a point is below it.",
     )
 
 
-def _bandwidth(points: Sequence[tuple[MeasuredWork, MeasuredSide]]) -> float | None:
+def _bandwidth(points: Sequence[tuple[MeasuredSide, Efficiency]]) -> float | None:
     """Return the measured bandwidth of these points, in bytes per second."""
-    known = [record.peaks.copy_bytes_per_second for _, side in points for record in side.records if record.peaks]
+    known = [record.peaks.copy_bytes_per_second for side, _ in points for record in side.records if record.peaks]
     return max((bandwidth for bandwidth in known if bandwidth is not None and bandwidth > 0), default=None)

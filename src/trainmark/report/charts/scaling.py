@@ -6,8 +6,6 @@ from trainmark import units
 from trainmark.analysis.scale import Scaling
 from trainmark.report.charts.chart import Chart, Rows, data, said
 
-_HEIGHT = 300
-
 
 def scaling_chart(scaling: Scaling) -> Chart | None:
     """Return the chart of examples per second by devices; None if nothing was measured."""
@@ -32,8 +30,9 @@ def scaling_chart(scaling: Scaling) -> Chart | None:
         name="scaling",
         title=f"{scaling.workload}: examples per second by devices",
         text=f"Measured: {words}",
-        drawing=alt.layer(line, bars, dots).properties(width="container", height=_HEIGHT),
+        drawing=alt.layer(line, bars, dots),
         points=len(points),
+        height=300,
         note="Points: median over rounds, with its interval.",
     )
 

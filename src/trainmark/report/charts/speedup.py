@@ -53,8 +53,9 @@ def speedup(work: MeasuredWork) -> Chart:
             intervals.encode(alt.X("low:Q", title=title, scale=scale), x2="high:Q", color=colours),
             points.encode(color=colours, tooltip=["side:N", "words:N"]),
             figures.encode(text="words:N"),
-        ).properties(width="container", height=44 * len(rows)),
+        ),
         points=len(rows),
         note=f"Above 1 is faster: {how_compared(compared)}",
         fewest=FEWEST_SIDES,
+        height=44 * len(rows),
     )

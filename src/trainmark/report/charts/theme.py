@@ -26,26 +26,23 @@ class Theme:
 
     def config(self) -> dict[str, Any]:
         """Return Vega-Lite's ``config``."""
+        font = {"labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal"}
         axis = {
+            **font,
             "labelColor": self.quiet,
             "titleColor": self.ink,
             "gridColor": self.line,
             "domainColor": self.quiet,
             "tickColor": self.quiet,
-            "labelFontSize": 12,
-            "titleFontSize": 12,
-            "titleFontWeight": "normal",
             "labelLimit": 220,
             "labelOverlap": "greedy",
             "labelSeparation": 6,
             "titlePadding": 10,
         }
         legend = {
+            **font,
             "labelColor": self.ink,
             "titleColor": self.quiet,
-            "titleFontWeight": "normal",
-            "labelFontSize": 12,
-            "titleFontSize": 12,
             "labelLimit": 320,
             "symbolStrokeWidth": 2.5,
             "symbolOpacity": 1,
@@ -70,10 +67,8 @@ class Theme:
                 "subtitleColor": self.quiet,
                 "subtitleFontSize": 11,
             },
-            "header": {"labelColor": self.ink, "titleColor": self.quiet},
             "text": {"color": self.ink, "fontSize": 12},
             "rule": {"color": self.quiet},
-            "tick": {"color": self.ink},
             "mark": {"color": self.sides[0]},
             "range": {"category": list(self.sides)},
         }

@@ -6,7 +6,6 @@ from trainmark import units
 from trainmark.analysis.statistics import median
 from trainmark.report.charts.chart import (
     FEWEST_SIDES,
-    HEIGHT,
     Chart,
     MeasuredWork,
     Rows,
@@ -59,7 +58,7 @@ def epochs(work: MeasuredWork) -> Chart:
         name="epochs",
         title="Time per epoch",
         text=f"Lines over {units.many(last, 'epoch')}; medians of {work.epoch}: {said(steady)}",
-        drawing=alt.layer(*layers, lines, points).properties(width="container", height=HEIGHT),
+        drawing=alt.layer(*layers, lines, points),
         points=last,
         note="Line: median over runs; band: range (95 % interval from 6 runs). Diamond: first epoch, including warm-up"
         + ("; triangle at 0: compilation." if first == 0 else ".")
@@ -75,8 +74,8 @@ def times(work: MeasuredWork) -> Chart:
     rows: Rows = []
     for side in work.sides:
         result = side.result
-        tests = [each.evaluation_seconds for each in side.stations if each.evaluation_seconds is not None]
-        found = (result.epoch_seconds.median, median(tests), result.training_seconds, result.process_seconds.median)
+        tests = median(each.evaluation_seconds for each in side.stations)
+        found = (result.epoch_seconds.median, tests, result.training_seconds, result.process_seconds.median)
         rows += [
             {"side": side.label, "what": what, "seconds": seconds, "words": units.seconds(seconds)}
             for what, seconds in zip(quantities, found, strict=True)
@@ -90,12 +89,11 @@ def times(work: MeasuredWork) -> Chart:
     )
     drawn = base.mark_bar().encode(color=colour(work.labels), tooltip=["side:N", "what:N", "words:N"])
     figures = base.mark_text(dy=-7, fontSize=11).encode(text="words:N")
-    drawing = alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn
     return Chart(
         name="times",
         title="Time of an epoch, an evaluation and the whole training",
         text="Bars of seconds: " + said(f"{row['side']}, {row['what']} {row['words']}" for row in rows),
-        drawing=drawing.properties(width="container", height=HEIGHT),
+        drawing=alt.layer(drawn, figures) if len(work.sides) <= 2 else drawn,
         points=len(rows),
         note="Medians over runs; whole training: all epochs, without evaluation and compilation.",
         fewest=FEWEST_SIDES,

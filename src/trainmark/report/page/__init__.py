@@ -105,9 +105,7 @@ class _Charts:
     def add(self, chart: Chart) -> str:
         """Add the chart, and return its id."""
         name = f"chart-{len(self._specs) + 1}"
-        spec = chart.spec(ON_PAGE.config())
-        spec.pop("$schema", None)
-        self._specs[name] = spec
+        self._specs[name] = {**chart.spec(), "config": ON_PAGE.config()}
         return name
 
     def as_json(self) -> str:

@@ -13,7 +13,6 @@ from pathlib import Path
 from trainmark.analysis.attribution import Dissection, Sitting
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import Estimate, lower_quartile
-from trainmark.backends.base import Options
 from trainmark.errors import ExplanationFailed
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.scheduler import Observer
@@ -131,13 +130,7 @@ def sweep_devices(subject: ExplainedSide, tell: Tell, seconds: float = SECONDS) 
     Raises:
         ExplanationFailed: a process died, or took too long.
     """
-    sizes = swept_sizes(subject.course.dataset.train_examples)
-    return {
-        device: _seconds_by_batch(
-            subject, dataclasses.replace(subject.options(), device=device), sizes, _SWEEP_SHARE * seconds, tell
-        )
-        for device in ("cpu", subject.side.device)
-    }
+    return {device: _seconds_by_batch(subject, device, tell, seconds) for device in ("cpu", subject.side.device)}
 
 
 def _threads_ratio(subject: ExplainedSide, tell: Tell, seconds: float) -> Estimate:
@@ -227,26 +220,19 @@ def _interleaved(subject: ExplainedSide, variants: Sequence[Variant], seconds: f
     )
 
 
-def _seconds_by_batch(
-    subject: ExplainedSide, options: Options, sizes: Sequence[int], seconds: float, tell: Tell
-) -> dict[int, float]:
-    """Measure seconds per step by batch size, without sizes that failed or finished too quickly to time.
+def _seconds_by_batch(subject: ExplainedSide, device: str, tell: Tell, seconds: float) -> dict[int, float]:
+    """Measure seconds per step on ``device`` by batch size, for its share of ``seconds``.
 
-    Args:
-        sizes: batch sizes; each timed stretch has about as many examples as that of the first size.
-        seconds: approximate measurement time.
+    Sizes that failed or finished too quickly to time are left out. Each timed stretch has about as many examples as
+    that of the smallest size.
     """
-    names = {size: f"{size} examples" for size in sizes}
-    variants = [
-        Variant(
-            name,
-            with_batch(subject.course.workload, size),
-            options,
-            stretch=min(max(sizes[0] / size, _LEAST_STRETCH), _MOST_STRETCH),
-        )
-        for size, name in names.items()
-    ]
-    heard = _hold(subject, _interleaved(subject, variants, seconds, _SWEEP_ROUNDS), tell)
+    workload, options = subject.course.workload, dataclasses.replace(subject.options(), device=device)
+    names = {size: f"{size} examples" for size in swept_sizes(subject.course.dataset.train_examples)}
+    variants = []
+    for size, name in names.items():
+        stretch = min(max(min(names) / size, _LEAST_STRETCH), _MOST_STRETCH)
+        variants.append(Variant(name, with_batch(workload, size), options, stretch=stretch))
+    heard = _hold(subject, _interleaved(subject, variants, _SWEEP_SHARE * seconds, _SWEEP_ROUNDS), tell)
     rounds = [each.seconds for each in of_kind(heard, RoundTimed)]
     took = {size: lower_quartile([each[name] for each in rounds]) for size, name in names.items() if name in rounds[0]}
     return {size: each for size, each in took.items() if each > 0}

@@ -69,7 +69,8 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     threads = _threads(request, question, side, cores, processes=processes)
     settings = dataclasses.replace(request.settings, kind="scale", threads=threads)
     plain = _plain(workload, question)
-    require_possible(question, side, plain, _accelerators(seen), cores, threads or 1)
+    accelerators = sum(device.kind == "accelerator" for device in seen.devices)
+    require_possible(question, side, plain, accelerators, cores, threads or 1)
     dataset = requests.locate_one(request, workload, watcher)
     judged = not question.weak and _is_exact(seen, side)
     planned = tasks(question, plain, dataset, side, settings, processes=processes, judged=judged)
@@ -143,11 +144,6 @@ def _is_exact(seen: Seen, side: Side) -> bool:
     """Return whether the side can train in float64, in which rounding is too small to hide a mistake."""
     device = seen.device(side.device)
     return device is not None and "fp64" in device.precisions
-
-
-def _accelerators(seen: Seen) -> int:
-    """Return the number of accelerators that the backend sees on this machine."""
-    return sum(device.kind == "accelerator" for device in seen.devices)
 
 
 def _ask(interpreter: Interpreter, name: str) -> Seen:

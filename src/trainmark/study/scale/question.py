@@ -131,22 +131,16 @@ def tasks(
     group_id = session = secrets.token_hex(6)
     by_data = courses(question, workload, dataset)
     exact = dataclasses.replace(side, precision="fp64")
+    layouts = list(_layouts(question, workload))
+    planned = [(0, data, layout) for data, layout in layouts if judged and layout.reduces]
+    planned += [(round_, data, layout) for round_ in range(1, 1 + question.repeats) for data, layout in layouts]
     found: list[Task[Run]] = []
-
-    def add(round_: int, data: int, layout: Layout) -> None:
-        place = dataclasses.replace(question.rendezvous, name=f"trainmark-{len(found)}")
+    for number, (round_, data, layout) in enumerate(planned):
+        place = dataclasses.replace(question.rendezvous, name=f"trainmark-{number}")
         spread = Spreading(layout, question.weak, place, processes)
         of = side if round_ else exact
         task = Task((Run(by_data[data], of, settings, round_, round_, group_id, session, spread),))
         found.append(slices_alone(task) if round_ else task)
-
-    layouts = list(_layouts(question, workload))
-    for data, layout in layouts:
-        if judged and layout.reduces:
-            add(0, data, layout)
-    for round_ in range(1, 1 + question.repeats):
-        for data, layout in layouts:
-            add(round_, data, layout)
     return found
 
 
@@ -164,8 +158,7 @@ def _scheduled(workload: Workload, data: int, question: Question, dataset: Locat
     size = workload.batches.size
     if size != "full":
         workload = with_batch(workload, size * data if question.weak else size)
-    for copies, _ in question.layouts:
-        require_shareable(workload, copies, dataset)
+    require_shareable(workload, data, dataset)
     one_pass = len(workload.batches.sizes(dataset.train_examples))
     if not one_pass:
         raise UsageError(

@@ -29,22 +29,22 @@ def collect(
     Raises:
         RecordNotKept: the folder is no longer writable.
     """
+
+    def keep(records: list[Record]) -> None:
+        store.write_all(records)
+        recorded(records[-1])  # the last one is the record of the whole trial
+
     left = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
     for each in news:
         match each:
             case Recorded():
-                records = [codec.decode(text, "a trial's record") for text in each.records]
                 del left[each.trial]
+                keep([codec.decode(text, "a trial's record") for text in each.records])
             case Died(retried=True):
                 lost(left[each.trial].first, each.reason)
-                continue
             case Died():
-                records = failed(left.pop(each.trial), planned.seen, each.reason)
+                keep(failed(left.pop(each.trial), planned.seen, each.reason))
             case _:
                 assert_never(each)
-        store.write_all(records)
-        recorded(records[-1])  # the last one is the record of the whole trial
     for task in left.values():
-        records = failed(task, planned.seen, "Ray Tune ended without returning its result")
-        store.write_all(records)
-        recorded(records[-1])
+        keep(failed(task, planned.seen, "Ray Tune ended without returning its result"))
