@@ -33,8 +33,9 @@ from trainmark.execute.worker.rehearse import rehearse
 from trainmark.record.checks import PARTS
 from trainmark.workload.catalog import find
 from trainmark.workload.optimizers import SGD
-from trainmark.workload.reduce import with_batch
+from trainmark.workload.reduce import reduced, with_batch
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 
 def main() -> None:
@@ -68,10 +69,10 @@ def steps(options: argparse.Namespace) -> None:
             left = [side for side, each in zip(options.sides, key, strict=True) if each not in done]
             if not left or time.monotonic() > until:
                 continue
-            with _rehearsed(find(name), options.precision, seed) as place:
+            with _rehearsed(_definition(name), options.precision, seed) as place:
                 for side in left:
                     backend, style = side.split("/")
-                    found = _checked(find(name), backend, style, options.precision, seed, place, registry.load)
+                    found = _checked(_definition(name), backend, style, options.precision, seed, place, registry.load)
                     _write(file, name, side, options.precision, seed, found)
 
 
@@ -81,7 +82,7 @@ class _rehearsed:
     def __init__(self, workload: Workload, precision: str, seed: int) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self._place = str(Path(self._folder.name) / "steps.npz")
-        folder = _folder(workload.dataset)
+        folder = _folder(workload)
         options = Options("idiomatic", "cpu", precision, seed)  # type: ignore[arg-type]
         rehearse(Rehearse("numpy", workload, folder, options, self._place), lambda _: None)
 
@@ -92,9 +93,10 @@ class _rehearsed:
         self._folder.cleanup()
 
 
-def _folder(dataset: str) -> Any:
+def _folder(workload: Workload) -> Any:
     folder = Path(os.environ["TRAINMARK_DATA"])
-    return locate(dataset, environment=folder, cache=folder, download=False).folder
+    found = locate(workload.dataset, environment=folder, cache=folder, download=False)
+    return found.windows(workload.input.length if isinstance(workload.input, Tokens) else None).folder
 
 
 def _checked(
@@ -115,7 +117,7 @@ def _checked(
             notes.append(answer.what)
 
     request = CheckSteps(
-        backend, workload, _folder(workload.dataset), Options(style, "cpu", precision, seed), place, free_steps=0
+        backend, workload, _folder(workload), Options(style, "cpu", precision, seed), place, free_steps=0
     )
     check_steps(request, hear, lambda: None, backends)
     return judge(f"{backend} {style}", checks, notes)
@@ -144,11 +146,12 @@ def _write(file: Path, workload: str, side: str, precision: str, seed: int, foun
 def planted(options: argparse.Namespace) -> None:
     """Train with one mistake at a time."""
     import parity_mistakes
+    import parity_mistakes_modern
 
     until, file = time.monotonic() + 60 * options.minutes, options.folder / "planted.jsonl"
     done = {(line["side"], line["workload"], line["seed"]) for line in _lines(file)}
     by_workload = collections.defaultdict(list)
-    for name, mistake in parity_mistakes.MISTAKES.items():
+    for name, mistake in {**parity_mistakes.MISTAKES, **parity_mistakes_modern.MISTAKES}.items():
         for workload in mistake.workloads:
             by_workload[workload].append((name, mistake))
     for workload, mistakes in by_workload.items():
@@ -165,13 +168,23 @@ def planted(options: argparse.Namespace) -> None:
 
 
 def _definition(name: str) -> Workload:
-    """Return a workload: of the catalogue, ``:undecayed`` without decay of biases, ``:16`` with batches of 16."""
+    """Return a workload: of the catalogue, ``:undecayed`` without decay of biases, ``:16`` with batches of 16.
+
+    ``:small`` reduces today's networks as ``--size`` does.
+    """
     base, _, change = name.partition(":")
     workload = find(base)
     if change == "undecayed":
         assert isinstance(workload.optimizer, SGD)
         optimizer = dataclasses.replace(workload.optimizer, decay_biases=False, weight_decay=5e-4)
         return dataclasses.replace(workload, optimizer=optimizer)
+    if change == "small":
+        small = reduced(workload, width=64 if workload.is_text else 8, depth=2)
+        if isinstance(small.input, Tokens):
+            return small
+        # Images that large networks would need hours for.
+        crop = min(64, *small.input.network_shape[:2])
+        return with_batch(dataclasses.replace(small, input=dataclasses.replace(small.input, crop=crop)), 8)
     return with_batch(workload, int(change)) if change else workload
 
 

@@ -41,13 +41,8 @@ def language_model(dropout: float = 0.0) -> Workload:
     return a_workload(
         layers.TokenEmbedding(VOCABULARY, 8, WIDE),
         layers.PositionEmbedding(9, WIDE),
-        layers.Repeat(
-            2,
-            (
-                Residual((LayerNorm(0.3, shift=False), layers.Attention(2, dropout, qkv=WIDE, out=WIDE))),
-                Residual((Dense(8), layers.GELU())),
-            ),
-        ),
+        Residual((LayerNorm(0.3, shift=False), layers.Attention(2, dropout, qkv=WIDE, out=WIDE))),
+        Residual((Dense(8), layers.GELU())),
         LayerNorm(0.2),
         layers.TiedHead(),
         input=Tokens(LENGTH),
@@ -74,7 +69,7 @@ def residual_network(optimizer: SGD) -> Workload:
         MaxPool(3, 2, 1),
         Residual(
             (Conv2D(8, 3, 1, 2, bias="none"), BatchNorm(), ReLU(), Conv2D(8, 3, "same", l2=0.1)),
-            (Conv2D(8, 1, "valid", 2), BatchNorm(0.7)),
+            (Conv2D(8, 1, "valid", 2, bias="none"), BatchNorm(0.7)),
         ),
         layers.AveragePool(2, 1),
         layers.GlobalAveragePool(),

@@ -15,10 +15,20 @@ SUSPECTS: dict[CheckedPart, str] = {
     "loss": "sum instead of mean, clipping, the L2 terms",
     "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
     "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
-    "state": "the form of momentum, coefficients of the moments, the decay of the averaged weights",
+    "state": "the form of momentum, coefficients of the moments, the decay of the averaged weights, running averages",
     "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
 }
+SUSPECTS_OF_LAYERS = {
+    "attention": "the scale of the scores, the causal mask, the order of queries, keys, values and heads",
+    "layer-norm": "epsilon, the axis, a missing or an additional shift",
+    "batch-norm": "epsilon, statistics of the batch instead of running averages",
+    "gelu": "its exact form instead of that with tanh",
+    "tied-head": "a table of its own",
+    "position-embedding": "the order of positions",
+}
+"""Of the first layer whose output is wrong."""
+_VECTORS = (".bias", ".scale", ".shift")
 _SEEN = 1e-4
 """Smallest distance from 1 of a factor that is worth telling."""
 _SAME_FACTOR = 0.1
@@ -145,6 +155,7 @@ def _suspects(part: CheckedPart, wrong: Sequence[Check]) -> str:
         if alike and abs(middle - 1) > _SEEN:
             what = {"input": "divisor of the pixels", "update": "learning rate", "dropout": "scale of dropout"}
             return f"the {what.get(part, 'scale')}: the values are {middle:.6g} times the reference's"
-    if part in ("update", "state") and all(check.name.endswith(".bias") for check in wrong):
-        return "weight decay of the biases: only they are wrong"
-    return SUSPECTS[part]
+    if part in ("update", "state") and all(check.name.endswith(_VECTORS) for check in wrong):
+        return "weight decay of biases and scales: only they are wrong"
+    first = wrong[0].name.rstrip("0123456789")
+    return SUSPECTS_OF_LAYERS.get(first, SUSPECTS[part]) if part == "forward" else SUSPECTS[part]

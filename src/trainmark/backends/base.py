@@ -51,8 +51,8 @@ KINDS_0_2 = frozenset(
     {
         *("average-pool", "global-average-pool", "batch-norm", "layer-norm", "token-embedding", "position-embedding"),
         *("attention", "tied-head", "gelu", "scale", "residual", "repeat", "adamw"),
-        *("strided-convolution", "padding-by-number", "no-bias", "sequences", "label-smoothing", "sum", "nesterov", "weight-groups"),
-        *("clipping", "rate-course", "augmentation", "channel-standardisation"),
+        *("strided-convolution", "padding-by-number", "no-bias", "sequences", "label-smoothing", "sum", "nesterov"),
+        *("weight-groups", "clipping", "rate-course", "augmentation", "channel-standardisation"),
     }
 )
 """What version 0.2 added: layers and optimisers by their ``kind``, and options of older ones."""
@@ -221,8 +221,8 @@ class EpochPlan:
         order: indices of the examples in order of use, ``[sum(sizes)]``; None leaves a fresh shuffle to the framework,
             as its own loader does it.
         whole: whether every step takes the whole training set in stored order, so that nothing has to be gathered.
-        augmented: how to augment each example (:func:`trainmark.workload.pixels.draw_augmentation`), ``[sum(sizes), 5]``;
-            None for not at all.
+        augmented: how to augment each example, ``[sum(sizes), 5]``, as
+            :func:`trainmark.workload.pixels.draw_augmentation` draws it; None for not at all.
     """
 
     sizes: tuple[int, ...]
@@ -268,8 +268,8 @@ class Steps:
     Args:
         losses: mean loss of the batch before its update, L2 terms included, ``[steps]``.
         l2_losses: the L2 part of it, ``[steps]``; None if no layer has one.
-        hits: correct predictions of the batch, of tokens for a text, ``[steps]``; any value where the workload has exact
-            metrics.
+        hits: correct predictions of the batch, for a text of its tokens, ``[steps]``; any value where the workload has
+            exact metrics.
     """
 
     losses: NDArray[np.float64]
@@ -482,7 +482,7 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
         "channel-standardisation": standardize is not None and isinstance(standardize.mean, tuple),
         "strided-convolution": any(layer.stride > 1 for layer in convolutions),
         "padding-by-number": any(isinstance(layer.padding, int) for layer in padded),
-        "no-bias": any(isinstance(layer, (layers.Dense, layers.Conv2D)) and layer.bias == "none" for layer in every_layer),
+        "no-bias": any(getattr(layer, "bias", None) == "none" for layer in every_layer),
         "label-smoothing": getattr(loss, "smoothing", 0) > 0,
         "sum": sums(loss),
         "nesterov": getattr(optimizer, "nesterov", False),

@@ -75,7 +75,7 @@ def test_only_biases_point_to_weight_decay(part: CheckedPart) -> None:
     biases = [a_check(part, name=f"momentum of dense{number}.bias") for number in (1, 2)]
     for checks, only in ((biases, True), ([*biases, a_check(part)], False)):
         mistake = judge("a", in_steps(checks)).mistake
-        assert mistake is not None and mistake.suspects.startswith("weight decay of the biases") is only
+        assert mistake is not None and mistake.suspects.startswith("weight decay of biases") is only
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])

@@ -178,7 +178,7 @@ SLIPS: list[Any] = [
     (Given(TwiceTheGradient), "gradient", "dense2.kernel", "the values are 2 times"),
     (Given(NotANumber), "gradient", "dense1.kernel", ""),
     (Given(NumpyTrainer, of_optimizer(learning_rate=0.1001)), "update", "dense1.kernel", "learning rate"),
-    (Given(NumpyTrainer, of_optimizer(decay_biases=False)), "update", "dense1.bias", "weight decay of the biases"),
+    (Given(NumpyTrainer, of_optimizer(decay_biases=False)), "update", "dense1.bias", "weight decay of biases"),
     (Given(NumpyTrainer, of_optimizer(momentum=0.8)), "update", "dense1.kernel", "the form of momentum"),
     (Given(NoAverage), "state", "average of dense1.kernel", "the decay of the averaged weights"),
     (Given(Reversed), "order", "step ", "another order"),

@@ -123,6 +123,7 @@ class Network:
                 assert_never(layer)
 
     def _product(self, x: Array, kernel: Array) -> Array:
+        # Rows, since XLA's CPU compiler copies a sequence of vectors for the gradient of the kernel, one by one.
         rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
         product = jnp.matmul(rows, kernel.astype(self._product_dtype), preferred_element_type=x.dtype)
         return product.reshape(*x.shape[:-1], -1)
@@ -151,9 +152,7 @@ def convolve(padding: Sequence[tuple[int, int]], x: Array, kernel: Array, stride
     Args:
         padding: zeros to add before and after, for rows and for columns.
     """
-    return lax.conv_general_dilated(
-        x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
-    )
+    return lax.conv_general_dilated(x, kernel, (stride, stride), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
 
 def _windows(layer: layers.Conv2D | layers.MaxPool, x: Array) -> tuple[list[tuple[int, int]], int]:

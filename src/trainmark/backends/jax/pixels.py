@@ -1,4 +1,4 @@
-"""From stored bytes to network input, and augmentation, on the device, as :mod:`trainmark.workload.pixels` defines them."""
+"""From stored bytes to network input, on the device: as :mod:`trainmark.workload.pixels` on the host."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def augment(spec: Input, x: Array, draws: Array) -> Array:
     assert spec.augment is not None
     (count, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
     top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
-    rows, columns = _reflected(top + jnp.arange(height) - pad, height), _reflected(left + jnp.arange(width) - pad, width)
+    rows = _reflected(top + jnp.arange(height) - pad, height)
+    columns = _reflected(left + jnp.arange(width) - pad, width)
     columns = jnp.where(flip == 1, columns[:, ::-1], columns)
     each = jnp.arange(count)[:, None, None]
     x = x.at[each, rows[:, :, None], columns[:, None, :]].get(mode="promise_in_bounds")

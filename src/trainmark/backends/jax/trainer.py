@@ -58,8 +58,9 @@ class JaxTrainer:
         arithmetic = precision.ARITHMETIC[options.precision]
         self._dtype = arithmetic.parameters
         self._network = network.Network(job.model, arithmetic.factors, self._attend(arithmetic.factors))
-        self._loss = losses.build(loss_left(job.workload, options))
-        self._sums, self._devices = sums(loss_left(job.workload, options)), options.layout.ranks if options.layout else 1
+        loss = loss_left(job.workload, options)
+        self._loss, self._sums = losses.build(loss), sums(loss)
+        self._devices = options.layout.ranks if options.layout else 1
         self._optimizer = None if "optimizer" in options.without else job.workload.optimizer
         keeps_gradients = options.keeps_gradients or self._optimizer is None
         self._remembered, self._update = optimizers.build(self._optimizer, keeps_gradients=keeps_gradients)
@@ -119,7 +120,7 @@ class JaxTrainer:
     def _weights(self, *, averaged: bool = False) -> Parameters:
         """Return all weights on the device; the averages, if there are any, of those that are trained."""
         now = self._training
-        return {**(averaged and now.average or now.weights), **now.running}
+        return {**((averaged and now.average) or now.weights), **now.running}
 
     def set_state(self, state: State) -> None:
         """Put weights, optimiser and average on the device."""

@@ -45,7 +45,8 @@ class Expected:
         loss: mean loss with L2 terms.
         gradients: by weight, L2 terms included.
         untrained: the weights that are not trained, after the step.
-        activations: in evaluation of the first :data:`SHOWN` examples, by layer, the input first; empty if not asked for.
+        activations: in evaluation of the first :data:`SHOWN` examples, by layer, the input first; empty if not asked
+            for.
     """
 
     repeats: NDArray[np.int64]

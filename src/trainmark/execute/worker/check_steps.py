@@ -262,7 +262,8 @@ def _compared(part: CheckedPart, name: str, found: Any, expected: Any, moves: fl
 def _check_order(subject: _Subject, first: Problem, expected: Any, say: Say) -> None:
     """Train an epoch and the start of the next without moving, so that each loss tells its batch."""
     workload, losses = subject.workload, []
-    still = dataclasses.replace(workload, optimizer=dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE, course=None))
+    optimizer = dataclasses.replace(workload.optimizer, learning_rate=_NO_RATE, course=None)
+    still = dataclasses.replace(workload, optimizer=optimizer)
     trainer, plans = subject.trainer(still), ordered_plans(workload, len(subject.data.train), subject.options.seed)
     trainer.load(_float32(first.state.weights))
     trainer.compile(plans[0])

@@ -13,13 +13,11 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, EpochPlan, Options, Trainer
 from trainmark.backends.limits import Convolving, DeviceLimits, Limited, QueuedWork
 from trainmark.backends.parts import Separable
-from trainmark.data.dataset import Dataset, Split
+from trainmark.data.dataset import Dataset
 from trainmark.execute.protocol.answers import (
     NOT_A_PART,
     Dropped,

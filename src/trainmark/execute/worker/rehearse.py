@@ -148,7 +148,7 @@ def problems(place: Path) -> tuple[list[Problem], NDArray[np.float64]]:
             State(**{"slots": {}, "average": {}, **each["state"], "step": int(each["state"]["step"])}),
             each["examples"],
             each["shown"],
-            Expected(**{**dict.fromkeys(_MAYBE_EMPTY, {}), **each["expected"]}),
+            Expected(**{**{group: {} for group in _MAYBE_EMPTY}, **each["expected"]}),
         )
         for _, each in sorted(tree.items(), key=lambda item: int(item[0]))
     ]
@@ -166,8 +166,9 @@ def _order_losses(
     reference: Reference, workload: Workload, data: Dataset, weights: dict[str, Any], seed: int
 ) -> NDArray[np.float64]:
     train = data.train
-    batches = [batch for plan in ordered_plans(workload, len(train), seed) for batch in batches_of(plan, len(train))]
-    return np.array([reference.loss(weights, train.images[each], train.labels[each].astype(np.int64)) for each in batches])
+    plans = ordered_plans(workload, len(train), seed)
+    batches = [(train.images[each], train.labels[each]) for plan in plans for each in batches_of(plan, len(train))]
+    return np.array([reference.loss(weights, images, labels.astype(np.int64)) for images, labels in batches])
 
 
 def _keep_memory() -> None:
