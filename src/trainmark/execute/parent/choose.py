@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import DEFAULT_STYLES, STYLES, Options, ResourceLimits, limits_of, require_support
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, ResourceLimits, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
@@ -120,14 +120,13 @@ def choose_sides(
         meant = [_meant(device, each) for device in devices]
         for device in meant or [device.id for device in each.devices]:
             for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
-                options = Options(style, device, precision, seed=0, **limits_of(limits))  # type: ignore[arg-type]
+                side = Side(each.backend, style, device, each.interpreter, precision, each.can.version)  # type: ignore[arg-type]
                 try:
-                    require_support(each.can, workload, options)
+                    require_support(each.can, workload, side.options(0, limits))
                 except TrainmarkError as refusal:
                     refusals.append(refusal)
                 else:
-                    version = each.can.version
-                    sides.append(Side(each.backend, options.style, device, each.interpreter, precision, version))
+                    sides.append(side)
     if not sides:
         raise refusals[0]
     _require_each([each for each in devices if each not in GENERIC], {s.device for s in sides}, refusals, AbsentDevice)

@@ -69,19 +69,17 @@ class CommandRecordBuilder(RecordBuilder):
     def slices(self) -> list[Slice]:
         """The slices so far; none until the first epoch ends, which reports the examples per step."""
         per_step = self._examples_of_step
-        return (
-            []
-            if per_step is None
-            else [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
-        )
+        if per_step is None:
+            return []
+        return [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
 
-    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """Return the record of the reports so far."""
         run, of = self.run, self.run.of
         program, gpu = run.words[0], self.gpu
         without_gpu: Literal["cpu"] | None = "cpu" if run.side.device == "cpu" else None
         kind = without_gpu if gpu is None else "accelerator"
-        record = self._record(
+        return self._record(
             outcome,
             samples,
             DeviceRef(run.side.device, self._device_name, kind, gpu=gpu),
@@ -98,7 +96,6 @@ class CommandRecordBuilder(RecordBuilder):
             process=self._process(),
             group=Group(run.group_id, run.session),
         )
-        return [record]
 
     def _process(self) -> Process:
         run, end = self.run, dict[str, Any]()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from trainmark.backends import registry
 from trainmark.backends.examination import DeviceProduct, Examination
 from trainmark.errors import ProtocolError
-from trainmark.execute.parent.probe import THIS, Interpreter
-from trainmark.execute.parent.process import Ending, run_worker
+from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.process import Ending, ask
 from trainmark.execute.protocol.answers import Answer, DevicesSeen, Examined, LibrariesLoaded, Multiplied
 from trainmark.execute.protocol.requests import Examine
 
@@ -63,13 +63,12 @@ class _Stopped(Exception):
 
 
 def examine_all(
-    interpreter: Interpreter = THIS,
     names: Sequence[str] | None = None,
     timeout: float = TIMEOUT_SECONDS,
     *,
     at_once: bool = True,
 ) -> tuple[Framework, ...]:
-    """Examine every framework of ``interpreter``, including those not installed.
+    """Examine every framework of this interpreter, including those not installed.
 
     Args:
         names: backends; by default one per framework, plug-ins included.
@@ -77,11 +76,13 @@ def examine_all(
         at_once: whether to examine them in parallel.
     """
     known = registry.entries()
-    entries = [known[name] for name in names] if names is not None else [*filter(_asked, known.values())]
+    if names is None:
+        names = [name for name in known if ":" not in name]  # not the same framework twice, such as keras:torch
+    entries = [known[name] for name in names]
     stop = threading.Event()
     with ThreadPoolExecutor(max_workers=max(len(entries), 1) if at_once else 1) as threads:
         try:
-            answers = [threads.submit(_examine, interpreter, entry, timeout, stop) for entry in entries]
+            answers = [threads.submit(_examine, entry, timeout, stop) for entry in entries]
             while wait(answers, _LOOK_SECONDS).not_done:
                 pass  # a signal just before a wait is only handled after it, so waits are short
             return tuple(answer.result() for answer in answers)
@@ -90,12 +91,7 @@ def examine_all(
             raise
 
 
-def _asked(entry: registry.Entry) -> bool:
-    """Whether to examine the entry; not the same framework twice, such as ``keras:torch``."""
-    return ":" not in entry.name
-
-
-def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, stop: threading.Event) -> Framework:
+def _examine(entry: registry.Entry, timeout: float, stop: threading.Event) -> Framework:
     framework = Framework(entry.name, entry.installed, entry.install, entry.install_gpu)
     if not framework.installed:
         return framework
@@ -118,7 +114,7 @@ def _examine(interpreter: Interpreter, entry: registry.Entry, timeout: float, st
 
     start = time.monotonic()
     try:
-        ending = run_worker(interpreter.path, lambda _: Examine(entry.name), hear=hear, look=look, timeout=timeout)
+        _, ending = ask(THIS.path, Examine(entry.name), hear=hear, look=look, timeout=timeout)
     except (ProtocolError, OSError) as error:
         ending = Ending("died", str(error), "")
     problem = f"no answer within {timeout:g} s" if ending.status == "timeout" else ending.reason

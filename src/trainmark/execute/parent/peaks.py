@@ -21,7 +21,7 @@ from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.process import ask
+from trainmark.execute.parent.process import THREAD_VARIABLES, ask
 from trainmark.execute.protocol.answers import PeaksMeasured, of_kind
 from trainmark.execute.protocol.requests import MeasurePeaks
 from trainmark.record.record import Peaks
@@ -30,9 +30,8 @@ from trainmark.regular import write_atomically
 TIMEOUT_SECONDS = 120.0
 
 _DECIDING = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC",
-    "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS", "NVIDIA_TF32_OVERRIDE",
-    "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
+    *THREAD_VARIABLES, "GOMP_CPU_AFFINITY", "KMP_AFFINITY", "XLA_FLAGS", "TF_XLA_FLAGS", "TF_ENABLE_ONEDNN_OPTS",
+    "NVIDIA_TF32_OVERRIDE", "CUDA_VISIBLE_DEVICES", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
 )  # fmt: skip
 """Environment variables that change how fast a device is."""
 

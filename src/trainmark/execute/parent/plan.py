@@ -13,8 +13,7 @@ from trainmark.backends.layout import Layout, Rendezvous
 from trainmark.data.locate import Located
 from trainmark.execute.parent.bounds import MOST_SEED, MOST_THREADS, require_positive, require_within
 from trainmark.execute.parent.probe import Interpreter
-from trainmark.execute.protocol.requests import Repeat, StartRanks, Train
-from trainmark.execute.protocol.wire import to_message
+from trainmark.execute.protocol.requests import StartRanks, Train
 from trainmark.record.facts import RunKey
 from trainmark.version import version
 from trainmark.workload.model import Model, lay_out
@@ -86,15 +85,11 @@ class Spreading:
         """Number of ranks on this machine."""
         return self.layout.ranks // self.rendezvous.nodes
 
-    def launch(self, request: Train) -> StartRanks:
-        """Return the request that starts each rank of this machine with ``request``."""
-        return StartRanks(
-            backend=request.backend,
-            device=request.options.device,
-            ranks=self.ranks_here,
-            rendezvous=self.rendezvous,
-            request=to_message(request),
-        )
+    @property
+    def key(self) -> tuple[int | bool, ...]:
+        """What distinguishes it from other ways to spread the same training."""
+        layout = self.layout
+        return layout.data, layout.pipeline, layout.microbatches, layout.reduces, self.weak, self.rendezvous.nodes
 
     @property
     def title(self) -> str:
@@ -180,9 +175,8 @@ class Run:
     def turn(self) -> str:
         """Which of its side's runs this is, for the user."""
         if self.trial is not None:
-            return (
-                f"trial {self.trial.number}, {' '.join(f'{key}={value}' for key, value in self.trial.values.items())}"
-            )
+            values = " ".join(f"{name}={value}" for name, value in self.trial.values.items())
+            return f"trial {self.trial.number}, {values}"
         return f"{'short ' if self.blocks else ''}round {self.round + 1}"
 
     @property
@@ -216,16 +210,17 @@ class Run:
             initial_weights=str(settings.weights_from[0]) if settings.weights_from else None,
             trainmark=version() if layout else None,  # all machines of one training must have the same
             log_every=settings.log_every,
-            repeats=tuple(Repeat(index, str(file) if file else None) for index, file in enumerate(weight_files)),
+            weight_files=tuple(str(file) if file else None for file in weight_files),
             turns=("to-the-end" if self.blocks is None else "until-stopped") if in_turns else None,
         )
-        return self.spread.launch(train) if self.spread and self.spread.launched else train
+        if self.spread is None or not self.spread.launched:
+            return train
+        return StartRanks(train, self.spread.ranks_here, self.spread.rendezvous)
 
     @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
-        workload, side, settings, spread = self.course.workload, self.side, self.settings, self.spread
-        layout = spread.layout if spread else None
+        workload, side, settings = self.course.workload, self.side, self.settings
         return RunKey(
             step_fingerprint=workload.step_fingerprint,
             machine=platform.node(),
@@ -244,14 +239,5 @@ class Run:
             logged=settings.log_every is not None,
             slices_alone=self.blocks is not None,
             weights_from=settings.weights_from[1] if settings.weights_from else None,
-            spread=(
-                layout.data,
-                layout.pipeline,
-                layout.microbatches,
-                layout.reduces,
-                spread.weak,
-                spread.rendezvous.nodes,
-            )
-            if spread and layout
-            else None,
+            spread=self.spread.key if self.spread else None,
         )

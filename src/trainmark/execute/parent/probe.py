@@ -74,7 +74,7 @@ def probe(interpreter: Interpreter, backend: str, timeout: float = PROBE_TIMEOUT
     return Seen(backend, interpreter, problem=problem if told else f"{problem}: {last_words}")
 
 
-def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS) -> dict[str, str]:
+def backends_of(interpreter: Interpreter) -> dict[str, str]:
     """The backends registered in ``interpreter``, plug-ins included, each with the command that installs it.
 
     For an interpreter that can't answer, such as one without NumPy, returns the built-in ones.
@@ -82,7 +82,7 @@ def backends_of(interpreter: Interpreter, timeout: float = PROBE_TIMEOUT_SECONDS
     Raises:
         UsageError: there is no such interpreter.
     """
-    answers, _ = _ask(interpreter, ListBackends(), timeout)
+    answers, _ = _ask(interpreter, ListBackends(), PROBE_TIMEOUT_SECONDS)
     for found in of_kind(answers, BackendsListed):
         return found.install
     return {entry.name: entry.install for entry in registry.entries().values() if not entry.plugin}

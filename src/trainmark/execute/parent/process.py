@@ -31,7 +31,7 @@ LOOK_EVERY_SECONDS = 0.1
 OUT_OF_MEMORY = "out of memory: the system killed the process (SIGKILL) at the memory limit of its control group"
 _GRACE_SECONDS = 5.0
 _FAREWELL_SECONDS = 1.0
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NPROC")
 
 
 Source = Channel | IO[bytes]
@@ -231,36 +231,6 @@ class Ears:
         return True
 
 
-def run_worker(
-    python: Path,
-    request: Callable[[float], Request],
-    *,
-    hear: Callable[[Answer], None],
-    born: Callable[[int], None] = lambda _: None,
-    look: Callable[[int], None] = lambda _: None,
-    threads: int | None = None,
-    timeout: float | None = None,
-) -> Ending:
-    """Start ``python``, send it the request, and listen until it ends.
-
-    Args:
-        born: called with the process's id.
-        look: called at a steady pace, a few times a second, with the number of steps counted so far.
-
-    The others are those of :class:`Worker`.
-
-    Raises:
-        ProtocolError: the process broke the protocol; it has been ended.
-    """
-    ears = Ears()
-    with Worker(python, request, hear=hear, threads=threads, timeout=timeout) as worker:
-        born(worker.pid)
-        while (ending := worker.attend(ears.wait([worker])[worker])) is None:
-            if ears.is_time_to_look():
-                look(worker.steps())
-    return ending
-
-
 def ask(
     python: Path,
     request: Request,
@@ -270,14 +240,27 @@ def ask(
     threads: int | None = None,
     timeout: float | None = None,
 ) -> tuple[list[Answer], Ending]:
-    """Return all answers of a new process to ``request``, and how it ended; arguments as for :func:`run_worker`."""
+    """Return all answers of a new process to ``request``, and how it ended.
+
+    Args:
+        look: called at a steady pace, a few times a second, with the number of steps counted so far.
+
+    The others are those of :class:`Worker`.
+
+    Raises:
+        ProtocolError: the process broke the protocol; it has been ended.
+    """
     answers: list[Answer] = []
 
     def collect(answer: Answer) -> None:
         answers.append(answer)
         hear(answer)
 
-    ending = run_worker(python, lambda _: request, hear=collect, look=look, threads=threads, timeout=timeout)
+    ears = Ears()
+    with Worker(python, lambda _: request, hear=collect, threads=threads, timeout=timeout) as worker:
+        while (ending := worker.attend(ears.wait([worker])[worker])) is None:
+            if ears.is_time_to_look():
+                look(worker.steps())
     return answers, ending
 
 
@@ -315,7 +298,7 @@ def _environment(python: Path, threads: int | None) -> dict[str, str]:
         for variable in ("PYTHONPATH", "PYTHONHOME"):  # these are for this interpreter, not for that one
             environment.pop(variable, None)
     if threads is not None:
-        environment.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+        environment.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     environment.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else one side takes all the GPU's memory
     if sys.platform == "darwin":
         environment.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "0")

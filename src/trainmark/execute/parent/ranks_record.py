@@ -9,7 +9,7 @@ from msgspec import structs
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run
 from trainmark.execute.parent.probe import Seen
-from trainmark.execute.parent.training_record import Rank, TrainingRecordBuilder
+from trainmark.execute.parent.training_record import TrainingRecordBuilder
 from trainmark.execute.protocol.answers import Answer, Failed, OfRank, RankBorn
 from trainmark.record.record import Memory, Outcome, Peaks, Record, Samples
 
@@ -57,13 +57,13 @@ class RanksRecordBuilder(TrainingRecordBuilder):
         return self.run.spread is None or self.run.spread.rendezvous.nodes == 1
 
     def _hear_rank(self, rank: int, answer: Answer | None) -> None:
-        if isinstance(answer, RankBorn) and rank not in self._ranks:
+        if isinstance(answer, RankBorn) and answer.rank not in self._ranks:
             run = self.run
             if run.side.device.startswith("cuda"):  # each rank has a separate GPU
                 own = dataclasses.replace(run.side, device=f"cuda:{answer.local_rank}")
                 run = dataclasses.replace(run, side=own)
-            place = Rank(rank, answer.host)
-            self._ranks[rank] = TrainingRecordBuilder(run, self.seen, self.here, self.peaks, False, self._token, place)
+            notes = TrainingRecordBuilder(run, self.seen, self.here, self.peaks, False, self._token, answer)
+            self._ranks[answer.rank] = notes
         elif rank in self._ranks and answer is not None:
             self._ranks[rank].hear(answer)
 

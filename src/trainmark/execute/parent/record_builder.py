@@ -72,6 +72,10 @@ class RecordBuilder:
             outcome: how the run ended.
             samples: what was measured from outside.
         """
+        return [self.record(outcome, samples)]
+
+    def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
+        """Return the record of the whole run; arguments as for :meth:`records`."""
         raise NotImplementedError
 
     def continue_from(self, before: RecordBuilder) -> None:
@@ -183,14 +187,13 @@ class RecordBuilder:
             Caveat.SHARED_DEVICE: here.is_shared(device.gpu),
             Caveat.SHORT_ENERGY_WINDOW: used is not None and samples is not None and is_too_short(windows, samples),
         }
-        slowdown = here.vendor.slowdown_bits
         found = noise(
             windows or self._in_slices(),
             samples,
             cores=here.cores,
             on_cpu=on_cpu,
             gpu=device.gpu,
-            slowdown_bits=slowdown,
+            slowdown_bits=here.vendor.slowdown_bits,
         )
         found |= {caveat for each in (common, holds) for caveat, applies in each.items() if applies}
         return Record(

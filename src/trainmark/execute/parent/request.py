@@ -120,11 +120,6 @@ class Prepared:
     seen: dict[tuple[str, str], Seen]
     notices: list[str]
 
-    @property
-    def sides(self) -> list[Side]:
-        """The sides, each once, in order."""
-        return list(dict.fromkeys(task.first.side for task in self.tasks))
-
 
 def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     """Find workloads, data and devices, and lay out the rounds.

@@ -285,11 +285,6 @@ class _Conversation:
         self.worker.send(turn.message)
 
     @property
-    def cpu_seconds(self) -> float | None:
-        """CPU time of its process and all descendants."""
-        return self._sampler.cpu_seconds()
-
-    @property
     def threads(self) -> int | None:
         """Number of CPU threads that it may use, over all its ranks here; None is all."""
         ranks = self.run.spread.ranks_here if isinstance(self.run, Run) and self.run.spread else 1
@@ -377,8 +372,8 @@ class _Conversation:
 
 
 def _cpu_seconds(conversations: Iterable[_Conversation]) -> float | None:
-    """Return the sum over all of them; None if one can't be read."""
-    used = [each.cpu_seconds for each in conversations]
+    """Return the CPU time of all their processes and descendants; None if one can't be read."""
+    used = [each._sampler.cpu_seconds() for each in conversations]
     return None if None in used else sum(filter(None, used))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -52,17 +52,15 @@ def in_rounds(courses: Iterable[tuple[ScheduledWorkload, list[Side]]], settings:
         for round_ in range(1 if continued else course.repeats):
             repeats = range(course.repeats) if continued else (round_,)
             for side in sides:
-                tasks.append(
-                    Task(tuple(Run(course, side, settings, index, index, group_id, session) for index in repeats))
-                )
+                runs = (Run(course, side, settings, index, index, group_id, session) for index in repeats)
+                tasks.append(Task(tuple(runs)))
     return tasks
 
 
 def command_in_rounds(
-    command: Command, sides: Iterable[CommandSide], rounds: int, settings: Settings
+    command: Command, sides: Sequence[CommandSide], rounds: int, settings: Settings
 ) -> list[Task[CommandRun]]:
     """Return the tasks in execution order: each round runs every side once."""
-    sides = list(sides)
     group_id = session = secrets.token_hex(6)
     return [
         Task((CommandRun(command, side, settings, index, index, group_id, session),))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run, Spreading
 from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
-from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, Ready
+from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Finished, RankBorn, Ready
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     BackendRef,
@@ -33,14 +32,6 @@ from trainmark.workload.schedule import Schedule
 
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer steps, an accuracy no better than chance proves nothing."""
-
-
-@dataclass(frozen=True)
-class Rank:
-    """One process of a run that has several, by its number among all, and its machine's name."""
-
-    number: int
-    host: str
 
 
 class TrainingRecordBuilder(RecordBuilder):
@@ -66,7 +57,7 @@ class TrainingRecordBuilder(RecordBuilder):
         peaks: Peaks | None,
         replayed: bool,
         token: str,
-        rank: Rank | None = None,
+        rank: RankBorn | None = None,
     ) -> None:
         super().__init__(run, _id(run, token, rank), here)
         self.seen, self.replayed = seen, replayed
@@ -100,10 +91,6 @@ class TrainingRecordBuilder(RecordBuilder):
         evaluates = self._schedule.evaluate == "every-epoch"
         known = self.epochs[-2].evaluation_seconds if evaluates and len(self.epochs) > 1 else None
         return known or 0.0
-
-    def records(self, outcome: Outcome, samples: Samples | None = None) -> list[Record]:
-        """Return the only record of the run."""
-        return [self.record(outcome, samples)]
 
     def record(self, outcome: Outcome, samples: Samples | None = None) -> Record:
         """Return the record of the answers so far."""
@@ -167,7 +154,7 @@ class TrainingRecordBuilder(RecordBuilder):
             run.group_id,
             run.session,
             run.settings.kind,
-            rank=rank.number if rank else None,
+            rank=rank.rank if rank else None,
             world=run.spread.layout.ranks if run.spread else None,
             trial=run.trial.number if run.trial else None,
             spread=self._spread(run.spread) if run.spread else None,
@@ -235,8 +222,7 @@ class TrainingRecordBuilder(RecordBuilder):
         spread = self.run.spread
         if spread is None or self.run.side.device != "cpu":
             return False
-        here = spread.layout.ranks // spread.rendezvous.nodes
-        return here * (self.run.settings.threads or 1) > len(self.here.cores)
+        return spread.ranks_here * (self.run.settings.threads or 1) > len(self.here.cores)
 
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the data loss fell, without the L2 term, which falls by itself; uses the last tenth of the steps.
@@ -251,9 +237,8 @@ class TrainingRecordBuilder(RecordBuilder):
         ]
         tail = losses[-max(1, len(losses) // 10) :]
         last = math.fsum(tail) / len(tail)
-        if self.run.settings.weights_from is not None or (
-            self.run.repeat > 0 and self._schedule.protocol == "continued"
-        ):
+        continues = self.run.repeat > 0 and self._schedule.protocol == "continued"
+        if continues or self.run.settings.weights_from is not None:
             # The loss starts near its final value, so it need not fall; but it must be better than guessing.
             return last < math.log(self.run.course.model.classes)
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
@@ -276,7 +261,7 @@ class TrainingRecordBuilder(RecordBuilder):
         return accuracy < chance + 3 * spread
 
 
-def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:
+def _id(run: Run, token: str, rank: RankBorn | None) -> tuple[str, ...]:
     side, layout = run.side, run.spread.layout if run.spread else None
     return (
         run.course.workload.name,
@@ -288,5 +273,5 @@ def _id(run: Run, token: str, rank: Rank | None) -> tuple[str, ...]:
         *(() if layout is None else (f"{layout.data}x{layout.pipeline}{'' if layout.reduces else '-apart'}",)),
         f"r{run.repeat}" if run.trial is None else f"t{run.trial.number}",
         token,
-        *(() if rank is None else (f"rank{rank.number}",)),
+        *(() if rank is None else (f"rank{rank.rank}",)),
     )

@@ -75,7 +75,7 @@ class Turns(Generic[Player]):
         self.holder: Player | None = None
         self._blocks, self._fewest = blocks, 1 if alone else 2
         self._slice_seconds, self._ramp = slice_seconds, ramp
-        self._turns = self._plan()
+        self._turns = enumerate(self._messages())
 
     def waits(self, player: Player, *, settled: bool = False) -> None:
         """End a player's turn: it is ready for the next one. A player that is ``settled`` needs no untimed turn."""
@@ -106,14 +106,10 @@ class Turns(Generic[Player]):
         """Return the next turn; None while a player computes, or is not ready yet."""
         if not self._active or not self._waiting.issuperset(self._active):
             return None
-        turn = next(self._turns)
-        self._waiting.remove(turn.player)
-        self.holder = turn.player
-        return turn
-
-    def _plan(self) -> Iterator[Turn[Player]]:
-        for order, (player, message, block) in enumerate(self._messages()):
-            yield Turn(player, message, block, order)
+        order, (player, message, block) = next(self._turns)
+        self._waiting.remove(player)
+        self.holder = player
+        return Turn(player, message, block, order)
 
     def _messages(self) -> Iterator[tuple[Player, TakeTurn | Stop, int | None]]:
         for player in self._rotated(0):

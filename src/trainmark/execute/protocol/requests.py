@@ -82,14 +82,6 @@ class CheckSteps(OfTraining):
 
 
 @dataclass(frozen=True)
-class Repeat:
-    """One of the runs of a process; ``weights`` is the file to save its weights to."""
-
-    index: int
-    weights: str | None
-
-
-@dataclass(frozen=True)
 class Train(OfTraining):
     """Train.
 
@@ -98,6 +90,7 @@ class Train(OfTraining):
         inject_order: whether trainmark, not the framework, decides the order of the examples.
         initial_weights: their file; None draws them from the seed.
         trainmark: the version, which must be the same on all machines of a training.
+        weight_files: one per repeat: the file to save its weights to; None saves none.
         turns: train only in this training's turns (:class:`TakeTurn`); ``until-stopped`` for slices only, without
         evaluation. None trains without pauses.
     """
@@ -107,7 +100,7 @@ class Train(OfTraining):
     initial_weights: str | None
     trainmark: str | None
     log_every: int | None
-    repeats: tuple[Repeat, ...]
+    weight_files: tuple[str | None, ...]
     turns: Literal["to-the-end", "until-stopped"] | None = None
 
 
@@ -132,13 +125,11 @@ class Stop:
 
 @dataclass(frozen=True)
 class StartRanks:
-    """Start ``ranks`` processes on this machine, and send ``request`` to each of them."""
+    """Start ``ranks`` processes on this machine, and send ``training`` to each of them."""
 
-    backend: str
-    device: str
+    training: Train
     ranks: int
     rendezvous: Rendezvous
-    request: Message
 
 
 @dataclass(frozen=True)

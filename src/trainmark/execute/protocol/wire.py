@@ -73,10 +73,6 @@ class Channel:
         self._pending = lines.pop()
         return iter([_parsed(bytes(line)) for line in lines if line])
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._end.close()
-
 
 def to_message(said: object) -> Message:
     """Return a dataclass as a message: its fields, and its class's name as the event."""

@@ -120,7 +120,7 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
                 max(round(steps * asked.stretch), _FEWEST_STEPS if asked.stretch >= 1 else _FEWEST_LARGE_STEPS),
                 clock,
             )
-            made.seconds(_silent, clock)
+            made.seconds(lambda: None, clock)
         except Exception as error:
             if not variants:
                 raise
@@ -187,8 +187,8 @@ def _steps_in(
     """
     most = len(workload.batches.sizes(len(data.train)))
     trial, compile_seconds = _made(backend, workload, options, data, max(min(_TRIED_STEPS, most), _FEWEST_STEPS), clock)
-    trial.seconds(_silent, clock)
-    tries = [trial.seconds(_silent, clock) for _ in range(3)]
+    trial.seconds(lambda: None, clock)
+    tries = [trial.seconds(lambda: None, clock) for _ in range(3)]
     step, start = statistics.median(step for step, _ in tries), min(start for _, start in tries)
     steps = round(max(window, min(2 * start, _LONGEST_WINDOWS * window)) / max(step, 1e-6))
     return min(steps, most) if workload.batches.size != "full" else steps, compile_seconds
@@ -280,7 +280,3 @@ def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:
     once = TimedWork(work, 1, 1.0)
     once.seconds(clock)
     return TimedWork(work, max(1, round(_PROBE_SECONDS / max(once.seconds(clock), 1e-7))), times)
-
-
-def _silent() -> None:
-    pass

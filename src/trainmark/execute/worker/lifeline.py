@@ -11,25 +11,25 @@ from collections.abc import Callable
 from trainmark.execute.protocol.wire import Channel, Message
 
 
-def tie(channel: Channel, inbox: Callable[[Message], object]) -> None:
+def tie(channel: Channel, inbox: Callable[[Message], object], before: Callable[[], object] | None = None) -> None:
     """End this process with the parent, and pass the parent's messages on to ``inbox`` until then.
 
     On Linux the kernel does this, even while this process hangs in native code. Elsewhere the socket closes with the
     parent, and then the whole process group is killed.
+
+    Args:
+        before: called first; the process then ends shortly after the parent. For processes that run no native code.
     """
-    set_parent_death_signal = 1
-    control(set_parent_death_signal, signal.SIGKILL)
-    tie_with(channel, lambda: None, inbox)
-
-
-def tie_with(channel: Channel, before: Callable[[], object], inbox: Callable[[Message], object]) -> None:
-    """End this process shortly after the parent, after calling ``before``; for processes that run no native code."""
+    if before is None:
+        set_parent_death_signal = 1
+        control(set_parent_death_signal, signal.SIGKILL)
 
     def wait() -> None:
         while (messages := channel.receive()) is not None:
             for message in messages:
                 inbox(message)
-        before()
+        if before is not None:
+            before()
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
     threading.Thread(target=wait, daemon=True).start()

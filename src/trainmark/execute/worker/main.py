@@ -69,10 +69,9 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
         message = next(arrived, None)
     try:
         request = requests.read(message)
-        if isinstance(request, requests.RunScript):  # the processes that it started must be ended first
-            lifeline.tie_with(channel, end_descendants, turns.put)
-        else:
-            lifeline.tie(channel, turns.put)
+        # The processes that a command started must be ended first.
+        before_end = end_descendants if isinstance(request, requests.RunScript) else None
+        lifeline.tie(channel, turns.put, before_end)
         _carry_out(request, channel.send, tick, turns, position_descriptor)
         channel.send(answers.Done())
     except TrainingDiverged as diverged:
@@ -91,7 +90,7 @@ def _carry_out(
         case requests.Probe():
             _probe(request.backend, say)
         case requests.ListBackends():
-            _name_backends(say)
+            say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
         case requests.MeasurePeaks():
             _measure_limits(request, say)
         case requests.Examine():
@@ -158,10 +157,10 @@ def train(request: requests.Train, say: Say, tick: Callable[[], None], clock: Cl
             for plan in state.plans():
                 timed_epoch(trainer, plan, tick, clock, pacing=pacing)
             trainer.load(weights)
-        for repeat in request.repeats:
-            if repeat.index:
+        for repeat, weights_file in enumerate(request.weight_files):
+            if repeat > 0:
                 trainer.load(trainer.weights())  # continued: the same weights, a new optimiser
-            _train_repeat(state, repeat, say, tick, clock)
+            _train_repeat(state, weights_file, say, tick, clock)
     except Enough:
         say(_finished(trainer, None))
 
@@ -207,7 +206,7 @@ class TrainingState:
 
 
 def _train_repeat(
-    state: TrainingState, repeat: requests.Repeat, say: Say, tick: Callable[[], None], clock: Clock
+    state: TrainingState, weights_file: str | None, say: Say, tick: Callable[[], None], clock: Clock
 ) -> None:
     trainer, workload, log_every = state.trainer, state.request.workload, state.request.log_every
     step, before, origin = 0, None, state.request.origin
@@ -243,8 +242,8 @@ def _train_repeat(
             until = workload.schedule.until
             if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
                 break
-    if repeat.weights:
-        path = Path(repeat.weights)
+    if weights_file:
+        path = Path(weights_file)
         weight_files.save(trainer.weights(), path)
         if workload.weight_average:
             weight_files.save(trainer.averaged(), weight_files.average_of(path))
@@ -351,11 +350,6 @@ def _probe(backend: str, say: Say) -> None:
     loaded = registry.load(backend)
     can = registry.capabilities(backend, loaded)
     say(answers.Capable(can, platform.python_version(), isinstance(loaded, limits.Limited)))
-
-
-def _name_backends(say: Say) -> None:
-    """Send the backends registered in this interpreter, plug-ins included."""
-    say(answers.BackendsListed({entry.name: entry.install for entry in registry.entries().values()}))
 
 
 def _measure_limits(request: requests.MeasurePeaks, say: Say) -> None:

@@ -8,7 +8,6 @@ on unchanged, so that observers see one training. Only its final message waits u
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import socket
 import sys
@@ -21,8 +20,8 @@ from trainmark.backends import layout, registry
 from trainmark.backends.layout import Fall, Launching
 from trainmark.errors import ProtocolError, Unsupported
 from trainmark.execute.protocol.answers import Done, Failed, OfRank, RankBorn
-from trainmark.execute.protocol.requests import StartRanks
-from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, signal_name
+from trainmark.execute.protocol.requests import StartRanks, Train
+from trainmark.execute.protocol.wire import SCRATCH, Channel, Message, Say, counter, shared_page, signal_name
 from trainmark.execute.worker.slices import Turns
 
 BOOTSTRAP = Path(__file__).with_name("bootstrap.py")
@@ -37,15 +36,16 @@ _OVERDUE_SECONDS = 5.0
 
 def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns) -> None:
     """Start the ranks of ``request``, pass on their ``turns``, and report how they ended."""
-    backend, rendezvous = registry.load(request.backend), request.rendezvous
+    training, rendezvous = request.training, request.rendezvous
+    backend = registry.load(training.backend)
     if not isinstance(backend, Launching):
-        raise Unsupported(f"{request.backend} does not train on several processes", expected="the backend torch")
+        raise Unsupported(f"{training.backend} does not train on several processes", expected="the backend torch")
     os.environ[_HOST_VARIABLE] = " at ".join(filter(None, (socket.gethostname(), rendezvous.address)))
     if rendezvous.interface:
         for variable in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
             os.environ.setdefault(variable, rendezvous.interface)
     with tempfile.TemporaryDirectory(dir=os.environ.get(SCRATCH)) as folder:
-        relay = _Relay(Path(folder) / "line", request.request, say, position_descriptor)
+        relay = _Relay(Path(folder) / "line", training, say, position_descriptor)
         threading.Thread(target=relay.pass_down, args=(turns,), daemon=True).start()
         logs = Path(folder) / "logs"
         logs.mkdir()
@@ -54,7 +54,7 @@ def launch(request: StartRanks, say: Say, position_descriptor: int, turns: Turns
                 layout.LaunchSpec(
                     command=(sys.executable, str(BOOTSTRAP), RANK_FLAG, str(relay.address)),
                     ranks=request.ranks,
-                    device=request.device,
+                    device=training.options.device,
                     rendezvous=rendezvous,
                     logs=str(logs),
                 )
@@ -86,11 +86,11 @@ def host_name() -> str:
 class _Relay:
     """Relays messages between the parent and the ranks of this machine."""
 
-    def __init__(self, address: Path, request: Message, say: Say, position_descriptor: int) -> None:
+    def __init__(self, address: Path, training: Train, say: Say, position_descriptor: int) -> None:
         self.address = address
         self._overdue: threading.Timer | None = None
         self.reasons: dict[int, str] = {}
-        self._request, self._say, self._position = request, say, position_descriptor
+        self._training, self._say, self._position = training, say, position_descriptor
         self._speaking = threading.Lock()
         self._held: list[Message] = []
         self._lines: list[Channel] = []
@@ -166,14 +166,13 @@ class _Relay:
             self._say(Done())
 
     def _greet(self, line: socket.socket, channel: Channel, place: Message) -> None:
-        with contextlib.ExitStack() as stack:
-            position = self._position
-            if place["local_rank"]:  # one count of the steps is enough
-                own = stack.enter_context(tempfile.TemporaryFile())
-                own.truncate(mmap.PAGESIZE)
-                position = own.fileno()
-            socket.send_fds(line, [b"\n"], [position])
-        channel.send(self._request)
+        if place["local_rank"] == 0:
+            socket.send_fds(line, [b"\n"], [self._position])
+        else:  # one count of the steps is enough
+            unread = shared_page()
+            socket.send_fds(line, [b"\n"], [unread])
+            os.close(unread)
+        channel.send(self._training)
         self._lines.append(channel)
 
     def _pass_on(self, place: Message, message: Message) -> None:

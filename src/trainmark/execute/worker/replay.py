@@ -6,7 +6,7 @@ Trainmark decides the order of the examples, so that the batch of every step is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ _ALONE = 4096
 
 @dataclass(frozen=True)
 class _Training:
-    """The training, always repeated from the same initial weights."""
+    """A training to repeat, always from the same initial weights."""
 
     backend: Backend
     workload: Workload
@@ -44,16 +44,6 @@ class _Training:
     options: Options
     start: Weights
     drawn: Drawn | None
-
-    def trainer(self) -> Trainer:
-        trainer = self.backend.trainer(self.workload, self.model, self.data, self.options)
-        trainer.load(self.start)
-        return trainer
-
-    def plans(self) -> Iterator[EpochPlan]:
-        schedule, batches = self.workload.schedule, self.workload.batches
-        drawn = self.drawn.batches if self.drawn else None
-        return epoch_plans(schedule, batches, len(self.data.train), self.options.seed, inject=True, drawn=drawn)
 
 
 def replay(
@@ -88,11 +78,12 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     before = trainer.weights()
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
     after = trainer.weights()
-    batch = _batch(plan, place)
+    batch = slice(None) if plan.order is None else plan.batches(plan.order)[place]
     split = training.data.train
     images, labels = split.images[batch], split.labels[batch]
     known = labels < training.model.classes
-    inspected = inspect_step(training.workload.deterministic(), _plain(training), before, images[known], labels[known])
+    plain = training.workload.deterministic()
+    inspected = inspect_step(plain, lay_out(plain), before, images[known], labels[known])
     return StepInspection(
         step=step,
         loss=loss,
@@ -111,8 +102,13 @@ def _trained(
     training: _Training, steps: int, tick: Callable[[], None]
 ) -> tuple[Trainer, EpochPlan, int, NDArray[np.float64]]:
     """Return a trainer after ``steps`` steps, or all there are; the next step's epoch and position in it; losses."""
-    trainer, losses = training.trainer(), np.zeros(0)
-    for plan in training.plans():
+    workload, data, options = training.workload, training.data, training.options
+    trainer, losses = training.backend.trainer(workload, training.model, data, options), np.zeros(0)
+    trainer.load(training.start)
+    drawn = training.drawn.batches if training.drawn else None
+    for plan in epoch_plans(
+        workload.schedule, workload.batches, len(data.train), options.seed, inject=True, drawn=drawn
+    ):
         trainer.begin_epoch(plan)
         place = min(steps - len(losses), len(plan.sizes))
         if place:
@@ -121,18 +117,6 @@ def _trained(
             break
     trainer.synchronize()
     return trainer, plan, place, losses
-
-
-def _batch(plan: EpochPlan, place: int) -> Any:
-    """Return the indices of a step's examples."""
-    if plan.order is None:
-        return slice(None)
-    start = sum(plan.sizes[:place])
-    return plan.order[start : start + plan.sizes[place]]
-
-
-def _plain(training: _Training) -> Model:
-    return lay_out(training.workload.deterministic())
 
 
 def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | None:
@@ -150,7 +134,7 @@ def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTen
         return ()
     taken = np.arange(len(training.data.train))[batch][:_ALONE]
     one_by_one = with_batch(training.workload.deterministic(), 1)
-    trainer = training.backend.trainer(one_by_one, _plain(training), training.data, options)
+    trainer = training.backend.trainer(one_by_one, lay_out(one_by_one), training.data, options)
     trainer.load(weights)
     trainer.begin_epoch(EpochPlan((1,) * len(taken), taken))
     losses = trainer.read(trainer.train(len(taken), lambda: None)).losses

@@ -178,10 +178,8 @@ def end_descendants(grace: float = 0.0) -> int:
         waited += 0.05
     ended: set[int] = set()
     while left:
-        for pid in left:
-            ended.add(pid)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+        ended.update(left)
+        _signal(left, signal.SIGKILL)
         _reap()
         left = [pid for pid in _descendants(os.getpid()) if pid not in ended]
     return len(ended)
