@@ -15,6 +15,16 @@ def a_dataset(train: int = 100, test: int = 50, shape: tuple[int, int, int] = (4
     return Dataset("mnist", _split(train, shape, 1), _split(test, shape, 2), "0" * 64, True)
 
 
+def a_text(train: int, test: int, length: int, vocabulary: int = 65) -> Dataset:
+    """Random tokens in windows of ``length``."""
+    parts = (
+        np.random.default_rng(seed).integers(0, vocabulary, count).astype(np.uint8)
+        for seed, count in ((1, train), (2, test))
+    )
+    one, other = (Split(tokens[None], tokens[None], tokens).windows(length) for tokens in parts)
+    return Dataset("shakespeare", one, other, "0" * 64, True)
+
+
 def _split(count: int, shape: tuple[int, int, int], seed: int) -> Split:
     rng = np.random.default_rng(seed)
     labels = (np.arange(count) % 10).astype(np.uint8)

@@ -29,7 +29,8 @@ class JaxDataParallelTrainer(JaxFastTrainer):
     def __init__(self, job: Job, mesh: Mesh) -> None:
         assert job.options.layout is not None
         self._mesh, self._reduces = mesh, job.options.layout.reduces
-        self._cut = _EACH if job.workload.takes_everything else _SAME
+        gathers = not job.workload.takes_everything or job.workload.is_text or job.workload.augmented_input
+        self._cut = _SAME if gathers else _EACH
         super().__init__(job, mesh.devices[0], *(NamedSharding(mesh, cut) for cut in (_SAME, self._cut, _ORDER)))
 
     def _on_host(self, rows: Array) -> NDArray[np.float64]:

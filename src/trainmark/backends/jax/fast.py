@@ -27,6 +27,7 @@ from trainmark.backends.jax.pixels import augment, distort, not_augmented
 from trainmark.backends.jax.trainer import JaxTrainer, Training
 from trainmark.workload.layers import Attention
 from trainmark.workload.model import LayerPlan
+from trainmark.workload.tokens import Tokens
 
 
 class JaxFastTrainer(JaxTrainer):
@@ -126,19 +127,7 @@ class JaxFastTrainer(JaxTrainer):
         for_dropout, for_pixels = jax.random.split(key)
 
         def step(training: Training, indices: Array) -> tuple[Training, Array]:
-            indices, draws = (indices, None) if self._augmented is None else (indices[:, 0], indices[:, 1:])
-            if self._workload.is_text:
-                starts = indices if indices.size else jnp.arange(len(self._data.train))
-                indices = starts[:, None] + jnp.arange(*self._workload.input.network_shape)
-            if not indices.size:
-                x, y = images, labels
-            elif "input" in self._job.options.without:
-                x, y = (each[: indices.size].reshape(*indices.shape, *each.shape[1:]) for each in (images, labels))
-            else:
-                x, y = _rows(images, indices), _rows(labels, indices)
-                x = x if draws is None else augment(self._augmented, x, draws)
-            if self._job.distorts:
-                x = distort(self._workload.input, x, jax.random.fold_in(for_pixels, training.step), self._dtype)
+            x, y = self._batch(images, labels, indices, jax.random.fold_in(for_pixels, training.step))
             training, row = self._learn(training, x, y, for_dropout)
             return (training if self._optimizer else self._unsettled(training)), row
 
@@ -152,6 +141,26 @@ class JaxFastTrainer(JaxTrainer):
             return training, row[None]
         row = jax.eval_shape(step, training, order[0])[1]
         return lax.fori_loop(0, count, one, (training, jnp.zeros((len(order), *row.shape), row.dtype)))
+
+    def _batch(self, images: Array, labels: Array, indices: Array, key: Array) -> tuple[Array, Array]:
+        """Return input and labels of a step; ``key`` is for distortions."""
+        spec, draws = self._workload.input, indices
+        if isinstance(spec, Tokens):
+            starts = indices if indices.size else jnp.arange(len(self._data.train))
+            indices = starts[:, None] + jnp.arange(spec.length)
+        elif spec.augment is not None:
+            indices = indices[:, 0]
+        if not indices.size:
+            x, y = images, labels
+        elif "input" in self._job.options.without:
+            x, y = (each[: indices.size].reshape(*indices.shape, *each.shape[1:]) for each in (images, labels))
+        else:
+            x, y = _rows(images, indices), _rows(labels, indices)
+        if isinstance(spec, Tokens):
+            return x, y
+        if spec.augment is not None:
+            x = augment(spec, x, draws[:, 1:])
+        return distort(spec, x, key, self._dtype) if spec.distortions else x, y
 
     def _spread(self, looped: Callable[..., Any]) -> Callable[..., Any]:
         """Return ``looped`` for all devices; here there is only one."""

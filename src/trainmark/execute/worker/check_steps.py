@@ -167,7 +167,7 @@ class _Update:
         units = self._units
         if self._spec.clip_norm is not None:  # its sum of squares: Higham and Mary, as for any sum
             units += 0.5 * math.sqrt(sum(each.size for each in gradients.values()))
-        for name in gradients:
+        for name in filter(gradients.__contains__, expected.weights):
             value = expected.weights[name]
             change = value - before.weights[name]
             last, others = self._last * self._unit * np.abs(value), self._unit * units * np.abs(sizes.weights[name])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.backends.samples import a_dataset, in_order, no_tick, options
+from tests.unit.backends.samples import a_dataset, a_text, in_order, no_tick, options
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan, Steps
 from trainmark.backends.numpy.backend import NumpyBackend, NumpyTrainer
@@ -29,7 +29,9 @@ from trainmark.workload.losses import ClippedCrossEntropy, NegativeLogLikelihood
 from trainmark.workload.model import Weights, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, WeightAverage
 from trainmark.workload.pixels import Distortions, Input, prepare
+from trainmark.workload.reduce import reduced
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 from .differences import by_differences
 
@@ -179,10 +181,22 @@ def test_an_mlp_learns(precision: str) -> None:
 @pytest.mark.parametrize("name", catalog.names())
 def test_every_workload_of_the_catalogue_trains(name: str) -> None:
     workload = catalog.find(name)
-    trainer = a_trainer(workload, a_dataset(8, 4, workload.input.shape), precision="fp32")
+    if "gpt" in name or name == "resnet50":
+        workload = reduced(workload, width=16, depth=1)
+    if isinstance(workload.input, Tokens):
+        workload = dataclasses.replace(workload, input=Tokens(16))
+        data = a_text(40, 24, workload.input.length)
+    else:
+        if name == "resnet50":
+            workload = dataclasses.replace(workload, input=dataclasses.replace(workload.input, crop=32))
+        data = a_dataset(8, 4, workload.input.shape)
+    trainer = a_trainer(workload, data, precision="fp32")
     steps = trained(trainer, in_order(4, 4))
     assert np.isfinite(steps.losses).all()
-    assert 2.0 < trainer.evaluate("test").loss < 3.5
+    chance = np.log(lay_out(workload).classes)
+    # Running averages of one step are far from the statistics of a batch.
+    loss = steps.losses[0] if "resnet" in name else trainer.evaluate("test").loss
+    assert 0.8 * chance < loss < 1.6 * chance
     if name == "cifar10-cnn":
         assert steps.l2_losses is not None
         assert steps.l2_losses[0] == pytest.approx(2.374, abs=0.01)

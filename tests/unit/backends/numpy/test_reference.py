@@ -49,7 +49,8 @@ def expected_of(
     precision: Precision = "fp32",
 ) -> Expected:
     reference = Reference(workload, lay_out(workload), precision, np.random.default_rng(1))
-    return reference.step(weights_of(workload) if weights is None else weights, images, labels.astype(np.int64), shows=True)
+    weights = weights_of(workload) if weights is None else weights
+    return reference.step(weights, images, labels.astype(np.int64), shows=True)
 
 
 def trained(
