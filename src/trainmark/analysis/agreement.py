@@ -166,7 +166,7 @@ def _judge(
 ) -> ValueResult:
     measured, reason = read_value(chains_of(group.records, run), value, run) if group else (None, "nothing measured")
     if group and not reason:
-        reason = _unfit(value, workload, group)
+        reason = _unfit(value, run, workload, group)
     verdict: Agreement = "not judged"
     low, high = band(value, figures)
     if measured is not None and not reason:
@@ -201,13 +201,14 @@ def band(value: PublishedValue, figures: int) -> tuple[float | None, float | Non
     return low, min(high, 1.0) if value.quantity.endswith("accuracy") else high
 
 
-def _unfit(value: PublishedValue, workload: Workload, group: Repeats) -> str:
+def _unfit(value: PublishedValue, run: PublishedRun, workload: Workload, group: Repeats) -> str:
     """Return why the tolerance does not apply to the measured value; empty if it does."""
     caveats = {caveat for record in group.records for caveat in record.caveats}
     if group.key.dataset != workload.dataset:
         return f"trained on {group.key.dataset}, published for {workload.dataset}"
-    if group.key.precision != "fp32":
-        return f"trained in {group.key.precision}, published for fp32"
+    precisions = run.precisions or ("fp32",)
+    if group.key.precision not in precisions:
+        return f"trained in {group.key.precision}, published for {' and '.join(precisions)}"
     if group.key.weights_from is not None:
         return "started from another record's weights"
     if value.needs_whole_dataset and Caveat.PARTIAL_DATASET in caveats:

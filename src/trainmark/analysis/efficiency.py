@@ -7,6 +7,7 @@ measured the same device in the same precision, the highest limit counts for all
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from trainmark.record.caveats import BUSY_SHARE
 from trainmark.record.record import Record
 from trainmark.workload import traffic
 from trainmark.workload.decode import Misfit
-from trainmark.workload.model import lay_out
+from trainmark.workload.layers import Attention, PositionEmbedding
+from trainmark.workload.model import Model, lay_out
 from trainmark.workload.precision import PRECISIONS
 from trainmark.workload.spec import Workload
 
@@ -51,6 +53,8 @@ class Efficiency:
         intensity: FLOPs per byte that a step has to move at least.
         roofline_seconds: duration of a step limited only by the device's limits.
         gap: step time / ``roofline_seconds``.
+        nanogpt_mfu: MFU by nanoGPT's formula, 6N + 12·L·H·Q·T FLOPs per token, where N leaves out the position
+            embedding; None without attention.
     """
 
     flops_per_second: float
@@ -63,6 +67,7 @@ class Efficiency:
     intensity: float
     roofline_seconds: float | None
     gap: float | None
+    nanogpt_mfu: float | None = None
 
 
 def limits_of(records: Iterable[Record]) -> dict[Place, Limit]:
@@ -125,6 +130,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
     if limit.bytes_per_second is not None:
         roofline = max(flops / limit.flops_per_second, moved / limit.bytes_per_second)
         gap = batch / samples_per_second / roofline
+    of_nanogpt = _nanogpt_flops(plan)
     achieved = samples_per_second * model.training_flops_per_example
     sheet = datasheet.find(record.device.name) if record.device.kind == "accelerator" else None
     return Efficiency(
@@ -138,4 +144,16 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
         intensity=flops / moved,
         roofline_seconds=roofline,
         gap=gap,
+        nanogpt_mfu=samples_per_second * of_nanogpt / limit.flops_per_second if of_nanogpt else None,
     )
+
+
+def _nanogpt_flops(plan: Model) -> int:
+    """Return the training FLOPs of an example by nanoGPT's ``estimate_mfu``; 0 without attention.
+
+    Source: PaLM, Chowdhery et al. 2022, appendix B.
+    """
+    attending = [each for each in plan.every_layer if isinstance(each.layer, Attention)]
+    positions = sum(each.parameters for each in plan.every_layer if isinstance(each.layer, PositionEmbedding))
+    squares = sum(12 * math.prod(each.input_shape) for each in attending)  # heads · width of a head · length
+    return plan.input_shape[0] * (6 * (plan.parameters - positions) + squares) if attending else 0

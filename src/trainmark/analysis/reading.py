@@ -69,11 +69,14 @@ def _read_steps(record: Record, value: PublishedValue) -> float | None:
 
 
 def _read_epochs(record: Record, value: PublishedValue) -> float | None:
-    """Return the mean over epochs, or the value at the end of the run."""
+    """Return the mean over epochs, the value before the first step (epoch 0), or the value at the end of the run."""
     if value.epochs is None:
         final: float | None = getattr(record.final, value.quantity)
         return final
     first, last = value.epochs
+    if last == 0:
+        found: float | None = getattr(record.before, value.quantity, None)
+        return found
     read = [getattr(epoch, value.quantity) for epoch in record.epochs[first - 1 : last]]
     known = [number for number in read if number is not None]
     return statistics.fmean(known) if len(known) == last - first + 1 else None

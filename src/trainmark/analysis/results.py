@@ -50,10 +50,11 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Learning:
-    """Final accuracy minus the reference's, as a fraction, with its 95 % interval.
+    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; of a text, the reference's final
+    loss minus this one.
 
     Args:
-        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested.
+        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; of a text, likewise the loss.
         difference: above 0 if this group learnt more.
     """
 
@@ -99,6 +100,7 @@ class GroupResult:
         process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
+        tokens_per_second, test_perplexity: of a text; None for images.
     """
 
     key: Key
@@ -124,6 +126,13 @@ class GroupResult:
     efficiency: Efficiency | None = None
     cost: Cost = field(default_factory=Cost)
     reached: Reached | None = None
+    tokens_per_second: float | None = None
+    test_perplexity: float | None = None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its examples are windows of a text."""
+        return self.tokens_per_second is not None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from trainmark.analysis.statistics import median
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Epoch, Record
 
+_LARGEST_EXPONENT = 700
 MEASURED = ("ok", "diverged")
 """Outcomes whose epochs count. The times of a diverged run are valid, so it is shown, as one that does not learn."""
 
@@ -49,6 +50,13 @@ class RunSummary:
     def learns(self) -> bool:
         """Whether the training loss decreased and stayed finite."""
         return Caveat.NOT_LEARNING not in self.caveats
+
+
+def perplexity(loss: float | None) -> float | None:
+    """Return the perplexity that a loss stands for; infinite if it is too large."""
+    if loss is None:
+        return None
+    return math.exp(loss) if loss < _LARGEST_EXPONENT else math.inf
 
 
 def whole_epochs(epochs: Sequence[Epoch]) -> list[Epoch]:

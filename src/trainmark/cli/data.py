@@ -142,9 +142,7 @@ def _located(names: tuple[str, ...], data_dir: Path | None, *, download: bool) -
     find = partial(locate, named=data_dir, environment=environment_dir(), cache=cache_dir(), download=download)
     with TerminalProgress().preparing() as progress:
         every = [find(name, progress=progress) for name in names or CATALOG]
-    return [
-        asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every
-    ]
+    return [asdict(found) | {"directory": None if found.directory is None else str(found.directory)} for found in every]
 
 
 def _size(row: dict[str, Any]) -> str:

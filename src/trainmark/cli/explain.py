@@ -56,6 +56,7 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 @shared.number_option(
     "--seconds", "Measurement budget; more narrows the intervals.", click.FloatRange(1), default=100, metavar="S"
 )
+@shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
 @json_option
@@ -82,7 +83,7 @@ def command(target: str, other: str | None, **options: Any) -> int:
     return _take_apart(subject, (), progress, options)
 
 
-_OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset")
+_OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset", "size")
 _OF_MEASURING = (*_OF_A_RUN, "seconds", "pythons", "timeout", "data_dir")
 
 
@@ -261,7 +262,11 @@ def _table(found: Explanation, unlike: tuple[str, ...]) -> Table:
 
     subject, side, dissection = found.subject, found.subject.side, found.found
     how = f"{many(len(dissection.rounds), 'interleaved round')} in {many(len(dissection.sittings), 'process')}"
-    conditions = [f"{subject.course.dataset.name}, {many(subject.batch, 'example')} per step, {side.precision}, {how}"]
+    given = subject.course.workload
+    tokens = f" of {given.input.network_shape[0]:,} tokens" if given.is_text else ""
+    conditions = [
+        f"{subject.course.dataset.name}, {many(subject.batch, 'example')}{tokens} per step, {side.precision}, {how}"
+    ]
     if subject.starved:
         conditions.append(f"all rows except threads were measured with {subject.cores} threads")
     notes = [f"{each[0].upper()}{each[1:]}." for each in unlike]

@@ -80,6 +80,11 @@ data_dir_option: Decorator = click.option(
 )
 dataset_option = name_option("--dataset", "Another dataset of the same shape, such as synthetic-digits.")
 precision_option = name_option("--precision", f"{listed()}.", default="fp32")
+size_option: Decorator = click.option(
+    "--size",
+    metavar="KEY=N,...",
+    help="Train a smaller network of the same kind: width, depth, batch; length of a text, crop of images.",
+)
 threads_option = count_option("--threads", "CPU threads.  [default: the framework's choice]", most=MOST_THREADS)
 python_option: Decorator = click.option(
     "--python", "pythons", multiple=True, metavar="LABEL=PATH", help="Another interpreter, for --backend NAME@LABEL."

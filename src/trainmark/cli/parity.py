@@ -37,6 +37,7 @@ Exit codes: 0 every side agrees; 1 a side differs or failed; 2 usage; 130 interr
 @shared.names_option("--device", "cpu, cuda:0, ...  [default: cpu]", "a,b")
 @shared.count_option("--steps", "Steps of the free training, which is shown but not judged.", default=10)
 @shared.seed_option("Seed of the weights and the order of batches.")
+@shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
 @legend_option

@@ -64,6 +64,7 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
     help="fresh: new weights in each repeat; continued: the previous repeat's weights, in one process.",
 )
 @shared.precision_option
+@shared.size_option
 @shared.threads_option
 @shared.number_option(
     "--memory-fraction",

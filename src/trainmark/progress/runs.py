@@ -23,9 +23,12 @@ from trainmark.execute.protocol.answers import Answer, Compiled, EpochEnded, Eva
 from trainmark.measure.sampler import Row, tree_percent
 from trainmark.progress.plain_lines import PlainLines
 from trainmark.progress.time_left import TaskTime, Throughput, TimeLeft, kind_of, whole_seconds
+from trainmark.record.facts import FACTS
 from trainmark.record.record import Record
 from trainmark.report.labels import side_of
 from trainmark.report.length import asks_for_steps, length
+from trainmark.report.pace import pace
+from trainmark.workload.tokens import Tokens
 
 _LONGEST_WORDS = 200
 
@@ -87,10 +90,8 @@ class RunProgress(Observer):
         """Update the line; print the logged steps."""
         self._followed[id(task)].hear(answer)
         for line in answer.log if self._log and isinstance(answer, EpochEnded) else ():
-            self._screen.print(
-                f"step {line.step:>6}: loss {units.loss(line.loss)} "
-                f"({units.rate(line.samples_per_second, 'samples/s')}; {units.seconds(line.seconds_per_step)}/step)"
-            )
+            rate, took = self._followed[id(task)].pace(line.samples_per_second), units.seconds(line.seconds_per_step)
+            self._screen.print(f"step {line.step:>6}: loss {units.loss(line.loss)} ({rate}; {took}/step)")
 
     def counted(self, task: Task[Any], steps: int) -> None:
         """Update the number of steps, as counted by the process, and the time left."""
@@ -155,7 +156,7 @@ class FollowedTask:
 
     def __init__(self, runs: int, time: TaskTime) -> None:
         self._runs, self.time, self._ready = runs, time, False
-        self._epochs, self._samples_a_step = 0, 0.0
+        self._epochs, self._samples_a_step, self._tokens = 0, 0.0, 0
         self._loss: float | None = None
         self._rate: float | None = None
         self._takes_turns, self._to_the_end = False, True
@@ -169,7 +170,11 @@ class FollowedTask:
     def live(self) -> str:
         """Its rate and its loss, as far as known."""
         loss = "" if self._loss is None else f"loss {units.loss(self._loss)}"
-        return " · ".join(filter(None, (units.rate(self._rate, "samples/s") if self._rate else "", loss)))
+        return " · ".join(filter(None, (self.pace(self._rate) if self._rate else "", loss)))
+
+    def pace(self, samples_per_second: float) -> str:
+        """Return a rate in tokens for a text, else in samples."""
+        return units.rate(samples_per_second * (self._tokens or 1), "tokens/s" if self._tokens else "samples/s")
 
     @property
     def words(self) -> str:
@@ -179,6 +184,8 @@ class FollowedTask:
     def run_started(self, run: Run | CommandRun, *, replayed: bool) -> None:
         """Start a run."""
         self.turn, self._to_the_end = run.turn, not run.blocks
+        if isinstance(run, Run) and isinstance(given := run.course.workload.input, Tokens):
+            self._tokens = given.length
         if isinstance(run, Run) and isinstance(size := run.course.workload.batches.size, int):
             self._samples_a_step = float(size)
         self.description = f"{run.title}, {run.turn}{' (replayed)' if replayed else ''}"
@@ -200,6 +207,8 @@ class FollowedTask:
                 self._loss = answer.loss
             case SliceTimed() if answer.examples:
                 self._rate, self._takes_turns = answer.examples / answer.seconds, True
+            case Evaluated() if self._tokens:
+                self.facts += f" · test loss {units.loss(answer.test_loss)}"
             case Evaluated() if answer.test_accuracy is not None:
                 self.facts += f" · test acc {units.percent(answer.test_accuracy, 1)}"
 
@@ -219,7 +228,7 @@ class FollowedTask:
         self.facts = f"epoch {min(done + 1, of)}/{of}" if of else f"{units.many(done, 'epoch')} done"
         loss = epoch.losses[-1] if epoch.losses else epoch.train_loss
         self._loss = self._loss if loss is None else loss
-        if epoch.train_accuracy is not None:
+        if epoch.train_accuracy is not None and not self._tokens:
             self.facts += f" · acc {units.percent(epoch.train_accuracy, 1)}"
 
 
@@ -255,15 +264,17 @@ def _summary(record: Record, turn: str) -> str:
         facts.append(f"{units.seconds(record.process.seconds)} from start to end")
     if record.slices and not record.epochs:
         seconds = sum(each.seconds for each in record.slices)
-        of_slices = units.rate(sum(each.examples for each in record.slices) / seconds, "samples/s")
+        of_slices = pace(sum(each.examples for each in record.slices) / seconds, record)
         facts.append(f"{units.many(len(record.slices), 'slice')}, {of_slices}")
     if record.epochs:
         steps = sum(epoch.steps or 0 for epoch in record.epochs)
         came = length(len(record.epochs), steps, by_steps=asks_for_steps(record))
         facts.append(f"{came} in {units.seconds(record.final.training_seconds)}")
-        if (pace := summarize(record).samples_per_second) is not None:
-            facts.append(units.rate(pace, "samples/s"))
-    if record.final.test_accuracy is not None:
+        if (rate := summarize(record).samples_per_second) is not None:
+            facts.append(pace(rate, record))
+    if FACTS["tokens"].of(record) and record.final.test_loss is not None:
+        facts.append(f"test loss {units.loss(record.final.test_loss)}")
+    elif record.final.test_accuracy is not None:
         facts.append(f"test accuracy {units.percent(record.final.test_accuracy)}")
     if record.final.train_loss is not None:
         facts.append(f"train loss {units.loss(record.final.train_loss)}")

@@ -47,6 +47,7 @@ class Caveat(str, Enum):
         "not-learning",
         "the training loss did not fall or is not finite, the accuracy is at chance level, or no weight changed",
     )
+    RANDOM_DATA = "random-data", "the data are random, so learning is not judged"
     NO_EPOCHS = "no-epochs", "the command reported no epochs, so whole processes are compared, including start-up"
     ODD_REPORTS = "odd-reports", "some reports of the command were not understood and are left out"
     LEFT_PROCESSES = "left-processes", "the command left processes behind, which were stopped"

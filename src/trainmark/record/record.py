@@ -278,6 +278,24 @@ class Epoch(Struct, frozen=True):
     windows: list[Window] = field(default_factory=list)
 
 
+class FirstEvaluation(Struct, frozen=True):
+    """The evaluation of the initial weights; its fields are those of :class:`Epoch`.
+
+    Args:
+        seconds: its duration.
+        test_loss: mean loss of the test examples.
+        test_accuracy: test accuracy, 0 to 1.
+        train_loss: exact training loss; null if the workload reports running metrics.
+        train_accuracy: exact training accuracy, 0 to 1.
+    """
+
+    seconds: float
+    test_loss: float | None
+    test_accuracy: float | None
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+
+
 class Slice(Struct, frozen=True):
     """A part of a training between two synchronised edges, while the other sides of its round paused.
 
@@ -617,6 +635,7 @@ class Record(Struct, frozen=True, kw_only=True):
         model: size and cost of the network.
         setup_seconds: time from the start of the process until the training was ready to begin.
         compile_seconds: time to compile; null if nothing was compiled.
+        before: the evaluation before the first step; null if the workload has none.
         epochs: the epochs.
         slices: the slices of an interleaved run.
         step_losses: loss of each step, ``[steps]``, L2 terms included.
@@ -657,6 +676,7 @@ class Record(Struct, frozen=True, kw_only=True):
     model: ModelRef | None
     setup_seconds: float | None = None
     compile_seconds: float | None = None
+    before: FirstEvaluation | None = None
     epochs: list[Epoch] = field(default_factory=list)
     slices: list[Slice] = field(default_factory=list)
     step_losses: list[float] = field(default_factory=list)

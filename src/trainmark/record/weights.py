@@ -62,18 +62,16 @@ def load(path: Path) -> Weights:
 
 def require_fit(weights: Weights, model: Model, path: Path) -> None:
     """Raise :class:`~trainmark.errors.DataError` unless ``weights`` are exactly those of ``model``."""
-    known = {name for plan in model.weighted_layers for name in (plan.kernel_name, plan.bias_name)}
-    if extra := sorted(weights.keys() - known):
+    if extra := sorted(weights.keys() - model.weights.keys()):
         raise DataError(f"the weights in {path} don't fit the network", found=f"an unknown tensor {extra[0]!r}")
-    for plan in model.weighted_layers:
-        for name, shape in ((plan.kernel_name, plan.kernel_shape), (plan.bias_name, plan.output_shape[-1:])):
-            found = weights[name].shape if name in weights else None
-            if found != shape:
-                raise DataError(
-                    f"the weights in {path} don't fit the network at {name}",
-                    expected=f"the shape {shape}",
-                    found=f"the shape {found}" if found else "no such tensor",
-                )
+    for name, weight in model.weights.items():
+        found = weights[name].shape if name in weights else None
+        if found != weight.shape:
+            raise DataError(
+                f"the weights in {path} don't fit the network at {name}",
+                expected=f"the shape {weight.shape}",
+                found=f"the shape {found}" if found else "no such tensor",
+            )
 
 
 def digest(weights: Weights) -> str:

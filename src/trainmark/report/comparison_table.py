@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from trainmark import units
+from trainmark.analysis.comparison import LOSS_MARGIN
 from trainmark.analysis.results import Comparison, GroupResult, MedianInterval
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import Key
@@ -67,19 +68,19 @@ def _fields(
         whole: don't drop the columns of epochs.
     """
     groups = [row.group for row in rows]
-    tested = any(group.test_accuracy is not None for group in groups)
-    points = f"{100 * comparison.learning_margin:g}"
+    text = any(group.is_text for group in groups)
+    margin = LOSS_MARGIN if text else 100 * comparison.learning_margin
     fields: list[Field[GroupRow]] = [
         Field("speed-up", _speedup, "right", meaning=_of_speedups(comparison, rows)),
-        Field("samples\nper s", lambda row: _rate(row.group.samples_per_second), "right"),
+        Field(f"{'tokens' if text else 'samples'}\nper s", _rate, "right"),
         Field("process", lambda row: _timed(row.group.process_seconds), "right", meaning=f"whole command, {_RANGE}"),
         Field("to\ntarget", lambda row: _to_target(row.group), "right", meaning=_of_targets(groups)),
         Field("cost", lambda row: number(row.group.cost.money, units.money), "right", meaning=_PRICED),
-        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", meaning=_MEAN),
-        Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
+        *(_LEARNT_OF_TEXT if text else _learnt(groups)),
         Field(
             "learns", _learning, "right", not whole,
-            f"final accuracy minus the reference's, in points, with its 95 % interval; same: within ±{points}.",
+            f"final {'loss minus' if text else 'accuracy minus'} the reference's{'' if text else ', in points'}, "
+            f"with its 95 % interval; same: within ±{margin:g}.",
         ),
         Field(
             "epoch", lambda row: _timed(row.group.epoch_seconds), "right", not whole,
@@ -99,6 +100,21 @@ def _fields(
     return [each for each in shown if not (same_runs and each.title == "runs")]
 
 
+def _learnt(groups: Sequence[GroupResult]) -> tuple[Field[GroupRow], ...]:
+    tested = any(group.test_accuracy is not None for group in groups)
+    return (
+        Field("test\nacc.", lambda row: number(row.group.test_accuracy, units.percent), "right", meaning=_MEAN),
+        Field("train\nacc.", lambda row: number(row.group.train_accuracy, units.percent), "right", tested),
+    )
+
+
+_LEARNT_OF_TEXT: tuple[Field[GroupRow], ...] = (
+    Field("test\nloss", lambda row: number(row.group.test_loss, units.loss), "right", meaning="median over runs."),
+    Field(
+        "perplexity", lambda row: number(row.group.test_perplexity, units.significant), "right", True,
+        "exp of the test loss.",
+    ),
+)  # fmt: skip
 _MEAN = "mean over runs."
 _RANGE = "median over runs, with the range below it (95 % interval from 6 runs)."
 _PRICED = "of one run's training epochs, at the given price."
@@ -110,8 +126,9 @@ def _runs(group: GroupResult) -> str:
     return f"{group.runs}/{group.runs + group.failed}" if group.failed else str(group.runs)
 
 
-def _rate(samples_per_second: float | None) -> Cell:
-    return Cell(units.rate(samples_per_second, "").strip(), value=samples_per_second)
+def _rate(row: GroupRow) -> Cell:
+    rate = row.group.tokens_per_second or row.group.samples_per_second
+    return Cell(units.rate(rate, "").strip(), value=rate)
 
 
 def _timed(spread: MedianInterval) -> Cell:
@@ -150,10 +167,11 @@ def _learning(row: GroupRow) -> Cell:
         return Cell("reference", tone="dim", value=0.0)
     if row.is_reference or learning.difference is None:
         return Cell(units.MISSING)
-    points, tone = _points(learning.difference), _LEARNING_TONES[learning.verdict]
+    words = _lower if row.group.is_text else _points
+    points, tone = words(learning.difference), _LEARNING_TONES[learning.verdict]
     if learning.low is None or learning.high is None:
         return Cell(_without_interval(row.group), points, tone, learning.difference)
-    bounds = f"{_points(learning.low)}…{_points(learning.high)}"
+    bounds = f"{words(learning.low)}…{words(learning.high)}"
     return Cell(f"{points} {learning.verdict}", bounds, tone, learning.difference)
 
 
@@ -170,6 +188,11 @@ def _without_interval(group: GroupResult) -> str:
 def _points(difference: float) -> str:
     """Return a difference of accuracies in percentage points, with its sign."""
     return f"{100 * difference:+.2f}".replace("-", "−")
+
+
+def _lower(difference: float) -> str:
+    """Return by how much a loss is above the reference's, with its sign, from how much it is below."""
+    return f"{-difference:+.4f}".replace("-", "−")
 
 
 def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:

@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from trainmark import units
 from trainmark.analysis.efficiency import Efficiency, efficiency, limits_of
 from trainmark.analysis.statistics import median
-from trainmark.analysis.summary import summarize
+from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Energy, Epoch, Process, Record, Samples
+from trainmark.record.facts import FACTS
+from trainmark.record.record import Energy, Epoch, Final, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
+from trainmark.report.pace import pace, per_example
 from trainmark.report.table import Cell, Field, Table, table_of
 from trainmark.workload.grid import title
 
 _FIGURES = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
+_FIGURES_OF_TEXT = ("train_loss", "test_loss", "test_perplexity")
 
 
 def record_tables(record: Record) -> list[Table]:
@@ -30,14 +33,19 @@ def _which(record: Record) -> str:
     return f"{record.workload.name}, {record.backend.name} {record.backend.style} on {record.device.id}"
 
 
+def _figures(record: Record) -> tuple[str, ...]:
+    return _FIGURES_OF_TEXT if FACTS["tokens"].of(record) else _FIGURES
+
+
 def _epochs_table(record: Record) -> Table:
+    count, unit = per_example(record)
     return table_of(
         enumerate(record.epochs, 1),
         (
             Field("epoch", lambda of: str(of[0]), "right"),
             Field("time", lambda of: units.seconds(of[1].seconds), "right"),
-            Field("samples/s", lambda of: _pace(of[1]), "right"),
-            *map(_figure, _FIGURES),
+            Field(unit, lambda of: _pace(of[1], count), "right"),
+            *map(_figure, _figures(record)),
             Field("evaluation", lambda of: units.seconds(of[1].evaluation_seconds), "right"),
         ),
         title=f"{_which(record)}: {record.outcome.status}",
@@ -46,25 +54,25 @@ def _epochs_table(record: Record) -> Table:
     )
 
 
-def _pace(epoch: Epoch) -> str:
-    pace = epoch.examples / epoch.seconds if epoch.examples and epoch.seconds > 0 else None
+def _pace(epoch: Epoch, count: int) -> str:
+    pace = count * epoch.examples / epoch.seconds if epoch.examples and epoch.seconds > 0 else None
     return units.rate(pace, "").strip()
 
 
 def _figure(figure: str) -> Field[tuple[int, Epoch]]:
     title = figure.replace("_", " ").replace("accuracy", "acc.")
-    return Field(title, lambda of: _shown(figure, getattr(of[1], figure)), "right")
+    return Field(title, lambda of: _shown(figure, of[1]), "right")
 
 
 def _final_table(record: Record) -> Table:
     final, run, energy = record.final, summarize(record), record.energy or Energy(None, None)
     single = Caveat.ONE_EPOCH in run.caveats
-    figures = [(each.replace("_", " "), _shown(each, getattr(final, each)), _how(record, each)) for each in _FIGURES]
+    figures = [(each.replace("_", " "), _shown(each, final), _how(record, each)) for each in _figures(record)]
     pairs = [
         *_process(record.process),
         ("training", units.seconds(final.training_seconds), "sum of the epochs, without evaluation"),
         ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "median of the steady epochs"),
-        ("throughput", units.rate(run.samples_per_second, "samples/s"), "only epoch" if single else "steady epoch"),
+        ("throughput", pace(run.samples_per_second, record), "only epoch" if single else "steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
         *figures,
@@ -135,10 +143,15 @@ def _how(record: Record, figure: str) -> str:
     if figure.startswith("test") or record.metrics is None:
         return ""
     how = "mean over the last epoch's batches" if record.metrics.train == "running" else "of the whole training set"
+    if (record.workload.spec.get("metrics") or {}).get("sample") and record.metrics.train == "exact":
+        how = "of random batches"
     return f"{how}, with L2" if figure == "train_loss" and record.metrics.loss_includes_l2 else how
 
 
-def _shown(figure: str, value: float | None) -> str:
+def _shown(figure: str, of: Epoch | Final) -> str:
+    if figure == "test_perplexity":
+        return units.significant(value) if (value := perplexity(of.test_loss)) is not None else units.MISSING
+    value = getattr(of, figure)
     return units.percent(value) if figure.endswith("accuracy") else units.loss(value)
 
 
@@ -174,6 +187,8 @@ def _against_limit(known: Efficiency | None) -> Iterator[tuple[str, str, str]]:
         return
     peak = f"{units.flops(known.peak_flops_per_second)}/s"
     yield "achieved", f"{units.flops(known.flops_per_second)}/s", "in the specified matrix products and convolutions"
+    if known.nanogpt_mfu is not None:
+        yield "MFU, nanoGPT", units.percent(known.nanogpt_mfu, 1), "(6N + 12·L·H·Q·T) FLOP per token, of the same peak"
     yield "MFU", share_of_peak(known), f"of {peak} in matrix products of {known.measured_by}, {when_measured(known)}"
     if known.datasheet_flops_per_second:
         promised = f"{units.flops(known.datasheet_flops_per_second)}/s"

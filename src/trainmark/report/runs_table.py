@@ -67,6 +67,10 @@ def _caveats(record: Record) -> str:
     return " ".join(caveat.value for caveat in record.caveats)
 
 
+def _is_text(record: Record) -> bool:
+    return FACTS["tokens"].of(record) is not None
+
+
 def _count(count: int | None) -> Cell:
     return Cell(units.MISSING if count is None else str(count), value=count)
 
@@ -85,6 +89,7 @@ _FIELDS: tuple[Field[tuple[Record, RunSummary]], ...] = (
     Field("epochs", lambda of: _count(len(of[0].epochs)), "right"),
     Field("epoch", lambda of: number(of[1].epoch_seconds, units.seconds), "right"),
     Field("training", lambda of: number(of[1].training_seconds, units.seconds), "right"),
-    Field("test\nacc.", lambda of: number(of[1].test_accuracy, units.percent), "right"),
+    Field("test\nacc.", lambda of: number(None if _is_text(of[0]) else of[1].test_accuracy, units.percent), "right"),
+    Field("test\nloss", lambda of: number(of[1].test_loss if _is_text(of[0]) else None, units.loss), "right"),
     Field("caveats", lambda of: _caveats(of[0])),
 )

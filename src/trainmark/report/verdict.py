@@ -18,7 +18,7 @@ HARMLESS = frozenset(
     {
         *(Caveat.SHORT_ENERGY_WINDOW, Caveat.UNKNOWN_PEAK, Caveat.UNTESTED_VERSION, Caveat.TARGET_MISSED),
         *(Caveat.ODD_REPORTS, Caveat.LEFT_PROCESSES, Caveat.STARTED_FROM_RECORD, Caveat.DISTURBED, Caveat.FAILED_RUNS),
-        *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET),
+        *(Caveat.PARTIAL_DATASET, Caveat.SUBSTITUTED_DATASET, Caveat.RANDOM_DATA),
     }
 )
 """Caveats that don't weaken a speed-up."""
@@ -66,7 +66,9 @@ def _of_pair(workload: str, these: GroupResult, those: GroupResult) -> Verdict:
     harmless = HARMLESS | _OF_EPOCHS if these.speedup.of == "slice" else HARMLESS
     tone = SPEED_TONES[these.speedup.verdict] if harmless.issuperset(caveats) else "doubtful"
     speed = _speed(here, there, these.speedup, disturbed=Caveat.TOO_DISTURBED in caveats)
-    return Verdict(f"{speed}{_learning(these.learning)} ({workload}{how}{whole}).", tone, caveats)
+    judged = Caveat.RANDOM_DATA not in caveats
+    learning = _learning(these.learning) if judged else "; the data are random, so learning is not judged"
+    return Verdict(f"{speed}{learning} ({workload}{how}{whole}).", tone, caveats)
 
 
 def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
@@ -74,6 +76,13 @@ def _alone(workload: str, measured: Sequence[MeasuredSide]) -> Verdict:
     accuracy = side.result.test_accuracy
     learnt = "" if accuracy is None else f", and reached {units.percent(accuracy)} test accuracy"
     pace = f"at {units.rate(side.result.samples_per_second, 'examples/s')}"
+    if side.result.is_text:
+        learnt = (
+            "" if side.result.test_loss is None else f", and reached a test loss of {units.loss(side.result.test_loss)}"
+        )
+        pace = f"at {units.rate(side.result.tokens_per_second, 'tokens/s')}"
+    if Caveat.RANDOM_DATA in side.result.caveats:
+        learnt = " (random data)"
     if side.result.samples_per_second is None and side.result.process_seconds.median is not None:
         pace = f"in {units.seconds(side.result.process_seconds.median)} from start to end"
     others = " The other results can't be compared with it." if len(measured) > 1 else ""
@@ -104,9 +113,11 @@ def _learning(learning: Learning) -> str:
         return "; both learn the same"
     if learning.low is None:
         return "; too few runs to compare learning"
-    points, quantity = 100 * abs(learning.difference), (learning.quantity or "accuracy").replace("_", " ")
-    where = "higher" if learning.difference > 0 else "lower"
+    quantity = (learning.quantity or "accuracy").replace("_", " ")
+    is_loss = quantity.endswith("loss")
+    where = "higher" if (learning.difference > 0) is not is_loss else "lower"
+    by = f"{abs(learning.difference):.4f}" if is_loss else f"{100 * abs(learning.difference):.2f} points"
     if learning.verdict == "differs":
-        return f"; but its {quantity} is {points:.2f} points {where}"
-    shown = f" ({points:.2f} points of {quantity} {where})" if points >= 0.005 else ""
+        return f"; but its {quantity} is {by} {where}"
+    shown = f" ({by} of {quantity} {where})" if abs(learning.difference) >= 0.00005 else ""
     return f"; no clear difference in learning{shown}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
@@ -17,6 +18,7 @@ from trainmark.execute.parent.probe import Interpreter
 from trainmark.execute.parent.request import Request
 from trainmark.workload.decode import Misfit
 from trainmark.workload.schedule import Quantity, Target
+from trainmark.workload.size import Size
 
 _LONGEST_LABEL = 200
 
@@ -41,6 +43,8 @@ class RunOptions(ResourceOptions, total=False):
         dataset: another dataset of the same shape, such as ``synthetic-digits``.
         dataset_repeats: passes over the dataset per epoch.
         precision: ``fp32``, ``tf32``, ``bf16``, ``fp16`` or ``fp64``.
+        size: train a smaller network of the same kind, such as ``width=64,depth=2``; also ``batch``, ``length`` and
+            ``crop``.
         protocol: ``fresh`` starts each repeat from new weights, ``continued`` from the previous repeat's.
         published: run exactly the published protocol.
         weights_from: path of a record; start from its weights.
@@ -63,6 +67,7 @@ class RunOptions(ResourceOptions, total=False):
     dataset: str | None
     dataset_repeats: int | None
     precision: str
+    size: str | None
     protocol: Literal["fresh", "continued"] | None
     published: bool
     weights_from: str | os.PathLike[str] | None
@@ -120,6 +125,7 @@ def request_of(options: Mapping[str, Any], command: str) -> Request:
     return Request(
         interpreters=read_interpreters(_tuple(options.get("pythons"))),
         until=read_target(options.get("until")),
+        size=read_size(options.get("size")),
         environment=environment_dir(),
         settings=Settings(prices=read_prices(_tuple(options.get("prices"))), command=command, **settings),
         **asked,
@@ -200,6 +206,35 @@ def read_target(text: str | None) -> Target | None:
             fix="Quote it: the shell interprets > and <.",
         )
     return target
+
+
+def read_size(text: str | None) -> Size | None:
+    """Parse the value of ``--size``.
+
+    Args:
+        text: the value, such as ``width=64,depth=2``; None if the option is not given.
+
+    Returns:
+        The size; None without ``text``.
+
+    Raises:
+        UnknownName: there is no such part.
+        UsageError: the value can't be read.
+    """
+    if text is None:
+        return None
+    known = [field.name for field in dataclasses.fields(Size)]
+    found: dict[str, int] = {}
+    for part in text.split(","):
+        written = re.fullmatch(r"\s*(\w+)\s*=\s*([1-9][0-9]{0,8})\s*", part)
+        if written is None or written[1] in found:
+            raise UsageError(
+                f"--size {text!r} can't be read", expected="whole numbers above 0, such as width=64,depth=2", found=part
+            )
+        if written[1] not in known:
+            raise UnknownName("part of a size", written[1], known)
+        found[written[1]] = int(written[2])
+    return Size(**found)
 
 
 def read_prices(texts: Iterable[str]) -> dict[str, float]:

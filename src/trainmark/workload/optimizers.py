@@ -140,9 +140,9 @@ class SGD(Common):
     learning_rate: Positive
     momentum: Share = 0.0
     momentum_form: Literal["buffer", "velocity"] = "buffer"
-    nesterov: bool = False
     weight_decay: NotNegative = 0.0
     decay_biases: bool = True
+    nesterov: bool = False
     groups: tuple[Group, ...] = ()
     kind: Literal["sgd"] = "sgd"
 

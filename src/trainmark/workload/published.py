@@ -37,7 +37,7 @@ class PublishedValue:
     Args:
         value: as printed; the string ``nan`` if the published run failed; None if only bounds are known.
         device: the kind of device it was published for; None is any.
-        epochs: first and last epoch of the mean, from 1.
+        epochs: first and last epoch of the mean, from 1; [0, 0] is the evaluation before the first step.
         steps: first step, last step and stride of the mean, from 0.
         repeat: which repeat, from 1.
         needs_whole_dataset: whether the tolerance only holds for the whole dataset, or if no test example counts, for
@@ -66,6 +66,8 @@ class PublishedValue:
         """Where in a run the value applies, for the user."""
         if self.epochs is not None:
             first, last = self.epochs
+            if last == 0:
+                return "before step 0"
             return f"epoch {first}" if first == last else f"mean of epochs {first} to {last}"
         if self.steps is not None:
             first, last, every = self.steps
@@ -86,19 +88,23 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed, with the log's seconds."""
+    """One line of a published log, as printed, with the log's seconds; None is what it doesn't have."""
 
     epoch: int
-    seconds: float
-    train_accuracy: float
-    test_accuracy: float
+    seconds: float | None = None
+    train_accuracy: float | None = None
+    test_accuracy: float | None = None
     train_loss: float | None = None
     test_loss: float | None = None
 
 
 @dataclass(frozen=True)
 class PublishedRun(Bounded):
-    """One published experiment: how its schedule differs from the workload's, and its figures."""
+    """One published experiment: how its schedule differs from the workload's, and its figures.
+
+    Args:
+        precisions: those that its figures are valid for; none is fp32.
+    """
 
     name: str
     epochs: int | None = None
@@ -109,6 +115,7 @@ class PublishedRun(Bounded):
     protocol: Protocol = "fresh"
     evaluate: Evaluate | None = None
     only_on: Literal["cpu", "accelerator"] | None = None
+    precisions: tuple[str, ...] = ()
     note: str = ""
     values: tuple[PublishedValue, ...] = ()
     timings: tuple[PublishedTiming, ...] = ()

@@ -11,7 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 from trainmark.data.catalog import CATALOG
-from trainmark.workload import catalog, initializers, layers, losses, optimizers, pixels, published, schedule
+from trainmark.workload import catalog, initializers, layers, losses, optimizers, pixels, published, schedule, tokens
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -28,8 +28,12 @@ PLAIN = {
     "weight_average": optimizers.WeightAverage,
 }
 NAMED = {
-    "input": {"standardize": pixels.Standardize, "distortions": pixels.Distortions},
-    "optimizer": {"staircase": optimizers.Staircase},
+    "input": {
+        "standardize": pixels.Standardize,
+        "distortions": pixels.Distortions,
+        "augment": pixels.Augmentation,
+    },
+    "optimizer": {"staircase": optimizers.Staircase, "groups": optimizers.Group},
     "schedule": {"until": schedule.Target},
     "published": {
         "published": published.Published,
@@ -41,10 +45,12 @@ NAMED = {
     },
 }
 KINDS = {
-    "model": layers.Layer,
-    "initialisers": initializers.Initializer,
-    "loss": losses.Loss,
-    "optimizer": optimizers.Optimizer,
+    "input": (tokens.Tokens,),
+    "model": get_args(layers.Layer),
+    "initialisers": get_args(initializers.Initializer),
+    "loss": get_args(losses.Loss),
+    "optimizer": get_args(optimizers.Optimizer),
+    "course": get_args(optimizers.Course),
 }
 
 
@@ -70,11 +76,16 @@ def bare(cell: str) -> str:
     return cell.strip("`")
 
 
+def names(cell: str) -> list[str]:
+    """The kinds that a row is about."""
+    return re.findall(r"`([\w-]+)`", cell)
+
+
 def default_of(field: dataclasses.Field[Any]) -> str:
     """As the page writes it."""
     if field.default_factory is not dataclasses.MISSING:
         made = field.default_factory()
-        return f'`{{ kind = "{made.kind}" }}`' if hasattr(made, "kind") else "its defaults"
+        return f"`{{ {', '.join(inline(made))} }}`" if hasattr(made, "kind") else "its defaults"
     value = field.default
     if value is dataclasses.MISSING:
         return "required"
@@ -85,6 +96,12 @@ def default_of(field: dataclasses.Field[Any]) -> str:
     if value == ():
         return "`[]`"
     return f'`"{value}"`' if isinstance(value, str) else f"`{value!r}`"
+
+
+def inline(made: Any) -> list[str]:
+    """Its kind and the keys that have no default, as in a TOML file."""
+    required = [field.name for field in dataclasses.fields(made) if field.default is dataclasses.MISSING]
+    return [f'kind = "{made.kind}"', *(f"{name} = {getattr(made, name)}" for name in required)]
 
 
 def choices(hint: Any) -> set[str]:
@@ -124,11 +141,13 @@ def test_the_keys_of_a_part_are_those_of_its_class(heading: str) -> None:
 
 @pytest.mark.parametrize("heading", KINDS)
 def test_the_kinds_and_their_keys_are_those_of_the_classes(heading: str) -> None:
+    """A row is about one kind, several, or ``all``; one of two cells is about a kind without keys."""
     rows = tables(heading)["kind"]
-    classes = {str(each.kind): each for each in get_args(KINDS[heading])}
-    assert {bare(row[0]) for row in rows} == set(classes)
+    classes = {str(each.kind): each for each in KINDS[heading]}
+    assert {kind for row in rows for kind in names(row[0])} == set(classes)
     for kind, into in classes.items():
-        require_alike([row[1:] for row in rows if bare(row[0]) == kind and row[1] != "-"], into)
+        its = [row[1:] for row in rows if kind in names(row[0]) or row[0] == "all"]
+        require_alike([row for row in its if len(row) > 1], into)
 
 
 def test_what_stands_on_the_page_and_nowhere_in_a_class_is_what_the_catalogue_takes_off() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from trainmark.backends.base import Evaluation, Options
 from trainmark.data.load import DataFolder
-from trainmark.execute.protocol.requests import Repeat, Train
+from trainmark.execute.protocol.requests import Train
 from trainmark.execute.worker.main import TrainingState
 from trainmark.execute.worker.slices import Slices
 from trainmark.workload.catalog import find
@@ -37,7 +37,7 @@ def trained() -> tuple[TrainingState, Evaluated, Drawn]:
     assert drawn is not None
     options = Options("fast", "cpu", "fp32", seed=9)
     folder = DataFolder("shakespeare", "/data", 64)
-    request = Train("numpy", workload, folder, options, 0.0, True, None, None, None, (Repeat(0, None),))
+    request = Train("numpy", workload, folder, options, 0.0, True, None, None, None, (None,))
     pacing = Slices(None, lambda _: None, 0.0, lambda own: own)
     trainer = Evaluated()
     return TrainingState(request, trainer, EXAMPLES, pacing, drawn), trainer, drawn  # type: ignore[arg-type]

@@ -248,7 +248,7 @@ OPTIMIZERS = tuple(
         "sgd, weight decay without biases": SGD(0.5, weight_decay=0.1, decay_biases=False),
         "sgd, momentum, weight decay": SGD(0.5, momentum=0.9, weight_decay=0.1),
         "sgd, velocity, weight decay without biases, staircase": SGD(
-            0.5, 0.9, "velocity", 0.1, decay_biases=False, staircase=Staircase(0.3, 2)
+            0.5, 0.9, "velocity", weight_decay=0.1, decay_biases=False, staircase=Staircase(0.3, 2)
         ),
         "adam": Adam(0.05, beta1=0.8, beta2=0.95, epsilon=0.02),
         "adam, staircase": Adam(0.05, epsilon=0.02, staircase=Staircase(0.3, 2)),

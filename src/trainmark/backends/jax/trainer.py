@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -194,8 +193,8 @@ class JaxTrainer:
         return found
 
     def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
-        """Return how attention without dropout is computed, on factors of this type."""
-        return partial(jax.nn.dot_product_attention, is_causal=True)
+        """Return how to compute attention without dropout, on factors of this type; None for as defined."""
+        return None
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:
         if self._workload.weight_average is None or self._optimizer is None:

@@ -15,6 +15,7 @@ from trainmark.backends.base import EpochPlan, Job, Steps
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.pixels import Distort, augmented
 from trainmark.backends.keras.trainer import KerasTrainer
+from trainmark.workload.pixels import Input
 
 MOST_STEPS = 200  # per call, so that a long epoch shows progress
 
@@ -24,10 +25,10 @@ class KerasFastTrainer(KerasTrainer):
 
     def __init__(self, job: Job, engine: Engine) -> None:
         super().__init__(job, engine)
-        if job.distorts:
+        if isinstance(spec := job.workload.input, Input) and spec.distortions is not None:
             images = job.data.train.images
             stored = keras.Input(images.shape[1:], dtype=images.dtype.name)
-            self._learner = keras.Sequential([stored, Distort(job.workload.input, self._seed), self._network])
+            self._learner = keras.Sequential([stored, Distort(spec, self._seed), self._network])
         else:
             images, self._learner = self._prepared("train"), self._network
         labels, tokens = self._labels["train"], job.data.train.tokens
@@ -108,8 +109,8 @@ class KerasFastTrainer(KerasTrainer):
             return tokens[:, :-1], tokens[:, 1:]
         if "taken" in chosen:
             x, y = self._gathered(x, chosen["taken"]), self._gathered(y, chosen["taken"])
-        if "augmented" in chosen:
-            x = augmented(self._workload.input, x, chosen["augmented"])
+        if "augmented" in chosen and isinstance(spec := self._workload.input, Input):
+            x = augmented(spec, x, chosen["augmented"])
         return x, y
 
     def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:

@@ -20,7 +20,7 @@ from trainmark.backends.keras.batches import Batch, Indices, OrderedBatches
 from trainmark.backends.keras.engine import Engine
 from trainmark.backends.keras.report import Report
 from trainmark.backends.keras.trainer import KerasTrainer, seed_of
-from trainmark.workload.pixels import augment, distort
+from trainmark.workload.pixels import Input, augment, distort
 
 _ORDER, _DISTORTION = 1, 2  # separate streams of random numbers
 
@@ -113,12 +113,12 @@ class KerasIdiomaticTrainer(KerasTrainer):
         self._network.fit(batches, shuffle=False, verbose=0, callbacks=[report])
 
     def _training_batch(self, taken: Indices, step: int) -> Batch:
-        if self._job.distorts:
+        if isinstance(spec := self._workload.input, Input) and spec.distortions is not None:
             rng = np.random.default_rng([self._job.options.seed, _DISTORTION, self._epoch + 1, step])
-            x = distort(self._job.workload.input, self._data.train.images[taken], rng, self._dtype)
+            x = distort(spec, self._data.train.images[taken], rng, self._dtype)
             return x, self._labels["train"][taken]
         x, y = self._batch("train", taken)
-        if (spec := self._workload.augmented_input) is not None and self._plan.augmented is not None:
+        if isinstance(spec, Input) and self._plan.augmented is not None:
             start = sum(self._plan.sizes[:step])
             x = augment(spec, x, self._plan.augmented[start : start + len(taken)])
         return x, y

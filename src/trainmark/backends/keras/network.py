@@ -187,7 +187,10 @@ class PositionEmbedding(keras.layers.Layer):
 
 
 class CausalAttention(keras.layers.Layer):
-    """Causal self-attention with the fused projection of queries, keys and values; Keras's layer has separate ones."""
+    """Causal self-attention with the fused projection of queries, keys and values; Keras's layer has separate ones.
+
+    Keras's function for the product of softmax and values has no dropout, and computes float64 in float32 on JAX.
+    """
 
     def __init__(self, layer: spec.Attention, name: str) -> None:
         super().__init__(name=name)
@@ -206,12 +209,14 @@ class CausalAttention(keras.layers.Layer):
         joined = ops.reshape(ops.matmul(x, self.qkv), (-1, length, 3, self._heads, width // self._heads))
         q, k, v = (joined[:, :, index] for index in range(3))
         scale = np.float64((width // self._heads) ** -0.5)
-        if self._dropout is None:
+        if self._dropout is None and self.compute_dtype != "float64":
             mixed = ops.dot_product_attention(q, k, v, scale=scale, is_causal=True)
         else:
             later = np.triu(np.ones((length, length), bool), 1)
             scores = ops.where(later, -math.inf, ops.einsum("btnh,bsnh->bnts", q, k) * ops.cast(scale, x.dtype))
-            left = self._dropout(ops.softmax(scores), training=training)
+            left = ops.softmax(scores)
+            if self._dropout is not None:
+                left = self._dropout(left, training=training)
             mixed = ops.einsum("bnts,bsnh->btnh", left, v)
         return ops.matmul(ops.reshape(mixed, (-1, length, width)), self.out)
 
@@ -277,7 +282,8 @@ def _layer(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:
 
 
 def _made(plan: LayerPlan, made: dict[str, Any]) -> keras.Layer:  # noqa: C901  (one case a layer)
-    layers, name, images = keras.layers, plan.name, {"name": plan.name, "data_format": "channels_last"}
+    layers, name = keras.layers, plan.name
+    images: dict[str, Any] = {"name": name, "data_format": "channels_last"}
     match layer := plan.layer:
         case spec.Dense():
             biased = layer.bias != "none"
@@ -348,9 +354,9 @@ def _every(layers: Sequence[Any]) -> Iterator[Any]:
 def _padding(plan: LayerPlan, layer: spec.Conv2D | spec.MaxPool) -> spec.Padding:
     """Return the padding, as a word if there is one for it."""
     for word in ("valid", "same"):
-        sides = (spec.padding_of(layer.size, layer.stride, side, word) for side in plan.input_shape[:2])  # type: ignore[arg-type]
+        sides = (spec.padding_of(layer.size, layer.stride, side, word) for side in plan.input_shape[:2])
         if layer.padding == word or all(each == (layer.padding, layer.padding) for each in sides):
-            return word  # type: ignore[return-value]
+            return word
     return layer.padding
 
 

@@ -9,7 +9,7 @@ import reprlib
 import msgspec
 
 from trainmark.errors import ProtocolError
-from trainmark.execute.protocol.answers import ANSWERS, Answer, EpochEnded, Evaluated, OfRank
+from trainmark.execute.protocol.answers import ANSWERS, Answer, EpochEnded, Evaluated, EvaluatedBefore, OfRank
 from trainmark.execute.protocol.wire import Message
 from trainmark.record.codec import require_shallow
 from trainmark.units import many
@@ -45,11 +45,12 @@ def read(message: Message) -> Answer | None:
     return answer
 
 
-def require_in_place(answer: EpochEnded | Evaluated, epochs: int) -> None:
+def require_in_place(answer: EpochEnded | Evaluated | EvaluatedBefore, epochs: int) -> None:
     """Raise ProtocolError unless ``answer`` is the epoch after ``epochs`` earlier ones, or the test of the last one."""
-    if answer.index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
+    index = -1 if isinstance(answer, EvaluatedBefore) else answer.index
+    if index != (epochs if isinstance(answer, EpochEnded) else epochs - 1):
         raise ProtocolError(
             "the measured process broke the protocol",
             expected="epochs in order, each before its test",
-            found=f"{type(answer).__name__} {answer.index} after {many(epochs, 'epoch')}",
+            found=f"{type(answer).__name__} {index} after {many(epochs, 'epoch')}",
         )

@@ -15,12 +15,12 @@ from trainmark.execute.parent.check import require_in_place
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.plan import Run
-from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, Ready, SliceTimed
+from trainmark.execute.protocol.answers import Answer, EpochEnded, Evaluated, EvaluatedBefore, Ready, SliceTimed
 from trainmark.measure.energy import energy, is_too_short
 from trainmark.measure.noise import noise
 from trainmark.measure.sampler import Load
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import DeviceRef, Epoch, Final, Outcome, Record, Samples, Slice, Window
+from trainmark.record.record import DeviceRef, Epoch, Final, FirstEvaluation, Outcome, Record, Samples, Slice, Window
 from trainmark.record.store import safe_name
 
 NOT_LEARNING_MARGIN = 1e-3
@@ -47,6 +47,7 @@ class RecordBuilder:
         self.id = "-".join(map(safe_name, parts))
         self.created = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
         self.epochs: list[Epoch] = []
+        self._before: FirstEvaluation | None = None
         self.alone = False
         self._slices: list[Slice] = []
         self._ready = Ready()
@@ -62,6 +63,9 @@ class RecordBuilder:
         match answer:
             case EpochEnded():
                 self._add_epoch(answer)
+            case EvaluatedBefore():
+                require_in_place(answer, len(self.epochs))
+                self._before = FirstEvaluation(**vars(answer))
             case Evaluated():
                 self._add_evaluation(answer)
 
@@ -209,6 +213,7 @@ class RecordBuilder:
             round=run.round,
             **limits_of(settings),
             price_per_hour=settings.prices.get(device.id or ""),
+            before=self._before,
             epochs=self.epochs,
             slices=self.slices,
             final=self._final(),

@@ -24,6 +24,7 @@ from trainmark.workload import catalog
 from trainmark.workload.model import lay_out
 from trainmark.workload.precision import precision_named
 from trainmark.workload.schedule import Protocol, Target
+from trainmark.workload.size import Size
 from trainmark.workload.spec import Workload
 
 MAIN_WORKLOAD = "mnist-mlp512"
@@ -70,6 +71,7 @@ class Request:
     published: bool = False
     until: Target | None = None
     precision: str = "fp32"
+    size: Size | None = None
     weights_from: Path | None = None
     data_dir: Path | None = None
     environment: Path | None = None
@@ -172,7 +174,7 @@ def select(
 
 def _require_consistent(request: Request) -> None:
     if request.published:
-        for field in ("epochs", "steps", "dataset", "dataset_repeats", "protocol", "weights_from", "until"):
+        for field in ("epochs", "steps", "dataset", "dataset_repeats", "protocol", "weights_from", "until", "size"):
             if getattr(request, field) is not None:
                 option = f"--{field.replace('_', '-')}"
                 raise UsageError(f"{option} can't be combined with --published", fix="The published protocol fixes it.")
@@ -194,6 +196,8 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     """Return the workload with the changes that the options make."""
     if request.dataset:
         workload = dataclasses.replace(workload, dataset=request.dataset)
+    if request.size is not None:
+        workload = request.size.of(workload)
     require_fit(workload)
     if request.published and workload.published is None:
         raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")

@@ -30,6 +30,8 @@ from trainmark.record.record import (
 )
 from trainmark.workload.schedule import Schedule
 
+RANDOM = ("random-images", "random-tokens")
+"""Datasets from which there is nothing to learn."""
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer steps, an accuracy no better than chance proves nothing."""
 
@@ -212,8 +214,9 @@ class TrainingRecordBuilder(RecordBuilder):
             Caveat.TARGET_MISSED: complete and self._schedule.until is not None and self._time_to_target() is None,
             Caveat.OVERSUBSCRIBED: self._is_oversubscribed,
             Caveat.NOTHING_AVERAGED: self.run.spread is not None and not self.run.spread.layout.reduces,
-            Caveat.UNMOVED_WEIGHTS: any(name.endswith(".kernel") for name in self._unchanged),
+            Caveat.UNMOVED_WEIGHTS: any(len(course.model.weights[name].shape) > 1 for name in self._unchanged),
             Caveat.NOT_LEARNING: complete and outcome.status in ("ok", "diverged") and not self._learned(outcome),
+            Caveat.RANDOM_DATA: course.dataset.name in RANDOM,
         }
 
     @property
@@ -229,7 +232,9 @@ class TrainingRecordBuilder(RecordBuilder):
 
         Also whether weights changed, and whether accuracy is above chance if there was enough training.
         """
-        stands_still = len(self._unchanged) == self.run.course.model.arrays
+        if self.run.course.dataset.name in RANDOM:
+            return outcome.status == "ok"
+        stands_still = len(self._unchanged) == len(self.run.course.model.trained)
         if outcome.status != "ok" or not self._losses or stands_still or self._guesses:
             return False
         losses = [
@@ -244,9 +249,9 @@ class TrainingRecordBuilder(RecordBuilder):
         return last < losses[0] * (1 - NOT_LEARNING_MARGIN)
 
     @property
-    def _unchanged(self) -> list[str]:
-        """Names of weights that did not change; empty if unknown."""
-        return self._finished.unchanged_weights or []
+    def _unchanged(self) -> set[str]:
+        """Names of trained weights that did not change; empty if unknown."""
+        return {*self.run.course.model.trained} & {*(self._finished.unchanged_weights or [])}
 
     @property
     def _guesses(self) -> bool:

@@ -153,6 +153,17 @@ class Evaluated(Answer):
 
 
 @dataclass(frozen=True)
+class EvaluatedBefore(Answer):
+    """The evaluation of the initial weights."""
+
+    seconds: Seconds
+    test_loss: float | None
+    test_accuracy: float | None
+    train_loss: float | None = None
+    train_accuracy: float | None = None
+
+
+@dataclass(frozen=True)
 class Finished(Answer):
     """A run has ended."""
 

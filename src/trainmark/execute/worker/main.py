@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -213,7 +214,7 @@ def _train_repeat(
     first_weights = trainer.weights()
     last = len(state.sizes) - 1
     if workload.metrics.before:
-        say(answers.EvaluatedBefore(_evaluated(state, -1, clock)))
+        say(answers.EvaluatedBefore(**_evaluated(state, -1, clock)))
     for index, plan in enumerate(state.plans()):
         epoch = timed_epoch(trainer, plan, tick, clock, log_every=log_every, first_step=step, pacing=state.pacing)
         steps = _joined([trainer.read(result) for result in epoch.results])
@@ -237,7 +238,7 @@ def _train_repeat(
         step += len(plan.sizes)
         before = float(steps.losses[-1])
         if workload.schedule.evaluate == "every-epoch" or index == last:
-            evaluated = _evaluated(state, index, clock)
+            evaluated = answers.Evaluated(index, **_evaluated(state, index, clock))
             say(evaluated)
             until = workload.schedule.until
             if until is not None and until.met_by({**running, **_known(evaluated)}.get(until.quantity)):
@@ -286,18 +287,17 @@ def _running(workload: Workload, steps: Steps, plan: EpochPlan) -> dict[str, flo
     }
 
 
-def _evaluated(state: TrainingState, index: int, clock: Clock) -> answers.Evaluated:
+def _evaluated(state: TrainingState, index: int, clock: Clock) -> dict[str, Any]:
     start = clock()
     test = state.evaluate("test", index)
     train = state.evaluate("train", index) if state.request.workload.metrics.train == "exact" else None
-    return answers.Evaluated(
-        index,
-        clock() - start,
-        test.loss,
-        test.accuracy,
-        train_loss=train.loss if train else None,
-        train_accuracy=train.accuracy if train else None,
-    )
+    return {
+        "seconds": clock() - start,
+        "test_loss": test.loss,
+        "test_accuracy": test.accuracy,
+        "train_loss": train.loss if train else None,
+        "train_accuracy": train.accuracy if train else None,
+    }
 
 
 def _log_lines(

@@ -31,7 +31,8 @@ NAMES = (*OF_A_WORK, "cores", "processes", "gpu-load", "gpu-memory", "gpu-power"
 
 def of_work(work: MeasuredWork) -> list[Chart]:
     """Return the charts of the workload as a whole."""
-    return _worth_drawing(draw(work) for draw in OF_A_WORK.values())
+    text = any(side.result.is_text for side in work.sides)  # whose accuracy says little
+    return _worth_drawing(draw(work) for name, draw in OF_A_WORK.items() if not (text and "accuracy" in name))
 
 
 def of_side(side: MeasuredSide) -> list[Chart]:
