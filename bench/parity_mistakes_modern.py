@@ -117,7 +117,7 @@ class ClippedAlone(fast.TorchFastTrainer):
     """Clips each gradient by its own norm."""
 
     def _clip(self) -> None:
-        self._unclipped = [parameter.grad.clone() for parameter in self._parameters]  # type: ignore[union-attr]
+        self._unclipped = [parameter.grad.clone() for parameter in self._parameters]
         for parameter in self._parameters:
             nn.utils.clip_grad_norm_([parameter], self._workload.optimizer.clip_norm or 1.0)
 

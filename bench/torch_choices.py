@@ -18,6 +18,7 @@ import torch
 from trainmark.backends.torch import losses, network, optimizers
 from trainmark.workload import catalog
 from trainmark.workload.model import initial_weights, lay_out
+from trainmark.workload.optimizers import weight_decay_of
 
 STRETCH_SECONDS = 0.4
 BATCHES = 20
@@ -31,15 +32,17 @@ def variant(name: str, *, quick: bool, channels_last: bool, compiled: bool) -> C
     model = lay_out(workload)
     height, width, channels = model.input_shape
     size = FULL_BATCH if workload.batches.size == "full" else workload.batches.size
-    trained = network.build(model.layers)
+    trained = network.build(model, model.layers)
     network.write(trained, model, initial_weights(model, seed=1))
     memory_format = torch.channels_last if channels_last else torch.contiguous_format
     trained.to(memory_format=memory_format)
     images = torch.rand(size * BATCHES, channels, height, width).contiguous(memory_format=memory_format)
     labels = torch.randint(10, (len(images),))
     loss_of = losses.build(workload.loss)
+    weights = network.parameters(trained, model)
+    decays = {each: weight_decay_of(workload.optimizer, key, each.ndim) for key, each in weights.items()}
     forward = torch.compile(trained, fullgraph=True) if compiled else trained
-    optimizer = optimizers.build(workload.optimizer, trained, quick=quick, capturable=False)
+    optimizer = optimizers.build(workload.optimizer, trained, decays=decays, quick=quick, capturable=False)
 
     def train(steps: int) -> None:
         order = torch.randperm(len(images))

@@ -94,8 +94,8 @@ def test_fit_is_compiled_where_keras_does_so_or_is_asked_to(monkeypatch: pytest.
 def test_a_network_that_keras_can_not_compile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     build = network.build
 
-    def build_uncompilable(model: Model) -> network.Learner:
-        made = build(model)
+    def build_uncompilable(model: Model, **options: Any) -> network.Learner:
+        made = build(model, **options)
         made.layers[0].supports_jit = False
         return made
 
@@ -181,10 +181,10 @@ def test_single_precision_is_asked_for_whatever_keras_is_configured_for(style: s
 
 def test_keras_has_its_own_optimizer_where_it_is_the_same() -> None:
     plain = (SGD(0.1), SGD(0.1, momentum=0.5), SGD(0.1, 0.9, "velocity"))
-    assert all(not isinstance(optimizers.build(spec, None), optimizers.Defined) for spec in plain)
+    assert all(not isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined) for spec in plain)
     others = (SGD(0.1, weight_decay=0.1), Adam(0.1), RMSprop(0.1))
-    assert all(isinstance(optimizers.build(spec, None), optimizers.Defined) for spec in others)
-    assert isinstance(optimizers.build(SGD(0.1), WeightAverage(0.9)), optimizers.Defined)
+    assert all(isinstance(optimizers.build(spec, None, ["kernel"]), optimizers.Defined) for spec in others)
+    assert isinstance(optimizers.build(SGD(0.1), WeightAverage(0.9), ["kernel"]), optimizers.Defined)
 
 
 def test_keras_own_adam_and_rmsprop_are_others() -> None:
@@ -195,7 +195,7 @@ def test_keras_own_adam_and_rmsprop_are_others() -> None:
         (RMSprop(1.0, epsilon=epsilon), keras.optimizers.RMSprop(1.0, epsilon=epsilon)),
     ):
         moved = []
-        for optimizer in (optimizers.build(spec, None), theirs):
+        for optimizer in (optimizers.build(spec, None, ["kernel"]), theirs):
             weight = keras.Variable(np.zeros(1, np.float32))
             optimizer.build([weight])
             optimizer.apply([keras.ops.convert_to_tensor(np.full(1, gradient, np.float32))])

@@ -475,13 +475,13 @@ def kinds_of(workload: Workload) -> tuple[str, ...]:
     spec, loss, optimizer = workload.input, workload.loss, workload.optimizer
     standardize = None if isinstance(spec, Tokens) else spec.standardize
     convolutions = [layer for layer in every_layer if isinstance(layer, layers.Conv2D)]
-    padded = [*convolutions, *(layer for layer in every_layer if isinstance(layer, layers.MaxPool))]
+    paddings = [layer.padding for layer in every_layer if isinstance(layer, (layers.Conv2D, layers.MaxPool))]
     newer = {
         "sequences": workload.is_text,
         "augmentation": spec.augment is not None,
         "channel-standardisation": standardize is not None and isinstance(standardize.mean, tuple),
         "strided-convolution": any(layer.stride > 1 for layer in convolutions),
-        "padding-by-number": any(isinstance(layer.padding, int) for layer in padded),
+        "padding-by-number": any(isinstance(each, int) for each in paddings),
         "no-bias": any(getattr(layer, "bias", None) == "none" for layer in every_layer),
         "label-smoothing": getattr(loss, "smoothing", 0) > 0,
         "sum": sums(loss),

@@ -1,4 +1,4 @@
-"""``trainmark predict``: predict the test set with the weights of a record."""
+"""``trainmark predict``: predict the test set, or continue a text, with the weights of a record."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ import click
 
 from trainmark import regular
 from trainmark.cli.main import OK
-from trainmark.cli.options import FILE, PATH, data_dir_option, python_option, request_of, timeout_option
+from trainmark.cli.options import (
+    FILE,
+    PATH,
+    count_option,
+    data_dir_option,
+    number_option,
+    python_option,
+    request_of,
+    timeout_option,
+)
 from trainmark.cli.output import json_option, print_json, say, write_file
 from trainmark.errors import UsageError
+from trainmark.execute.parent.bounds import MOST_SEED
 from trainmark.report.terminal import console
 
 if TYPE_CHECKING:
@@ -19,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from trainmark.analysis.predictions import Predictions
+    from trainmark.progress.terminal import TerminalProgress
     from trainmark.study.predict import TrainedModel
 
 EPILOG = """\b
@@ -28,20 +39,29 @@ Examples:
   trainmark predict RECORD.json --index 8          one digit, with its probabilities
   trainmark predict RECORD.json --grid grid.png    right and wrong examples
   trainmark predict RECORD.json -o all.csv         all probabilities; also .parquet
+  trainmark predict RECORD.json --prompt "ROMEO:" --top 5 --attention 1:1
 """
 
 
 @click.command("predict", epilog=EPILOG)
 @click.argument("path", metavar="RECORD", type=PATH)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write all probabilities: .csv or .parquet.")
-@click.option("--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples: .png or .svg.")
+@click.option(
+    "--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples: .png or .svg; or --attention: .png."
+)
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
+@click.option("--prompt", metavar="TEXT", help="The beginning of the text.  [default: a new line]")
+@count_option("--length", "Characters to generate.  [default: 200]")
+@number_option("--temperature", "0 takes the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
+@count_option("--seed", "Seed of the text.  [default: 1]", least=0, most=MOST_SEED)
+@count_option("--top", "Show the likeliest characters after the prompt.")
+@click.option("--attention", metavar="LAYER:HEAD", help="Show how the prompt attends to itself, such as 1:1.")
 @python_option
 @timeout_option
 @data_dir_option
 @json_option
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
-    """Predict the test set with a record's backend and weights.
+    """Predict the test set, or continue a text, with a record's backend and weights.
 
     The record must come from a run with --save-weights.
     """
@@ -57,6 +77,11 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     record, progress = read(path), TerminalProgress()
     with progress.preparing() as watcher:
         model = predict.prepare(record, path, request_of(options), watcher)
+    of_text = {name: options[name] for name in _OF_TEXT if options[name] is not None}
+    if model.chosen.course.workload.is_text:
+        return _continue(model, progress, grid, {"output": output, "index": index}, of_text, options)
+    if of_text:
+        raise UsageError(f"--{next(iter(of_text))} is for a text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
     if index is not None and index >= dataset.test_examples:
         expected = f"an index from 0 to {dataset.test_examples - 1:,}"
@@ -83,6 +108,62 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     else:
         _show(model, found, names, index, images)
     return OK
+
+
+_OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top": None, "attention": None}
+"""Options of a text, with their defaults."""
+
+
+def _continue(
+    model: TrainedModel,
+    progress: TerminalProgress,
+    picture: Path | None,
+    of_images: dict[str, Any],
+    given: dict[str, Any],
+    options: dict[str, Any],
+) -> int:
+    """Continue a text, and show what was asked for."""
+    from trainmark.report.continuation import attention_image, attention_lines, next_table
+    from trainmark.report.png import png
+    from trainmark.report.terminal import draw
+    from trainmark.study import generate
+
+    for name, value in of_images.items():
+        if value is not None:
+            raise UsageError(f"--{name} is for images", found=f"a record of {model.record.workload.name}")
+    asked: dict[str, Any] = _OF_TEXT | given
+    if picture is not None and (asked["attention"] is None or picture.suffix != ".png"):
+        raise UsageError("of a text, --grid draws --attention", expected="--attention LAYER:HEAD --grid FILE.png")
+    prompt, shares = asked["prompt"], None
+    if asked["attention"] is not None:
+        shares = generate.attention(model, prompt, *_layer_and_head(asked["attention"]))
+    with progress.working(f"{model.record.id}: generating with {model.chosen.side.title}") as tell:
+        found = generate.generate(model, prompt, asked["length"], asked["temperature"], asked["seed"], tell)
+    order = found.probabilities.argsort(kind="stable")[::-1]
+    likeliest = [(found.characters[each], float(found.probabilities[each])) for each in order[: asked["top"]]]
+    if picture is not None and shares is not None:
+        write_file(picture, png(attention_image(shares)))
+        say(f"wrote {picture}")
+    if options["as_json"]:
+        data = {name: asked[name] for name in ("temperature", "seed", "attention")}
+        data |= {"record": model.record.id, "prompt": prompt, "text": found.text, "notes": model.notes}
+        data["next"] = [{"character": each, "probability": share} for each, share in likeliest]
+        print_json(data | {"attention_shares": None if shares is None else shares.tolist()})
+        return OK
+    screen = console()
+    screen.print(f"{prompt}{found.text}", markup=False, highlight=False, soft_wrap=True)
+    if asked["top"] is not None:
+        draw(screen, next_table(likeliest, prompt))
+    for line in () if shares is None else attention_lines(shares, prompt):
+        screen.print(line, markup=False, highlight=False, no_wrap=True)
+    return OK
+
+
+def _layer_and_head(text: str) -> tuple[int, int]:
+    layer, _, head = text.partition(":")
+    if not (layer.isdecimal() and head.isdecimal() and len(text) < 10):
+        raise UsageError(f"--attention {text!r} can't be read", expected="LAYER:HEAD, counted from 1, such as 1:1")
+    return int(layer), int(head)
 
 
 def _require_endings(output: Path | None, grid: Path | None) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from trainmark import units
 from trainmark.report.table import Cell, Field, Table, TableRow, table_of
+from trainmark.workload.layers import written
 from trainmark.workload.losses import Loss
-from trainmark.workload.model import LayerPlan, lay_out, written
+from trainmark.workload.model import LayerPlan, lay_out
 from trainmark.workload.optimizers import Optimizer
 from trainmark.workload.spec import Workload
 

@@ -75,6 +75,7 @@ def _final_table(record: Record) -> Table:
         ("throughput", pace(run.samples_per_second, record), "only epoch" if single else "steady epoch"),
         ("setup", units.seconds(record.setup_seconds), "before the first epoch"),
         ("compile", units.seconds(record.compile_seconds), f"cache {record.backend.compile_cache}"),
+        ("loss before step 0", units.loss(record.before.test_loss if record.before else None), "test loss"),
         *figures,
         ("time to target", units.seconds(final.time_to_target_seconds), ""),
         ("host memory", units.bytes_(record.memory.host_peak_bytes), "peak"),

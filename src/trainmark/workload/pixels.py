@@ -166,7 +166,8 @@ def draw_augmentation(spec: Input, count: int, rng: np.random.Generator) -> NDAr
     height, width, _ = spec.network_shape
     crop, cut = 2 * spec.augment.pad + 1, spec.augment.cutout
     ends = np.array([crop, crop, 2 if spec.augment.flip else 1, height - cut + 1, width - cut + 1])
-    return np.floor(rng.random((count, 5)) * ends).astype(np.int64)
+    draws: NDArray[np.int64] = np.floor(rng.random((count, 5)) * ends).astype(np.int64)
+    return draws
 
 
 def augment(spec: Input, x: NDArray[Any], draws: NDArray[np.int64]) -> NDArray[Any]:

@@ -15,14 +15,14 @@ class Product(NamedTuple):
 
     Args:
         turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be much slower.
-        count: how many such products are computed together.
+        number: how many such products are computed together.
     """
 
     rows: int
     inner: int
     columns: int
     turned: bool = False
-    count: int = 1
+    number: int = 1
 
     @property
     def operands(self) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -91,7 +91,7 @@ def products(model: Model, batch: int) -> Iterator[Product]:
                 length, count = plan.input_shape[0], batch * heads
                 yield from _products(rows, inner, 3 * inner, by_input=True)
                 for one, other in ((inner // heads, length), (length, inner // heads)):  # scores, then values
-                    yield from (each._replace(count=count) for each in _products(length, one, other, by_input=True))
+                    yield from (each._replace(number=count) for each in _products(length, one, other, by_input=True))
                 yield from _products(rows, inner, inner, by_input=True)
             case _:
                 pass

@@ -14,7 +14,7 @@ from trainmark.analysis.agreement import PublishedResult, ValueResult, agree, ba
 from trainmark.errors import RecordError
 from trainmark.record.caveats import Caveat
 from trainmark.record.codec import to_plain
-from trainmark.record.record import Epoch, Record
+from trainmark.record.record import Epoch, FirstEvaluation, Record
 from trainmark.workload import catalog
 from trainmark.workload.published import Published, PublishedRun, PublishedValue, Seeds
 from trainmark.workload.spec import Workload
@@ -272,3 +272,15 @@ def test_a_workload_that_cannot_be_read_is_an_error() -> None:
     broken = msgspec.structs.replace(record.workload, spec={"name": "mnist-mlp512"})
     with pytest.raises(RecordError, match="can't be read"):
         agree([msgspec.structs.replace(record, workload=broken)])
+
+
+def test_a_figure_before_the_first_step_is_read_from_its_evaluation() -> None:
+    before = FirstEvaluation(0.1, 4.1649, 0.0, 4.19, 0.0)
+    result = measured(agree([a_record(workload=scheduled("shakespeare-gpt"), before=before)]))
+    assert figure(result, "test_loss", "before step 0").verdict == "agrees"
+    assert figure(result, "train_loss", "before step 0").verdict == "differs"
+
+
+def test_a_run_has_the_precisions_that_it_was_published_for() -> None:
+    records = [a_record(workload=scheduled("cifar10-resnet9"), precision="fp16", device="cuda:0", test_accuracy=0.94)]
+    assert figure(measured(agree(records)), "test_accuracy").verdict == "agrees"

@@ -19,6 +19,7 @@ from trainmark.execute.protocol.answers import (
     Compiled,
     EpochEnded,
     Evaluated,
+    EvaluatedBefore,
     Finished,
     LoggedStep,
     Ready,
@@ -78,6 +79,19 @@ def test_a_finished_run() -> None:
     assert Caveat.NOT_LEARNING not in record.caveats
 
 
+def test_the_evaluation_before_the_first_step_is_kept() -> None:
+    record = notes(READY, EvaluatedBefore(0.1, 4.16, 0.02, 4.17, 0.01), *WHOLE[1:]).record(Outcome("ok"))
+    assert record.before is not None and (record.before.test_loss, record.before.train_loss) == (4.16, 4.17)
+    assert notes(*WHOLE).record(Outcome("ok")).before is None
+
+
+def test_random_data_is_not_judged() -> None:
+    course = ScheduledWorkload(catalog.find("gpt2-124m"), dataclasses.replace(DATA, name="random-tokens"), 1)
+    flat = (READY, epoch(0, 10.8, 10.8), Finished())
+    caveats = notes(*flat, of=dataclasses.replace(run(), course=course)).record(Outcome("ok")).caveats
+    assert Caveat.RANDOM_DATA in caveats and Caveat.NOT_LEARNING not in caveats
+
+
 def test_what_was_heard_of_a_broken_one_is_kept() -> None:
     record = notes(*WHOLE[:3]).record(Outcome("failed", "gone"))
     assert (len(record.epochs), record.final.test_accuracy, record.step_losses) == (1, None, [2.3, 2.0])
@@ -126,8 +140,16 @@ def test_logged_steps_are_kept() -> None:
         (epoch(0, 2.3, 2.0), dataclasses.replace(epoch(1, 1.0, 1.0), l2_losses=[0.1, 0.1])),
         (epoch(1, 2.3, 2.0),),
         (evaluated(0, 0.5),),
+        (epoch(0, 2.3, 2.0), EvaluatedBefore(0.1, 4.2, 0.0)),
     ],
-    ids=["too few losses", "too few L2 losses", "L2 losses from somewhere", "a missing epoch", "a test of nothing"],
+    ids=[
+        "too few losses",
+        "too few L2 losses",
+        "L2 losses from somewhere",
+        "a missing epoch",
+        "a test of nothing",
+        "the first test too late",
+    ],
 )
 def test_answers_that_don_t_fit_together_are_refused(answers: tuple[Answer, ...]) -> None:
     with pytest.raises(ProtocolError):

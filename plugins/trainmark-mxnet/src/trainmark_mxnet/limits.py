@@ -26,9 +26,9 @@ class MxnetLimits:
         operands = [
             tuple(
                 mx.nd.random.uniform(shape=size, ctx=self._context, dtype=self._dtype)
-                for size in ((k, m) if turned else (m, k), (k, n), (m, n))
+                for size in (*each.operands, (each.rows, each.columns))
             )
-            for m, k, n, turned in asked
+            for each in asked
         ]
 
         def queue() -> None:

@@ -13,7 +13,7 @@ import mxnet as mx
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from trainmark.errors import assert_never
+from trainmark.errors import Unsupported
 from trainmark.workload.layers import (
     ChannelDropout,
     Conv2D,
@@ -24,9 +24,10 @@ from trainmark.workload.layers import (
     LogSoftmax,
     MaxPool,
     ReLU,
+    Shape,
     padding_of,
 )
-from trainmark.workload.model import LayerPlan, Model, Shape
+from trainmark.workload.model import LayerPlan, Model
 
 DATA, LABEL = "data", "softmax_label"  # the names that Module expects
 
@@ -144,7 +145,7 @@ def _apply(plan: LayerPlan, x: mx.sym.Symbol) -> mx.sym.Symbol:
         case LogSoftmax():
             return log_softmax(x)
         case _:
-            assert_never(layer)
+            raise Unsupported(f"MXNet does not have the layer {layer.kind!r}")
 
 
 def _convolution(plan: LayerPlan, layer: Conv2D, x: mx.sym.Symbol) -> mx.sym.Symbol:

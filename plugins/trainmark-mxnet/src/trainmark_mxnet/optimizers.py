@@ -13,7 +13,7 @@ from typing import Any
 import mxnet as mx
 import numpy as np
 
-from trainmark.errors import assert_never
+from trainmark.errors import Unsupported
 from trainmark.workload.model import Model
 from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase, learning_rate_at
 from trainmark_mxnet.network import bias, kernel
@@ -45,7 +45,7 @@ def build(spec: Optimizer, model: Model, names: list[str], *, batch: int, float6
         case RMSprop():
             optimizer = Moments(0.0, spec.rho, spec.epsilon, corrected=False, **settings)
         case _:
-            assert_never(spec)
+            raise Unsupported(f"MXNet does not have the optimiser {spec.kind!r}")
     optimizer.set_wd_mult(_decays(spec, model))
     return optimizer
 
@@ -161,4 +161,4 @@ class Defined(mx.optimizer.Optimizer):
                 second[:] = second * spec.rho + mx.nd.square(gradient) * (1 - spec.rho)
                 weight[:] = weight - gradient * rate / (mx.nd.sqrt(second) + spec.epsilon)
             case _:
-                assert_never(spec)
+                raise Unsupported(f"MXNet does not have the optimiser {spec.kind!r}")

@@ -17,6 +17,7 @@ from trainmark.backends.stepwise import State
 from trainmark.data.dataset import Dataset
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.optimizers import slots_of
+from trainmark.workload.pixels import Input
 from trainmark.workload.spec import Workload
 from trainmark_mxnet import losses, network, optimizers, pixels
 from trainmark_mxnet.precision import DTYPES
@@ -35,6 +36,8 @@ class MxnetTrainer:
         if kind == "cuda":
             os.environ["NVIDIA_TF32_OVERRIDE"] = "0"  # MXNet has no setting for it; read on first use of CUDA
         self._context = mx.gpu(int(index)) if kind == "cuda" else mx.cpu()
+        assert isinstance(workload.input, Input), "texts are refused"
+        self._input = workload.input
         self._workload, self._model, self._data = workload, model, data
         self._dtype = np.dtype(DTYPES[options.precision]).type
         self._without, self._keeps_gradients = options.without, options.keeps_gradients
@@ -72,7 +75,7 @@ class MxnetTrainer:
         l2_losses = host[:, losses.L2_LOSS] if any(plan.l2 for plan in self._model.weighted_layers) else None
         return Steps(host[:, losses.LOSS], l2_losses, host[:, losses.HITS].astype(np.int64))
 
-    def evaluate(self, split: SplitName) -> Evaluation:
+    def evaluate(self, split: SplitName, examples: Any = None) -> Evaluation:  # noqa: ARG002  (only texts have samples)
         """Evaluate the whole split in large batches, with the averaged weights if there is an average."""
         part = getattr(self._data, split)
         symbol = losses.evaluation(self._workload.loss, self._outputs)
@@ -185,12 +188,12 @@ class MxnetTrainer:
         self._step += 1
 
     def _prepared(self, images: NDArray[np.uint8]) -> dict[str, mx.nd.NDArray]:
-        return {network.DATA: pixels.prepared(self._workload.input, images, self._dtype, self._context)}
+        return {network.DATA: pixels.prepared(self._input, images, self._dtype, self._context)}
 
     def _training_set(self, context: mx.Context) -> tuple[mx.nd.NDArray, mx.nd.NDArray]:
         """Return images for storage, and labels."""
         split = self._data.train
-        images = pixels.stored(self._workload.input, split.images, self._dtype, context)
+        images = pixels.stored(self._input, split.images, self._dtype, context)
         return images, self._numbers(split.labels, context)
 
     def _numbers(self, labels: NDArray[np.uint8], context: mx.Context) -> mx.nd.NDArray:

@@ -49,7 +49,7 @@ class JaxLimits:
 
 def _several(asked: Product | Convolution) -> tuple[int, ...]:
     """Return the axis of products that are computed together."""
-    return (asked.count,) if isinstance(asked, Product) and asked.count > 1 else ()
+    return (asked.number,) if isinstance(asked, Product) and asked.number > 1 else ()
 
 
 def _in_a_row(asked: Sequence[Product], operands: list[tuple[Array, Array]]) -> list[Array]:

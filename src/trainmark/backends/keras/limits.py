@@ -52,7 +52,7 @@ class TensorFlowLimits:
 
 def _shapes(asked: Product | Convolution) -> Sequence[tuple[int, ...]]:
     """Return the shapes of the operands; products that are computed together have one axis more."""
-    together = (asked.count,) if isinstance(asked, Product) and asked.count > 1 else ()
+    together = (asked.number,) if isinstance(asked, Product) and asked.number > 1 else ()
     return [(*together, *shape) for shape in asked.operands]
 
 

@@ -27,7 +27,7 @@ class TorchLimits:
         """Return products into preallocated matrices."""
         operands = []
         for each in asked:
-            several = (each.count,) if each.count > 1 else ()
+            several = (each.number,) if each.number > 1 else ()
             left, right = (self._random(*several, *shape) for shape in each.operands)
             out = self._random(*several, each.rows, each.columns)
             operands.append((left.mT if each.turned else left, right, out))

@@ -283,6 +283,14 @@ class Outputs(Answer):
 
 
 @dataclass(frozen=True)
+class Continued(Answer):
+    """The next token of a text; of the first one, the probabilities of all tokens, at a temperature of 1."""
+
+    token: Count
+    probabilities: list[float] | None
+
+
+@dataclass(frozen=True)
 class Preparing(Answer):
     """A variant is being prepared, after ``done`` others."""
 

@@ -60,6 +60,20 @@ class Predict(OfTraining):
 
 
 @dataclass(frozen=True)
+class Generate(OfTraining):
+    """Continue the tokens of ``prompt`` with ``length`` more; a ``temperature`` of 0 takes the likeliest ones.
+
+    Answered by a ``Continued`` for each.
+    """
+
+    weights: str
+    prompt: tuple[int, ...]
+    length: int
+    temperature: float
+    seed: int
+
+
+@dataclass(frozen=True)
 class ReplayTraining(OfTraining):
     """Train again up to the step that fails, at most ``steps``, and inspect the steps that may show why."""
 
@@ -195,6 +209,7 @@ Request = (
     | MeasurePeaks
     | Examine
     | Predict
+    | Generate
     | ReplayTraining
     | Rehearse
     | CheckSteps

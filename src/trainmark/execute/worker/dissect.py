@@ -271,8 +271,8 @@ def _convolutions(limits: Convolving, asked: Sequence[Convolution], clock: Clock
 
 
 def _largest_matrix(product: Product) -> int:
-    m, k, n, _ = product
-    return max(m * k, k * n, m * n)
+    m, k, n = product.rows, product.inner, product.columns
+    return max(m * k, k * n, m * n) * product.number
 
 
 def _ready(work: QueuedWork, times: float, clock: Clock) -> TimedWork:

@@ -34,7 +34,7 @@ from trainmark.execute.worker import lifeline, ranks
 from trainmark.execute.worker.check_steps import check_steps
 from trainmark.execute.worker.dissect import dissect
 from trainmark.execute.worker.order import epoch_plans, evaluation_sample
-from trainmark.execute.worker.predict import predict
+from trainmark.execute.worker.predict import generate, predict
 from trainmark.execute.worker.rehearse import rehearse
 from trainmark.execute.worker.replay import replay
 from trainmark.execute.worker.script import end_descendants, run_script
@@ -100,6 +100,8 @@ def _carry_out(
             dissect(request, say, tick, time.perf_counter)
         case requests.Predict():
             predict(request, say)
+        case requests.Generate():
+            generate(request, say)
         case requests.RunScript():
             run_script(request, say, time.perf_counter, turns)
         case requests.ReplayTraining():

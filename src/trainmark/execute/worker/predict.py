@@ -1,14 +1,20 @@
-"""Predict the test set: the worker's side of ``trainmark predict``."""
+"""Predict the test set, or continue a text: the worker's side of ``trainmark predict``."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
+from trainmark.analysis.predictions import probabilities
 from trainmark.backends import registry
-from trainmark.execute.protocol.answers import Outputs, Scored
-from trainmark.execute.protocol.requests import Predict
+from trainmark.backends.base import Trainer
+from trainmark.data.dataset import Dataset
+from trainmark.execute.protocol.answers import Continued, Outputs, Scored
+from trainmark.execute.protocol.requests import Generate, Predict
 from trainmark.execute.protocol.wire import Say
 from trainmark.record import weights as weight_files
+from trainmark.workload.losses import NegativeLogLikelihood
 from trainmark.workload.model import lay_out
 
 _BATCH = 1000
@@ -17,12 +23,38 @@ _BATCH = 1000
 
 def predict(request: Predict, say: Say) -> None:
     """Evaluate the weights of ``request`` and send the last layer's outputs in batches."""
-    model, data, path = lay_out(request.workload), request.dataset.load(), Path(request.weights)
-    weights = weight_files.load(path)
-    weight_files.require_fit(weights, model, path)
-    trainer = registry.load(request.backend).trainer(request.workload, model, data, request.options)
-    trainer.load(weights)
+    data = request.dataset.load()
+    trainer = _trained(request, data)
     test = trainer.evaluate("test")
     say(Scored(test.loss, test.accuracy, data.test.labels.tolist()))
     for start in range(0, len(data.test), _BATCH):
         say(Outputs(trainer.outputs(data.test.images[start : start + _BATCH]).tolist()))
+
+
+def generate(request: Generate, say: Say) -> None:
+    """Continue the prompt token by token; the network sees the last tokens, as many as it was trained with."""
+    trainer, tokens = _trained(request, request.dataset.load()), list(request.prompt)
+    rng, length = np.random.default_rng(request.seed), request.workload.input.network_shape[0]
+    logarithms = isinstance(request.workload.loss, NegativeLogLikelihood)
+    for index in range(request.length):
+        seen = tokens[-length:]
+        window = np.array([seen + [0] * (length - len(seen))])  # attention is causal, so the zeros change nothing
+        row = trainer.outputs(window)[:, len(seen) - 1]
+        if request.temperature:
+            shares = probabilities((row - row.max()) / request.temperature, logarithms=False)[0]
+            token = min(int(np.searchsorted(shares.cumsum(), rng.random())), len(shares) - 1)
+        else:
+            token = int(row.argmax())
+        plain = None if index else probabilities(row, logarithms=logarithms)[0].tolist()
+        say(Continued(token, plain))
+        tokens.append(token)
+
+
+def _trained(request: Predict | Generate, data: Dataset) -> Trainer:
+    """Return a trainer with the request's weights."""
+    model, path = lay_out(request.workload), Path(request.weights)
+    weights = weight_files.load(path)
+    weight_files.require_fit(weights, model, path)
+    trainer = registry.load(request.backend).trainer(request.workload, model, data, request.options)
+    trainer.load(weights)
+    return trainer

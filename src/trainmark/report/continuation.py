@@ -1,0 +1,51 @@
+"""A generated text, the probabilities of its first character, and the attention of a head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark import units
+from trainmark.report.table import Cell, Field, Table, table_of
+
+_SHADES = " ░▒▓█"
+_PIXELS = 8
+"""Side of a cell of the picture."""
+_LONGEST = 64
+
+
+def next_table(likeliest: Sequence[tuple[str, float]], prompt: str) -> Table:
+    """Return the likeliest next characters with their probabilities, the likeliest first."""
+    return table_of(
+        likeliest,
+        (
+            Field("next", lambda row: Cell(visible(row[0]), tone="strong")),
+            Field("probability", lambda row: units.percent(row[1]), "right"),
+            Field("", lambda row: "█" * round(24 * row[1])),
+        ),
+        title=f"after {prompt[-20:]!r}",
+    )
+
+
+def attention_lines(shares: NDArray[np.float64], text: str) -> list[str]:
+    """Draw the last characters that attend, a row each, and those that they attend to, in shades."""
+    text, shares = text[-len(shares) :], shares / shares.max(axis=1, keepdims=True)
+    text, shares = text[-_LONGEST:], shares[-_LONGEST:, -_LONGEST:]
+    shades = np.minimum((shares * len(_SHADES)).astype(int), len(_SHADES) - 1)
+    rows = ("".join(_SHADES[shade] for shade in row).rstrip() for row in shades)
+    head = "".join(map(visible, text))
+    return [f"  {head}", *(f"{visible(each)} {row}".rstrip() for each, row in zip(text, rows, strict=True))]
+
+
+def attention_image(shares: NDArray[np.float64]) -> NDArray[Any]:
+    """Return a grey picture, white where a character (row) attends to no other (column)."""
+    grey = 255 - np.round(255 * shares / shares.max(axis=1, keepdims=True)).astype(np.uint8)
+    return np.kron(grey, np.ones((_PIXELS, _PIXELS), np.uint8))[:, :, None]
+
+
+def visible(character: str) -> str:
+    """Return a character that can be seen."""
+    return {"\n": "⏎", " ": "␣"}.get(character, character)

@@ -1,0 +1,119 @@
+"""Let a backend continue a text with the weights of a record."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainmark.backends.numpy import layers
+from trainmark.data.catalog import find
+from trainmark.errors import PredictionFailed, UsageError
+from trainmark.execute.protocol.answers import Answer, Continued
+from trainmark.execute.protocol.requests import Generate
+from trainmark.record import weights as weight_files
+from trainmark.study.predict import TrainedModel
+from trainmark.study.progress import Tell
+from trainmark.workload.model import lay_out
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """A prompt and its continuation.
+
+    Args:
+        probabilities: of each character, after the prompt, ``[characters]``.
+        characters: the vocabulary.
+    """
+
+    prompt: str
+    text: str
+    probabilities: NDArray[np.float64]
+    characters: str
+
+
+def characters_of(model: TrainedModel) -> str:
+    """Return the vocabulary; raises UsageError if the tokens of the record's data aren't characters."""
+    dataset = model.chosen.course.dataset.name
+    classes = find(dataset).classes
+    if not isinstance(classes, str):
+        raise UsageError(f"{dataset} has no characters, so there is no text to continue", expected="a text's record")
+    return classes
+
+
+def generate(
+    model: TrainedModel, prompt: str, length: int, temperature: float, seed: int, tell: Tell = lambda *_: None
+) -> Continuation:
+    """Let the backend draw ``length`` characters after ``prompt``.
+
+    Raises:
+        UsageError: the prompt is empty, or has a character that is not in the vocabulary.
+        PredictionFailed: the process died or took too long, or the weights don't fit.
+    """
+    chosen, side, course = model.chosen, model.chosen.side, model.chosen.course
+    characters, found = characters_of(model), list[Continued]()
+
+    def hear(answer: Answer) -> None:
+        if isinstance(answer, Continued):
+            found.append(answer)
+        tell("generating", len(found) / length)
+
+    request = Generate(
+        side.backend, course.workload, course.dataset.folder, chosen.options(), str(model.weights),
+        _tokens(prompt, characters), length, temperature, seed,
+    )  # fmt: skip
+    _, ending = chosen.ask(request, hear=hear)
+    known = all(answer.token < len(characters) for answer in found)
+    if ending.status != "done" or len(found) != length or not known or found[0].probabilities is None:
+        reason = ending.reason or ("no answer" if known else "tokens beyond the vocabulary")
+        raise PredictionFailed(f"{side.title} can't continue a text with {model.weights.name}", found=reason)
+    text = "".join(characters[answer.token] for answer in found)
+    return Continuation(prompt, text, np.array(found[0].probabilities[: len(characters)]), characters)
+
+
+def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[np.float64]:
+    """Return how much each of the last characters of ``text`` attends to each, ``[characters, characters]``.
+
+    Computed with the NumPy reference; both numbers count from 1.
+
+    Raises:
+        UsageError: there is no such layer or head, or a character is not in the vocabulary.
+    """
+    workload = model.chosen.course.workload
+    plan, weights = lay_out(workload), weight_files.load(model.weights)
+    weight_files.require_fit(weights, plan, model.weights)
+    rng = np.random.default_rng()
+    modules = [layers.build(each, dict(weights), {}, rng) for each in plan.layers]
+    window = _tokens(text, characters_of(model))[-workload.input.network_shape[0] :]
+    x = np.array([window])
+    for module in modules:
+        x = module.forward(x, False)
+    heads = [each.probabilities[0] for each in _attending(modules)]
+    if not 0 < layer <= len(heads) or not 0 < head <= len(heads[layer - 1]):
+        raise UsageError(
+            f"there is no head {head} in an attention layer {layer}",
+            expected=f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}" if heads else "a network with attention",
+        )
+    return np.asarray(heads[layer - 1][head - 1], np.float64)
+
+
+def _attending(modules: list[layers.Module]) -> list[layers.AttentionModule]:
+    found = []
+    for module in modules:
+        if isinstance(module, layers.ResidualModule):
+            found += _attending([*module.body, *module.shortcut])
+        elif isinstance(module, layers.AttentionModule):
+            found.append(module)
+    return found
+
+
+def _tokens(text: str, characters: str) -> tuple[int, ...]:
+    unknown = "".join(dict.fromkeys(each for each in text if each not in characters))
+    if unknown or not text:
+        raise UsageError(
+            "the prompt has characters that the network doesn't know" if unknown else "the prompt is empty",
+            expected=f"some of {characters!r}",
+            found=repr(unknown or text),
+        )
+    return tuple(characters.index(each) for each in text)
