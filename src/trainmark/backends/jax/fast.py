@@ -62,6 +62,7 @@ class JaxFastTrainer(JaxTrainer):
         if self._augmented is not None:
             if order is None:
                 order = np.resize(np.arange(len(self._data.train)), sum(plan.sizes))
+            order = order[: sum(plan.sizes)]  # whole passes are drawn, also for a shorter epoch
             draws = np.resize(not_augmented(self._augmented), (len(order), 5))
             order = np.column_stack([order, draws if plan.augmented is None else plan.augmented])
         self._plan, self._order = plan, None if order is None else order.astype(np.int32)
