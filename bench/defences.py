@@ -160,7 +160,7 @@ DEFENCES = (
         "kill -9 of trainmark: children",
         f"{END}/test_faults.py::test_children_die_with_a_killed_parent",
         "execute/worker/main.py",
-        (("            lifeline.tie(channel, turns.put)\n", "            pass\n"),),
+        (("        lifeline.tie(channel, turns.put, before_end)\n", "        pass\n"),),
     ),
     Defence(
         "kill -9 of trainmark: --resume",

@@ -67,7 +67,8 @@ def _serve(channel: Channel, tick: Callable[[], None], position_descriptor: int 
     try:
         request = requests.read(message)
         # The processes that a command started must be ended first.
-        lifeline.tie(channel, turns.put, end_descendants if isinstance(request, requests.RunScript) else None)
+        before_end = end_descendants if isinstance(request, requests.RunScript) else None
+        lifeline.tie(channel, turns.put, before_end)
         _carry_out(request, channel.send, tick, turns, position_descriptor)
         channel.send(answers.Done())
     except TrainingDiverged as diverged:
