@@ -25,6 +25,8 @@ class Planted:
 
     learning_rate: float = 0.1
     staircase: None = None
+    course: None = None
+    clip_norm: None = None
     l2: float = 0.0
     kind: str = "planted"
 
@@ -34,7 +36,7 @@ def train_with(backend: str, place: str, style: str) -> None:
     model = lay_out(case.workload)
     if place == "model":
         layers = (*case.workload.model, Planted())
-        last = dataclasses.replace(model.layers[-1], name="planted_0", layer=Planted(), kernel_shape=None)  # type: ignore[arg-type]
+        last = dataclasses.replace(model.layers[-1], name="planted_0", layer=Planted(), weights={})  # type: ignore[arg-type]
         model = dataclasses.replace(model, layers=(*model.layers, last))
         workload = dataclasses.replace(case.workload, model=layers)  # type: ignore[arg-type]
     else:

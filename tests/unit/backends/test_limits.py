@@ -39,7 +39,7 @@ class Slow:
 
     def products(self, asked: Sequence[Product]) -> QueuedWork:
         self.largest = max(self.largest, *(product.rows for product in asked))
-        return self.work(sum(2 * m * k * n for m, k, n, _ in asked) / self.flops_per_second)
+        return self.work(sum(2 * m * k * n * number for m, k, n, _, number in asked) / self.flops_per_second)
 
     def copy(self, size: int) -> QueuedWork:
         return self.work(2 * size / self.bytes_per_second)
@@ -71,7 +71,7 @@ def test_products_that_do_not_fit_are_not_tried() -> None:
 def test_the_fastest_size_counts() -> None:
     class Uneven(Slow):
         def products(self, asked: Sequence[Product]) -> QueuedWork:
-            ((size, _, _, _),) = asked
+            ((size, *_),) = asked
             return self.work(2 * size**3 / (self.flops_per_second if size == 2048 else 1e11))
 
     uneven = Uneven()

@@ -14,14 +14,15 @@ from trainmark.workload.spec import Workload
 
 from .samples import TOML
 
-NAMES = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-cnn", "mnist-mlp512", "cifar10-cnn"]
+CLASSIC = ["mnist-mlp32", "mnist-mlp32:two-stage", "mnist-mlp128", "mnist-cnn", "mnist-mlp512", "cifar10-cnn"]
+MODERN = ["shakespeare-gpt", "shakespeare-gpt-10m", "cifar10-resnet9", "resnet50", "gpt2-124m"]
 
 
-def test_the_catalogue_holds_the_five_workloads_in_order_and_their_variants() -> None:
-    assert catalog.names() == NAMES
+def test_the_catalogue_holds_the_workloads_in_order_and_their_variants() -> None:
+    assert catalog.names() == CLASSIC + MODERN
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASSIC)
 def test_a_workload_is_found_by_its_name(name: str) -> None:
     workload = catalog.find(name)
     assert workload.name == name
@@ -30,7 +31,7 @@ def test_a_workload_is_found_by_its_name(name: str) -> None:
     assert workload.published.runs
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CLASSIC + MODERN)
 def test_a_workload_survives_json(name: str) -> None:
     workload = catalog.find(name)
     assert Workload.from_data(json.loads(json.dumps(workload.to_data(), allow_nan=False))) == workload

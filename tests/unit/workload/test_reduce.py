@@ -10,7 +10,7 @@ from trainmark.workload import catalog
 from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import Convolution, convolutions, products
-from trainmark.workload.reduce import shrunk, with_batch, without_chance, without_distortions, without_elementwise
+from trainmark.workload.reduce import reduced, shrunk, with_batch, without_chance, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
 
@@ -47,7 +47,7 @@ def test_pooling_is_thinned_where_that_leaves_the_shapes(size: int, left: int) -
 def test_without_distortions_the_network_sees_the_same_shape() -> None:
     workload = catalog.find("cifar10-cnn")
     assert workload.input.distortions is not None
-    plain = without_distortions(workload)
+    plain = workload.without_distortions()
     assert plain.input.distortions is None
     assert lay_out(plain).input_shape == lay_out(workload).input_shape
 
@@ -70,7 +70,7 @@ def test_another_batch_drops_what_is_left_at_the_end() -> None:
 def test_the_products_are_all_the_flops_of_a_step(name: str) -> None:
     model = lay_out(catalog.find(name))
     asked = [*products(model, 100), *(each for layer in convolutions(model, 100) for each in layer.products())]
-    assert sum(2 * m * k * n for m, k, n, _ in asked) == 100 * model.training_flops
+    assert sum(2 * m * k * n * number for m, k, n, _, number in asked) == 100 * model.training_flops
     turned = [product for product in asked if product.turned]
     assert len(turned) == len(model.weighted_layers), "one gradient of a kernel each"
 
