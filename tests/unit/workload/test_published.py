@@ -8,6 +8,7 @@ from trainmark.workload.decode import Misfit
 from trainmark.workload.published import PublishedRun, PublishedValue
 from trainmark.workload.schedule import epoch_sizes
 
+
 @pytest.mark.parametrize(
     ("value", "where"),
     [

@@ -10,7 +10,7 @@ from trainmark.workload import catalog
 from trainmark.workload.layers import ChannelDropout, Dropout, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.model import lay_out
 from trainmark.workload.products import Convolution, convolutions, products
-from trainmark.workload.reduce import reduced, shrunk, with_batch, without_chance, without_elementwise
+from trainmark.workload.reduce import shrunk, with_batch, without_chance, without_elementwise
 
 ALL = ("mnist-mlp32", "mnist-mlp128", "mnist-mlp512", "mnist-cnn", "cifar10-cnn")
 

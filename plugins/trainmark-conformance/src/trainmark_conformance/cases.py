@@ -36,6 +36,7 @@ from trainmark.workload.model import Model, Weights, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
 from trainmark.workload.pixels import Distortions, Input, Standardize
 from trainmark.workload.schedule import Batches, Schedule
+from trainmark.workload.size import Size
 from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
 
@@ -115,7 +116,7 @@ def _random(input_: Input | Tokens, classes: int, train: int, test: int) -> Data
             tokens = rng.integers(0, classes, count + input_.length, dtype=np.uint16)
             return Split.of_text(tokens).windows(input_.length)
         images = rng.integers(0, 256, (count, *input_.shape), dtype=np.uint8)
-        return Split(images, rng.integers(0, classes, count, dtype=np.uint8))
+        return Split(images, rng.integers(0, classes, count, dtype=np.min_scalar_type(classes - 1)))
 
     return Dataset("random", draw(train), draw(test), "", True)
 
@@ -258,12 +259,22 @@ OPTIMIZERS = tuple(
 )
 
 
+_OF_TEXTS = Size(width=16, depth=1, batch=4, length=12)
+_SMALL = {
+    "shakespeare-gpt": _OF_TEXTS,
+    "shakespeare-gpt-10m": _OF_TEXTS,
+    "gpt2-124m": _OF_TEXTS,
+    "cifar10-resnet9": Size(width=8, batch=4),
+    "resnet50": Size(width=8, depth=1, batch=4, crop=40),
+}
+
+
 def _from_catalogue(name: str) -> Case:
-    """Five steps of a workload of the catalogue, with small batches: the arithmetic is the same in large ones."""
+    """Five steps of a workload of the catalogue, with small batches and, if it is large, a small network."""
     workload = dataclasses.replace(catalog.find(name), published=None)
     if workload.batches.size == "full":
         return Case(name, workload, (24,) * 5)
-    return Case(name, workload, (4,) * 5).changed(batches=dataclasses.replace(workload.batches, size=4))
+    return Case(name, _SMALL.get(name, Size(batch=4)).of(workload), (4,) * 5)
 
 
 CATALOGUE = tuple(map(_from_catalogue, catalog.names()))

@@ -5,16 +5,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 
-from trainmark.backends.base import STYLES, kinds_of
+from trainmark.backends.base import KINDS_0_1, KINDS_0_2, STYLES, kinds_of
 from trainmark.errors import AbsentDevice, Unsupported
-from trainmark.workload.layers import Layer
-from trainmark.workload.losses import Loss
-from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase, WeightAverage
+from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
 from trainmark.workload.precision import PRECISIONS
 from trainmark_conformance import acts
 from trainmark_conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
@@ -31,7 +29,7 @@ REMEMBERING = tuple(
         ("rmsprop", RMSprop(0.05, epsilon=0.02), None),
     )
 )
-_KINDS = frozenset(choice.kind for union in (Layer, Loss, Optimizer) for choice in get_args(union))
+_KINDS = KINDS_0_1 | KINDS_0_2
 PLAIN = Case("plain", a_workload(), (8, 8, 8))
 
 
