@@ -238,7 +238,7 @@ def test_limits_repeat_products_and_stride() -> None:
     from trainmark.backends.jax.limits import _in_a_row, _layers_in_a_row
 
     limits = registry.load("jax").limits(Options("fast", "cpu", "fp32", 1))  # type: ignore[attr-defined]
-    several, turned = Product(5, 3, 4, count=6), Product(5, 3, 4, turned=True, count=6)
+    several, turned = Product(5, 3, 4, number=6), Product(5, 3, 4, turned=True, number=6)
     convolution = Convolution(2, 4, 3, 3, 3, 5, by_input=True, padding=1, stride=2)
     asked = [several, turned, Product(5, 3, 4)]
     shapes = jax.eval_shape(partial(_in_a_row, asked), limits._random(asked))

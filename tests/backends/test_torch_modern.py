@@ -91,7 +91,7 @@ CASES = (
     image_case(
         "nesterov, velocity, course",
         *END,
-        optimizer=SGD(0.1, 0.9, "velocity", True, 0.05, course=PiecewiseLinear(((0, 0), (2, 1), (5, 0.1)))),
+        optimizer=SGD(0.1, 0.9, "velocity", 0.05, nesterov=True, course=PiecewiseLinear(((0, 0), (2, 1), (5, 0.1)))),
     ),
     image_case("clipping in float", *NORMAL, *END, optimizer=SGD(1.0, clip_norm=0.3)),
     image_case("groups", *NORMAL, *END, optimizer=SGD(0.1, weight_decay=0.2, groups=(Group("*.kernel", 0.7),))),

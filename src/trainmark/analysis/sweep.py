@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from trainmark.record.caveats import Caveat
+from trainmark.record.facts import FACTS
 from trainmark.record.record import Record, Status
 
 Value = str | int | float | bool
@@ -18,7 +19,7 @@ class TrialResult:
 
     Args:
         values: values of the varied hyper-parameters.
-        test_accuracy, test_loss: final values.
+        test_accuracy, test_loss: final values; a text has no accuracy.
         training_seconds: duration of the epochs; parallel trials slow each other down.
         record: id of its record.
         caveats: caveats of its record.
@@ -130,7 +131,7 @@ def _result(record: Record) -> TrialResult:
         values=dict(record.group.values or {}),
         outcome=record.outcome.status,
         reason=record.outcome.reason,
-        test_accuracy=record.final.test_accuracy,
+        test_accuracy=None if FACTS["tokens"].of(record) else record.final.test_accuracy,
         test_loss=record.final.test_loss,
         training_seconds=record.final.training_seconds,
         record=record.id,

@@ -25,12 +25,14 @@ def sweep_table(sweep: Sweep) -> Table:
     def varied(key: str) -> Field[TrialResult]:
         return Field(key, lambda trial: _value(trial.values.get(key), tone(trial, "strong")), "right")
 
+    text = all(trial.test_accuracy is None for trial in sweep.trials)
+    accuracy = Field[TrialResult]("test\nacc.", lambda trial: _accuracy(trial, tone(trial, "good")), "right")
     return table_of(
         sweep.trials,
         (
             Field("trial", lambda trial: Cell(str(trial.trial), "", tone(trial, "strong"), trial.trial), "right"),
             *map(varied, sweep.grid),
-            Field("test\nacc.", lambda trial: _accuracy(trial, tone(trial, "good")), "right"),
+            *(() if text else (accuracy,)),
             Field("test\nloss", lambda trial: number(trial.test_loss, units.loss), "right"),
             Field("training", lambda trial: number(trial.training_seconds, units.seconds), "right"),
             Field("outcome", _outcome),
@@ -50,7 +52,9 @@ def sentence(sweep: Sweep) -> str:
         return f"None of {trials} of {sweep.workload} finished."
     best = sweep.trials[0]
     values = ", ".join(f"{key} {value}" for key, value in best.values.items())
-    learnt = "" if best.test_accuracy is None else f", with {units.percent(best.test_accuracy)} test accuracy"
+    learnt = "" if best.test_loss is None else f", with a test loss of {units.loss(best.test_loss)}"
+    if best.test_accuracy is not None:
+        learnt = f", with {units.percent(best.test_accuracy)} test accuracy"
     if Caveat.NOT_LEARNING in best.caveats:
         learnt += ", but it did not learn"
     lost = sum(trial.outcome != "ok" for trial in sweep.trials)

@@ -78,7 +78,7 @@ class NumpyTrainer:
     def load(self, weights: Weights) -> None:
         """Set the weights and rebuild the optimiser."""
         self._weights.update({name: value.astype(self._dtype) for name, value in weights.items()})
-        self._average = {name: value.copy() for name, value in self._weights.items()}
+        self._average = {name: self._weights[name].copy() for name in self._model.trained}
         self._updater = optimizers.Updater(self._workload.optimizer, self._weights, self._model.trained)
 
     def compile(self, plan: base.EpochPlan) -> bool:  # noqa: ARG002
@@ -143,8 +143,8 @@ class NumpyTrainer:
 
     def averaged(self) -> Weights:
         """Return a copy of their average, or of the weights if there is none."""
-        kept = self._average if self._workload.weight_average else self._weights
-        return {name: value.astype(np.float32) for name, value in kept.items()}
+        kept = self._average if self._workload.weight_average else {}
+        return {name: value.astype(np.float32) for name, value in {**self._weights, **kept}.items()}
 
     def set_state(self, state: State) -> None:
         """Set weights, optimiser and average."""
@@ -165,10 +165,12 @@ class NumpyTrainer:
         return _copied(self._gradients)
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
-        """Run the layers on training examples."""
+        """Run the layers on training examples, and leave running averages."""
+        weights = _copied(self._weights, self._dtype)
         x = prepare(self._workload.input, self._data.train.images[examples], self._dtype)
-        outputs = layers.outputs(self._model.layers, self._modules, x, training)
-        return {"input": x, **{plan.name: y for plan, y in outputs}}
+        outputs = {plan.name: y for plan, y in layers.outputs(self._model.layers, self._modules, x, training)}
+        self._weights.update(weights)
+        return {"input": x, **outputs}
 
     def settings(self) -> dict[str, Any]:
         """Return the matrix library and its thread settings."""
