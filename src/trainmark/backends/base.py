@@ -6,6 +6,7 @@ results that may still be on the device; only ``synchronize`` waits for them, an
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections.abc import Callable
@@ -15,16 +16,18 @@ from typing import Any, Literal, Protocol, TypedDict, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from trainmark import units
 from trainmark.backends.layout import Layout
 from trainmark.data.dataset import Dataset
 from trainmark.errors import AbsentDevice, Unsupported
 from trainmark.workload import layers
 from trainmark.workload.losses import sums
-from trainmark.workload.model import Model, Weights
-from trainmark.workload.precision import Precision
+from trainmark.workload.model import Model, Weights, lay_out
+from trainmark.workload.precision import PRECISIONS, Precision
 from trainmark.workload.schedule import Batches
 from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
+from trainmark.workload.traffic import held
 
 Style = Literal["idiomatic", "compiled", "fast"]
 SplitName = Literal["train", "test"]
@@ -535,3 +538,19 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
             "--memory-fraction has no meaning on a CPU", expected="an accelerator such as cuda:0", found=device.id
         )
     return device
+
+
+def require_memory(workload: Workload, device: Device, options: Options) -> None:
+    """Raise Unsupported if the memory of ``device`` can't hold a step, whatever the framework does."""
+    memory, batch, arithmetic = device.memory_bytes, workload.batches.size, PRECISIONS[options.precision]
+    if device.kind == "cpu":
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    fixed, each = held(lay_out(workload), workload.optimizer, 2 if arithmetic.mixed else arithmetic.value_bytes)
+    if memory is not None and batch != "full" and fixed + batch * each > memory:
+        fits = max(0, memory - fixed) // each
+        raise Unsupported(
+            f"the memory of {device.id} can't hold a step of {workload.name}",
+            expected=f"at least {units.bytes_(fixed + batch * each)} for a batch of {batch:,}",
+            found=units.bytes_(memory),
+            fix=f"At most a batch of {fits:,} could fit." if fits else "Not even a batch of one fits.",
+        )

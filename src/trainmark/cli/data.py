@@ -81,14 +81,15 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
     (row,) = _located(names, data_dir, download=True)
     known = find(row["name"])
     part = getattr(load(row["name"], row["directory"] and Path(row["directory"])), split)
+    what, count = ("token", len(part.tokens)) if known.is_text else ("example", len(part))
+    if index >= count:
+        raise UsageError(
+            f"there is no {what} {index:,} in the {split} split of {row['name']}",
+            expected=f"an index from 0 to {count - 1:,}",
+        )
     if known.is_text:
         _show_text(row["name"], split, index, part.tokens, as_json=as_json)
         return
-    if index >= len(part):
-        raise UsageError(
-            f"there is no example {index:,} in the {split} split of {row['name']}",
-            expected=f"an index from 0 to {len(part) - 1:,}",
-        )
     label, image = int(part.labels[index]), part.images[index]
     name = str(known.classes[label])
     if as_json:
@@ -104,11 +105,6 @@ def _show_text(name: str, split: SplitName, index: int, tokens: NDArray[Any], *,
     """Show the text from the token ``index``."""
     from trainmark.data.catalog import find
 
-    if index >= len(tokens):
-        raise UsageError(
-            f"there is no token {index:,} in the {split} split of {name}",
-            expected=f"an index from 0 to {len(tokens) - 1:,}",
-        )
     shown = tokens[index : index + _TOKENS_SHOWN].tolist()
     words = [str(find(name).classes[token]) for token in shown]
     text = ("" if all(len(word) == 1 for word in words) else " ").join(words)

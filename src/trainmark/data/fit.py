@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 from trainmark.data import catalog
 from trainmark.errors import SpecError
-from trainmark.workload.layers import TokenEmbedding, written
+from trainmark.workload.layers import BatchNorm, TokenEmbedding, written
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 from trainmark.workload.tokens import Tokens
@@ -42,6 +44,14 @@ def require_fit(workload: Workload) -> None:
                 f"the vocabulary of {plan.name!r} in {workload.name!r} is too small",
                 expected=f"a row for each of the {classes:,} tokens of {workload.dataset}",
                 found=f"{plan.layer.vocabulary:,}",
+            )
+    smallest = min(workload.batches.sizes(known.examples("train")), default=0)
+    for plan in model.every_layer:
+        if isinstance(plan.layer, BatchNorm) and smallest * math.prod(plan.input_shape[:-1]) == 1:
+            raise SpecError(
+                f"{plan.name!r} in {workload.name!r} can't normalise a batch of one",
+                expected="two or more values of each channel in batches.size",
+                found="1",
             )
     if model.classes < classes:
         raise SpecError(

@@ -1,10 +1,11 @@
-"""The minimum memory traffic of one training step, in bytes, computed from the specification."""
+"""The least bytes that a training step moves, and that it holds at once, computed from the specification."""
 
 from __future__ import annotations
 
 import math
 
 from trainmark.errors import assert_never
+from trainmark.workload.layers import Attention, Conv2D, Dense, TiedHead
 from trainmark.workload.model import Model
 from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
@@ -28,3 +29,14 @@ def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: in
     """Return the bytes if the batch is read once, and parameters and their states are read and written once."""
     updated = 2 + 2 * states(optimizer)
     return value_bytes * (batch * math.prod(model.input_shape) + model.parameters * updated)
+
+
+def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -> tuple[int, int]:
+    """Return the bytes of weights, gradients and states, and those kept of each example: the inputs of products."""
+    beside = {inner.name for plan in model.every_layer for inner in plan.shortcut}  # they take the body's input
+    inputs = (
+        math.prod(plan.input_shape)
+        for plan in model.every_layer
+        if isinstance(plan.layer, (Dense, Conv2D, Attention, TiedHead)) and plan.name not in beside
+    )
+    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * sum(inputs)

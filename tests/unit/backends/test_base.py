@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.unit.workload.samples import a_workload
-from trainmark.backends.base import Capabilities, Device, Options, kinds_of, require_support
+from trainmark.backends.base import Capabilities, Device, Options, kinds_of, require_memory, require_support
 from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload import catalog
+from trainmark.workload.schedule import Batches
 
 CPU = Device("cpu", None, "cpu")
 GPU = Device("cuda:0", None, "accelerator", precisions=("fp32", "bf16"))
@@ -54,3 +57,18 @@ def test_a_layer_loss_or_optimiser_it_does_not_have_is_named(missing: str) -> No
     can = Capabilities("some", "1.0", ("fast",), (CPU,), KINDS - {missing})
     with pytest.raises(Unsupported, match=f"does not have the layer, loss or optimiser '{missing}': expected one of"):
         require_support(can, a_workload(), asked())
+
+
+def test_a_step_that_no_memory_would_hold_is_refused_with_the_batch_that_could_fit() -> None:
+    small = Device("cuda:0", None, "accelerator", 512 << 20)
+
+    def require(batch: int) -> None:
+        workload = replace(catalog.find("shakespeare-gpt"), batches=Batches(batch))
+        require_memory(workload, small, asked(device="cuda:0"))
+
+    with pytest.raises(Unsupported, match="at least .* for a batch of 1,000, found 512 MiB") as caught:
+        require(1_000)
+    fits = int(str(caught.value).partition("At most a batch of ")[2].split()[0])
+    require(fits)
+    with pytest.raises(Unsupported, match="can't hold a step"):
+        require(fits + 1)

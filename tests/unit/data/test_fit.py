@@ -7,7 +7,8 @@ import pytest
 from trainmark.data.fit import require_fit, window_of
 from trainmark.errors import SpecError
 from trainmark.workload import catalog
-from trainmark.workload.layers import Dense, Layer, PositionEmbedding, TokenEmbedding
+from trainmark.workload.layers import BatchNorm, Conv2D, Dense, Flatten, Layer, PositionEmbedding, TokenEmbedding
+from trainmark.workload.schedule import Batches
 from trainmark.workload.tokens import Tokens
 
 GPT = catalog.find("shakespeare-gpt")
@@ -57,3 +58,13 @@ def test_an_embedding_with_too_few_rows() -> None:
 def test_the_window() -> None:
     assert window_of(GPT) == 64
     assert window_of(catalog.find("mnist-mlp32")) is None
+
+
+def test_batch_norm_of_a_single_value() -> None:
+    resnet = catalog.find("cifar10-resnet9")
+    whole = replace(resnet, model=(Conv2D(10, 32), BatchNorm(), Flatten()), batches=Batches(2, last="drop"))
+    require_fit(whole)
+    with pytest.raises(SpecError, match="'batch-norm1' in 'cifar10-resnet9' can't normalise a batch of one"):
+        require_fit(replace(whole, batches=Batches(1)))
+    with pytest.raises(SpecError, match="can't normalise a batch of one"):
+        require_fit(replace(whole, batches=Batches(49_999)))  # the last batch has one example

@@ -58,7 +58,7 @@ def build(  # noqa: C901  (one case a layer)
         case spec.Dense():
             return DenseModule(plan, weights, gradients, arithmetic)
         case spec.Conv2D():
-            return ConvModule(plan, layer, weights, gradients, arithmetic)
+            return ConvModule(plan, weights, gradients, arithmetic)
         case spec.MaxPool():
             return MaxPoolModule(layer)
         case spec.AveragePool():
@@ -66,15 +66,15 @@ def build(  # noqa: C901  (one case a layer)
         case spec.GlobalAveragePool():
             return GlobalAveragePoolModule(arithmetic)
         case spec.BatchNorm():
-            return BatchNormModule(plan, layer, weights, gradients, arithmetic)
+            return BatchNormModule(plan, weights, gradients, arithmetic)
         case spec.LayerNorm():
-            return LayerNormModule(plan, layer, weights, gradients, arithmetic)
+            return LayerNormModule(plan, weights, gradients, arithmetic)
         case spec.TokenEmbedding():
             return TokenEmbeddingModule(plan, weights, gradients, arithmetic)
         case spec.PositionEmbedding():
             return PositionEmbeddingModule(plan, weights, gradients, arithmetic)
         case spec.Attention():
-            return AttentionModule(plan, layer, weights, gradients, rng, arithmetic)
+            return AttentionModule(plan, weights, gradients, rng, arithmetic)
         case spec.TiedHead():
             return TiedHeadModule(plan, weights, gradients, arithmetic)
         case spec.GELU():
@@ -127,6 +127,7 @@ class Weighted:
         self, plan: LayerPlan, weights: Parameters, gradients: Parameters, arithmetic: Arithmetic = EXACT
     ) -> None:
         self._plan, self._weights, self._gradients, self._arithmetic = plan, weights, gradients, arithmetic
+        self._layer: Any = plan.layer
 
     def _weight(self, name: str) -> Array:
         return self._weights[self._plan.key(name)]
@@ -164,30 +165,17 @@ class DenseModule(Weighted):
 class ConvModule(DenseModule):
     """Convolution as one matrix product over all windows (im2col)."""
 
-    def __init__(
-        self,
-        plan: LayerPlan,
-        layer: spec.Conv2D,
-        weights: Parameters,
-        gradients: Parameters,
-        arithmetic: Arithmetic = EXACT,
-    ) -> None:
-        super().__init__(plan, weights, gradients, arithmetic)
-        self._size, self._stride = layer.size, layer.stride
-        self._padding = [
-            spec.padding_of(layer.size, layer.stride, width, layer.padding) for width in plan.input_shape[:2]
-        ]
-
     def forward(self, x: Array, training: bool) -> Array:
+        size, stride = self._layer.size, self._layer.stride
+        self._padding = [spec.padding_of(size, stride, width, self._layer.padding) for width in x.shape[1:3]]
         x = np.pad(x, [(0, 0), *self._padding, (0, 0)])
-        windows = sliding_window_view(x, (self._size, self._size), axis=(1, 2))  # [n, h, w, c, size, size]
-        windows = windows[:, :: self._stride, :: self._stride]
+        windows = sliding_window_view(x, (size, size), axis=(1, 2))[:, ::stride, ::stride]  # [n, h, w, c, size, size]
         self._padded_shape, positions = x.shape, windows.shape[:3]
         rows = windows.transpose(0, 1, 2, 4, 5, 3).reshape(math.prod(positions), -1)
         return super().forward(rows, training).reshape(*positions, -1)
 
     def backward(self, gradient: Array) -> Array:
-        size, stride, (count, height, width, filters) = self._size, self._stride, gradient.shape
+        size, stride, (count, height, width, filters) = self._layer.size, self._layer.stride, gradient.shape
         by_row = super().backward(gradient.reshape(-1, filters))
         if by_row is NOT_COMPUTED:
             return NOT_COMPUTED
@@ -277,17 +265,6 @@ class LayerNormModule(Weighted):
 
     _over = -1  # the axis of mean and variance, with the other values in rows or columns
 
-    def __init__(
-        self,
-        plan: LayerPlan,
-        layer: spec.LayerNorm | spec.BatchNorm,
-        weights: Parameters,
-        gradients: Parameters,
-        arithmetic: Arithmetic = EXACT,
-    ) -> None:
-        super().__init__(plan, weights, gradients, arithmetic)
-        self._layer = layer
-
     def forward(self, x: Array, training: bool) -> Array:
         rows = x.reshape(-1, x.shape[-1])
         mean, variance = self._moments(rows, training)
@@ -327,7 +304,7 @@ class BatchNormModule(LayerNormModule):
         variance = sums((rows - mean) ** 2) / count
         for name, now in (("mean", mean), ("variance", variance * count / (count - 1))):
             running = self._weight(name)
-            running += (self._layer.momentum * (now - running)).astype(running.dtype)  # type: ignore[union-attr]
+            running += (self._layer.momentum * (now - running)).astype(running.dtype)
         return mean, variance
 
 
@@ -378,15 +355,15 @@ class AttentionModule(Weighted):
     def __init__(
         self,
         plan: LayerPlan,
-        layer: spec.Attention,
         weights: Parameters,
         gradients: Parameters,
         rng: np.random.Generator,
         arithmetic: Arithmetic = EXACT,
     ) -> None:
         super().__init__(plan, weights, gradients, arithmetic)
-        self._heads, self._scale = layer.heads, (plan.input_shape[-1] // layer.heads) ** -0.5
-        self._dropout = DropoutModule(spec.Dropout(layer.dropout), rng) if layer.dropout else None
+        self._heads, dropped = self._layer.heads, self._layer.dropout
+        self._scale = (plan.input_shape[-1] // self._heads) ** -0.5
+        self._dropout = DropoutModule(spec.Dropout(dropped), rng) if dropped else None
 
     def forward(self, x: Array, training: bool) -> Array:
         product, (_, length, width) = self._arithmetic.product, x.shape

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainmark.backends import registry
-from trainmark.backends.base import DEFAULT_STYLES, STYLES, ResourceLimits, require_support
+from trainmark.backends.base import DEFAULT_STYLES, STYLES, ResourceLimits, require_memory, require_support
 from trainmark.errors import AbsentDevice, NotInstalled, TrainmarkError, UnknownName, Unsupported, UsageError
 from trainmark.execute.parent.plan import Side
 from trainmark.execute.parent.probe import THIS, Interpreter, Seen
@@ -122,7 +122,8 @@ def choose_sides(
             for style in styles or [style for style in DEFAULT_STYLES if style in each.can.styles]:
                 side = Side(each.backend, style, device, each.interpreter, precision, each.can.version)  # type: ignore[arg-type]
                 try:
-                    require_support(each.can, workload, side.options(0, limits))
+                    options = side.options(0, limits)
+                    require_memory(workload, require_support(each.can, workload, options), options)
                 except TrainmarkError as refusal:
                     refusals.append(refusal)
                 else:
