@@ -66,7 +66,7 @@ def test_a_step_that_no_memory_would_hold_is_refused_with_the_batch_that_could_f
         workload = replace(catalog.find("shakespeare-gpt"), batches=Batches(batch))
         require_memory(workload, small, asked(device="cuda:0"))
 
-    with pytest.raises(Unsupported, match="at least .* for a batch of 1,000, found 512 MiB") as caught:
+    with pytest.raises(Unsupported, match=r"at least .* for a batch of 1,000, found 512 MiB") as caught:
         require(1_000)
     fits = int(str(caught.value).partition("At most a batch of ")[2].split()[0])
     require(fits)
