@@ -541,7 +541,16 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
 
 
 def require_memory(workload: Workload, device: Device, options: Options) -> None:
-    """Raise Unsupported if the memory of ``device`` can't hold a step, whatever the framework does."""
+    """Check that the memory of a device can hold a step, whatever the framework does.
+
+    Args:
+        workload: the workload.
+        device: the device.
+        options: how to run it.
+
+    Raises:
+        Unsupported: it can't; the error names a batch that could fit.
+    """
     memory, batch, arithmetic = device.memory_bytes, workload.batches.size, PRECISIONS[options.precision]
     if device.kind == "cpu":
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
