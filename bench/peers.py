@@ -131,7 +131,8 @@ def race(workload: Workload, options: argparse.Namespace) -> tuple[Course, Outco
         arrays.save(
             folder, x_train=images, y_train=labels, x_test=data.test.images[:tested], y_test=data.test.labels[:tested]
         )
-        (folder / "workload.json").write_text(json.dumps(workload.to_data()))
+        whole = workload.with_schedule(steps_per_epoch=None)
+        (folder / "workload.json").write_text(json.dumps(whole.to_data()))
         outcome = compete(entered, workload.name, folder, options.rounds, timeouts=options.timeouts)
     if options.python is None:
         outcome.left_out["MXNet Module.fit and trainmark mxnet"] = "no interpreter named: --python mxnet=PATH"

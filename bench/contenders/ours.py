@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "src"))  # in an interpreter 
 from trainmark.backends import registry
 from trainmark.backends.base import Backend, Options
 from trainmark.data.dataset import Dataset, Split
+from trainmark.data.load import DataFolder
 from trainmark.errors import TrainmarkError, Unsupported
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.model import initial_weights, lay_out
@@ -36,15 +37,23 @@ def backend_or_leave(turns: Turns, name: str, style: str) -> Backend:
     return backend
 
 
+def data_of(folder: Path) -> Dataset:
+    """The dataset that the parent names, else the arrays in its folder."""
+    named = folder / "data.json"
+    if named.exists():
+        return DataFolder(**json.loads(named.read_text())["data"]).load()
+    x_train, y_train, x_test, y_test = arrays.load(folder)
+    return Dataset("bench", Split(x_train, y_train), Split(x_test, y_test), sha256="", complete=True)
+
+
 def main() -> None:
     turns = Turns()
     name, style = sys.argv[4:6]
     backend = backend_or_leave(turns, name, style)
     turns.versions(**{"numpy": np.__version__, **backend.capabilities().packages})
-    x_train, y_train, x_test, y_test = arrays.load(turns.folder)
-    data = Dataset("bench", Split(x_train, y_train), Split(x_test, y_test), sha256="", complete=True)
+    data = data_of(turns.folder)
     workload = Workload.from_data(json.loads((turns.folder / "workload.json").read_text()))
-    workload = workload.with_schedule(epochs=turns.epochs, steps=None, steps_per_epoch=None)
+    workload = workload.with_schedule(epochs=turns.epochs, steps=None)
     model = lay_out(workload)
     options = Options(style, "cpu", "fp32", SEED)
     try:
