@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import psutil
@@ -93,18 +94,20 @@ def test_scripts_that_report_take_turns(command: CommandLine, tmp_path: Path) ->
         command, sys.executable, str(script), "{wait}", options=("--vary", "wait=0.01,0.02", "--repeats", "3")
     )
     assert code == 0, err
+    paces: dict[str, list[float]] = {"0.01": [], "0.02": []}
     for record in records:
         assert len(record.slices) >= 4
-        assert {each.seconds / each.examples < 0.0015 for each in record.slices} == {"0.01" in record.process.argv}
+        paces[record.process.argv[-1]].append(median(each.seconds / each.examples for each in record.slices))
         assert all(each.seconds >= SLICE_SECONDS and each.timed_steps >= 2 for each in record.slices)
         trained = sum(epoch.seconds for epoch in record.epochs)
         assert record.process.seconds == pytest.approx(trained, abs=1.0), "pauses are part of neither"
         assert sum(len(epoch.windows) > 1 for epoch in record.epochs) >= 1
+    assert all(short < 0.75 * long for short, long in zip(paces["0.01"], paces["0.02"], strict=True))
     code, out, _ = command.run("compare", str(command.out), "--format", "json")
     assert code == 0
     second = json.loads(out)["groups"][1]["speedup"]
     assert second["of"] == "slice"
-    assert second["ratio"] == pytest.approx(0.5, abs=0.03)
+    assert second["ratio"] == pytest.approx(0.5, abs=0.1)
 
 
 BUSY = """
