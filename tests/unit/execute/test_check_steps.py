@@ -21,6 +21,7 @@ from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, S
 from trainmark.execute.protocol.requests import CheckSteps
 from trainmark.execute.worker.check_steps import _Update, check_steps
 from trainmark.record.checks import PARTS, CheckedPart
+from trainmark.workload.catalog import find
 from trainmark.workload.initializers import Uniform
 from trainmark.workload.layers import ChannelDropout, Conv2D, Dense, Dropout, Flatten, LocalResponseNorm, MaxPool, ReLU
 from trainmark.workload.losses import ClippedCrossEntropy
@@ -28,9 +29,10 @@ from trainmark.workload.model import lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
 from trainmark.workload.pixels import Distortions, Input
 from trainmark.workload.schedule import Batches
+from trainmark.workload.size import Size
 from trainmark.workload.spec import Workload
 
-from .rehearsed import DATA, rehearsed
+from .rehearsed import TEXT_LENGTH, data_of, rehearsed
 
 MLP = (Flatten(), Dense(8, bias=Uniform(0.5), l2=0.01), ReLU(), Dense(10, bias=Uniform(0.5)))
 DROPPING = (Flatten(), Dropout(0.5), Dense(256), ReLU(), Dropout(0.25), Dense(10))
@@ -54,7 +56,7 @@ def answers_of(
     workload: Workload, backend: NumpyBackend, folder: Path, precision: str = "fp32", free_steps: int = 3
 ) -> list[Answer]:
     place, said = rehearsed(workload, folder, precision), list[Any]()
-    request = CheckSteps("numpy", workload, DATA, options(precision=precision), str(place), free_steps)
+    request = CheckSteps("numpy", workload, data_of(workload), options(precision=precision), str(place), free_steps)
     check_steps(request, said.append, no_tick, lambda _: backend)
     return said
 
@@ -99,6 +101,13 @@ def test_distortions_are_not_checked(tmp_path: Path) -> None:
         side = found_by(a_workload(*layers, input=crop), NumpyBackend(), tmp_path)
         assert side.passed and side.notes == ("distortions are not checked",)
         assert ("dropout" in side.shares) is (layers == DROPPING)
+
+
+def test_dropout_of_a_text_is_checked_before_a_tied_head_but_not_inside_attention(tmp_path: Path) -> None:
+    small = Size(width=16, depth=1, batch=4, length=TEXT_LENGTH).of(find("shakespeare-gpt-10m"))
+    side = found_by(small, NumpyBackend(), tmp_path)
+    assert side.passed and side.notes == ("dropout inside attention is not checked",), side.mistake
+    assert "dropout" in side.shares
 
 
 @pytest.mark.parametrize("steps", [1, 20])
