@@ -63,7 +63,7 @@ MISTAKES = (
     ("explain .", "trainmark compare ."),
     ("show python-net.toml", "python-net.toml can't be read"),
     ("run resnet50 --size with=3", "Did you mean width?"),
-    ("parity shakespeare-gpt --size width=64,crop=9", "a workload with a text, not images"),
+    ("parity shakespeare-gpt --size width=64,crop=9", "a workload with text, not images"),
     ("run shakespeare-gpt --published --size width=64", "--size can't be combined with --published"),
 )
 

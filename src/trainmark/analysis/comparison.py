@@ -47,7 +47,7 @@ Changing only the seed changes the catalogue's workloads by 0.3 to 0.4 points.
 """
 
 LOSS_MARGIN = 0.02
-"""Final losses of a text within ±0.02 count as the same: changing only the seed changes those of ``shakespeare-gpt`` by
+"""Final losses on text within ±0.02 count as the same: a different seed alone changes those of ``shakespeare-gpt`` by
 0.02."""
 
 WIDE = 1.2
@@ -69,13 +69,13 @@ class _Side:
 
     @property
     def tokens(self) -> int | None:
-        """Tokens of an example; None for images."""
+        """Tokens per example; None for images."""
         found: int | None = FACTS["tokens"].of(self.group.records[0]) if self.group.records else None
         return found
 
     @property
     def learning_quantities(self) -> tuple[str, ...]:
-        """The figures that show what it learnt, the best first."""
+        """The quantities that show whether it learnt, the best first."""
         if any(Caveat.RANDOM_DATA in run.caveats for run in self.runs):
             return ()
         return ("test_loss", "train_loss") if self.tokens else _MEANS
@@ -300,7 +300,7 @@ def _learning(side: _Side, reference: _Side, *, pairs: bool) -> Learning:
     """Return the difference of the final accuracies or losses; two sides that both learn nothing are not *the same*."""
     these, those = (side.runs, reference.runs) if pairs else map(_last_repeats, (side.runs, reference.runs))
     for quantity in side.learning_quantities:
-        # match() gives the first minus the second, and above 0 is better.
+        # match() returns the first minus the second; above 0 is better.
         ends, margin = ((those, these), LOSS_MARGIN) if side.tokens else ((these, those), LEARNING_MARGIN)
         difference = match(*ends, attrgetter(quantity), pairs=pairs).difference(WHOLE)
         if difference is not None:

@@ -149,7 +149,7 @@ def efficiency(record: Record, samples_per_second: float | None, limits: Mapping
 
 
 def _nanogpt_flops(plan: Model) -> int:
-    """Return the training FLOPs of an example by nanoGPT's ``estimate_mfu``; 0 without attention.
+    """Return the training FLOPs per example as in nanoGPT's ``estimate_mfu``; 0 without attention.
 
     Source: PaLM, Chowdhery et al. 2022, appendix B.
     """

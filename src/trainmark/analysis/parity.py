@@ -15,19 +15,19 @@ SUSPECTS: dict[CheckedPart, str] = {
     "loss": "sum instead of mean, clipping, the L2 terms",
     "gradient": "sum instead of mean over the batch, the gradient of L2 terms, a part without a gradient",
     "update": "the learning rate, weight decay, the form of momentum, epsilon inside the root, bias correction",
-    "state": "the form of momentum, coefficients of the moments, the decay of the averaged weights, running averages",
+    "state": "the form of momentum, the decay of moments and of the weight average, batch-norm running averages",
     "order": "a batch taken twice or left out, another order, the smaller batch at the end of an epoch",
     "dropout": "the share that is dropped, the scale of the rest, dropout that is off in training",
 }
 SUSPECTS_OF_LAYERS = {
     "attention": "the scale of the scores, the causal mask, the order of queries, keys, values and heads",
-    "layer-norm": "epsilon, the axis, a missing or an additional shift",
-    "batch-norm": "epsilon, statistics of the batch instead of running averages",
-    "gelu": "its exact form instead of that with tanh",
-    "tied-head": "a table of its own",
+    "layer-norm": "epsilon, the axis, a missing or extra shift",
+    "batch-norm": "epsilon, batch statistics instead of running averages",
+    "gelu": "the tanh approximation instead of the exact form",
+    "tied-head": "a separate table instead of the shared one",
     "position-embedding": "the order of positions",
 }
-"""Of the first layer whose output is wrong."""
+"""For the first layer whose output is wrong."""
 _VECTORS = (".bias", ".scale", ".shift")
 _SEEN = 1e-4
 """Smallest distance from 1 of a factor that is worth telling."""

@@ -50,11 +50,11 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Learning:
-    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; of a text, the reference's final
+    """Final accuracy minus the reference's, as a fraction, with its 95 % interval; for text, the reference's final
     loss minus this one.
 
     Args:
-        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; of a text, likewise the loss.
+        quantity: ``test_accuracy``, or ``train_accuracy`` if nothing was tested; for text, likewise the loss.
         difference: above 0 if this group learnt more.
     """
 
@@ -100,7 +100,7 @@ class GroupResult:
         process_seconds: duration of a whole command, from start to end; unknown for trainmark's own trainings.
         efficiency: relative to the device's measured limit; None if unknown.
         reached: None if the runs had no target.
-        tokens_per_second, test_perplexity: of a text; None for images.
+        tokens_per_second, test_perplexity: for text; None for images.
     """
 
     key: Key

@@ -53,7 +53,7 @@ class RunSummary:
 
 
 def perplexity(loss: float | None) -> float | None:
-    """Return the perplexity that a loss stands for; infinite if it is too large."""
+    """Return the perplexity of a loss; infinite if it is too large."""
     if loss is None:
         return None
     return math.exp(loss) if loss < _LARGEST_EXPONENT else math.inf

@@ -58,7 +58,7 @@ KINDS_0_2 = frozenset(
         *("weight-groups", "clipping", "rate-course", "augmentation", "channel-standardisation"),
     }
 )
-"""What version 0.2 added: layers and optimisers by their ``kind``, and options of older ones."""
+"""New in version 0.2: kinds of layers and optimisers, and options of older kinds."""
 
 EVALUATION_BATCH = 1000
 LOSS, L2_LOSS, HITS = range(3)
@@ -541,7 +541,7 @@ def require_support(can: Capabilities, workload: Workload, options: Options) -> 
 
 
 def require_memory(workload: Workload, device: Device, options: Options) -> None:
-    """Check that the memory of a device can hold a step, whatever the framework does.
+    """Check that a step can fit into the memory of a device, with any framework.
 
     Args:
         workload: the workload.
@@ -549,7 +549,7 @@ def require_memory(workload: Workload, device: Device, options: Options) -> None
         options: how to run it.
 
     Raises:
-        Unsupported: it can't; the error names a batch that could fit.
+        Unsupported: it can't; the error names a batch size that could fit.
     """
     memory, batch, arithmetic = device.memory_bytes, workload.batches.size, PRECISIONS[options.precision]
     if device.kind == "cpu":
@@ -561,5 +561,5 @@ def require_memory(workload: Workload, device: Device, options: Options) -> None
             f"the memory of {device.id} can't hold a step of {workload.name}",
             expected=f"at least {units.bytes_(fixed + batch * each)} for a batch of {batch:,}",
             found=units.bytes_(memory),
-            fix=f"At most a batch of {fits:,} could fit." if fits else "Not even a batch of one fits.",
+            fix=f"A batch of at most {fits:,} could fit." if fits else "Not even a batch of one fits.",
         )

@@ -47,7 +47,7 @@ _SOURCES = {
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete.one_of(complete.datasets))
 @click.option("--split", type=click.Choice(("train", "test")), default="test", show_default=True, help="Split to show.")
 @click.option(
-    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example to show, starting at 0."
+    "--index", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Example or token, from 0."
 )
 @data_dir_option
 @json_option
@@ -57,7 +57,7 @@ def command(
     """List, fetch, verify or show datasets.
 
     `list` shows which datasets you have and where, by file names only. `fetch` downloads or generates missing datasets
-    into the cache. `verify` checks every byte of the datasets you have, without downloading. `show` draws one example.
+    into the cache. `verify` checks every byte of the datasets you have, without downloading. `show` draws an example.
     """
     if action == "show":
         _show(names, split, index, data_dir, as_json=as_json)
@@ -102,7 +102,7 @@ def _show(names: tuple[str, ...], split: SplitName, index: int, data_dir: Path |
 
 
 def _show_text(name: str, split: SplitName, index: int, tokens: NDArray[Any], *, as_json: bool) -> None:
-    """Show the text from the token ``index``."""
+    """Show the text from the token ``index`` on."""
     from trainmark.data.catalog import find
 
     shown = tokens[index : index + _TOKENS_SHOWN].tolist()

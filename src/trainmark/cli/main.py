@@ -33,7 +33,7 @@ VERBS = {
     "scale": "Measure data parallelism and pipelines.",
     "noise": "Show how small a difference this machine can detect, and how long that takes.",
     "sweep": "Train with many hyper-parameters, several trials at a time, and show which are best.",
-    "predict": "Predict the test set with trained weights, or continue a text.",
+    "predict": "Predict the test set or continue a text with trained weights.",
     "show": "Show a workload's layers and cost, or one record.",
     "list": "List workloads, backends, devices or datasets.",
     "data": "List, fetch, verify or show datasets.",

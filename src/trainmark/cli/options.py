@@ -83,7 +83,7 @@ precision_option = name_option("--precision", f"{listed()}.", default="fp32")
 size_option: Decorator = click.option(
     "--size",
     metavar="KEY=N,...",
-    help="Train a smaller network of the same kind: width, depth, batch; length of a text, crop of images.",
+    help="Train a smaller network of the same kind: width, depth, batch, length (tokens) or crop (pixels).",
 )
 threads_option = count_option("--threads", "CPU threads.  [default: the framework's choice]", most=MOST_THREADS)
 python_option: Decorator = click.option(

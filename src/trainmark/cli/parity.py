@@ -20,7 +20,7 @@ Examples:
   trainmark parity mnist-mlp128 --backend torch,torch@old --python old=/opt/old/bin/python
 
 \b
-Ten steps, those around the end of an epoch among them, each start from the same state: weights, optimiser, step count.
+Ten steps, including those around the end of an epoch, each start from the same state: weights, optimiser, step count.
 Loss, gradients, update and new state are compared with a float64 reference. The bound is what rounding may cause.
 
 \b

@@ -1,4 +1,4 @@
-"""``trainmark predict``: predict the test set, or continue a text, with the weights of a record."""
+"""``trainmark predict``: predict the test set or continue a text, with the weights of a record."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ Examples:
 @click.argument("path", metavar="RECORD", type=PATH)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write all probabilities: .csv or .parquet.")
 @click.option(
-    "--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples: .png or .svg; or --attention: .png."
+    "--grid", type=FILE, metavar="FILE", help="Draw right and wrong examples (.png, .svg), or --attention (.png)."
 )
 @click.option("--index", type=click.IntRange(0), metavar="N", help="Show one test example, counted from 0.")
-@click.option("--prompt", metavar="TEXT", help="The beginning of the text.  [default: a new line]")
+@click.option("--prompt", metavar="TEXT", help="Text to continue.  [default: a newline]")
 @count_option("--length", "Characters to generate.  [default: 200]")
-@number_option("--temperature", "0 takes the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
-@count_option("--seed", "Seed of the text.  [default: 1]", least=0, most=MOST_SEED)
-@count_option("--top", "Show the likeliest characters after the prompt.")
-@click.option("--attention", metavar="LAYER:HEAD", help="Show how the prompt attends to itself, such as 1:1.")
+@number_option("--temperature", "0 picks the likeliest character.  [default: 1]", click.FloatRange(0), metavar="T")
+@count_option("--seed", "Seed for sampling.  [default: 1]", least=0, most=MOST_SEED)
+@count_option("--top", "Show the N likeliest characters after the prompt.")
+@click.option("--attention", metavar="LAYER:HEAD", help="Show a head's attention weights over the prompt, such as 1:1.")
 @python_option
 @timeout_option
 @data_dir_option
 @json_option
 def command(path: Path, output: Path | None, grid: Path | None, index: int | None, **options: Any) -> int:
-    """Predict the test set, or continue a text, with a record's backend and weights.
+    """Predict the test set or continue a text, with a record's backend and weights.
 
     The record must come from a run with --save-weights.
     """
@@ -81,7 +81,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
     if model.chosen.course.workload.is_text:
         return _continue(model, progress, grid, {"output": output, "index": index}, of_text, options)
     if of_text:
-        raise UsageError(f"--{next(iter(of_text))} is for a text", found=f"a record of {record.workload.name}")
+        raise UsageError(f"--{next(iter(of_text))} is only for text", found=f"a record of {record.workload.name}")
     dataset = model.chosen.course.dataset
     if index is not None and index >= dataset.test_examples:
         expected = f"an index from 0 to {dataset.test_examples - 1:,}"
@@ -111,7 +111,7 @@ def command(path: Path, output: Path | None, grid: Path | None, index: int | Non
 
 
 _OF_TEXT = {"prompt": "\n", "length": 200, "temperature": 1.0, "seed": 1, "top": None, "attention": None}
-"""Options of a text, with their defaults."""
+"""Options for text workloads, with their defaults."""
 
 
 def _continue(
@@ -122,7 +122,7 @@ def _continue(
     given: dict[str, Any],
     options: dict[str, Any],
 ) -> int:
-    """Continue a text, and show what was asked for."""
+    """Continue a text, and show the requested results."""
     from trainmark.report.continuation import attention_image, attention_lines, next_table
     from trainmark.report.png import png
     from trainmark.report.terminal import draw
@@ -130,10 +130,10 @@ def _continue(
 
     for name, value in of_images.items():
         if value is not None:
-            raise UsageError(f"--{name} is for images", found=f"a record of {model.record.workload.name}")
+            raise UsageError(f"--{name} is only for images", found=f"a record of {model.record.workload.name}")
     asked: dict[str, Any] = _OF_TEXT | given
     if picture is not None and (asked["attention"] is None or picture.suffix != ".png"):
-        raise UsageError("of a text, --grid draws --attention", expected="--attention LAYER:HEAD --grid FILE.png")
+        raise UsageError("for text, --grid needs --attention", expected="--attention LAYER:HEAD --grid FILE.png")
     prompt, shares = asked["prompt"], None
     if asked["attention"] is not None:
         shares = generate.attention(model, prompt, *_layer_and_head(asked["attention"]))

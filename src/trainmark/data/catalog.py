@@ -15,12 +15,12 @@ Format: TypeAlias = Literal["idx", "cifar10", "text", "random"]
 Packaging: TypeAlias = Literal["gzip", "tar.gz", "plain"]
 
 TRAINING_SHARE = 0.9
-"""Share of a text, from its start, that is trained on."""
+"""Share of a text, from its start, that is the training split."""
 
 
 @dataclass(frozen=True)
 class KnownFile:
-    """One file of a dataset, or one array that is drawn in memory.
+    """One file of a dataset, or one array that is generated in memory.
 
     Attributes:
         name: its name on disk, uncompressed. ``NAME.gz`` is also accepted.
@@ -76,7 +76,7 @@ class KnownDataset:
         image_shape: height, width, channels; empty for a text.
         files: all files, in reading order.
         layouts: relative paths where the files may be in a folder, the most likely first; empty for a dataset that each
-            measured process draws in memory.
+            measured process generates in memory.
         parts: files that may replace one of ``files``; the dataset is then incomplete.
         splittable: whether a subset of the training files is a usable (partial) dataset.
         mirrors: where it can be downloaded, in order of preference; empty for a generated dataset.
@@ -101,7 +101,7 @@ class KnownDataset:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is a text of tokens rather than images."""
+        """Whether it consists of tokens rather than images."""
         return not self.image_shape
 
     def class_names(self, classes: int) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def _cifar10_file(name: str, split: SplitName, sha256: str, examples: int = 10_0
 def _array(
     split: SplitName, holds: Literal["images", "labels", "tokens"], examples: int, bytes_each: int, sha256: str
 ) -> KnownFile:
-    """Return what is drawn in memory."""
+    """Return an array that is generated in memory."""
     return KnownFile(f"{split}-{holds}", split, holds, examples, bytes_each * examples, sha256)
 
 
@@ -213,7 +213,7 @@ SYNTHETIC_DIGITS = KnownDataset(
 
 SHAKESPEARE = KnownDataset(
     name="shakespeare",
-    title="Tiny Shakespeare: a text, character by character",
+    title="Tiny Shakespeare: text, one token per character",
     format="text",
     image_shape=(),
     files=(
@@ -250,7 +250,7 @@ RANDOM_IMAGES = KnownDataset(
 
 RANDOM_TOKENS = KnownDataset(
     name="random-tokens",
-    title="Random tokens of a vocabulary of 50,304",
+    title="Random tokens from a vocabulary of 50,304",
     format="random",
     image_shape=(),
     files=(

@@ -15,9 +15,9 @@ class Split:
     """Examples for training or testing. The arrays are read-only, since repeats in one process share them.
 
     Attributes:
-        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper). Of a text, its
+        images: uint8 [examples, height, width, channels], C-contiguous; 0 is dark (in MNIST, paper). For text, its
             windows [examples, length], which are views.
-        labels: the class of each example [examples]; of a text, the token after each one [examples, length].
+        labels: the class of each example [examples]; for text, the token after each one [examples, length].
         tokens: the text that the examples are windows of; None for images.
     """
 
@@ -31,7 +31,7 @@ class Split:
 
     @classmethod
     def of_text(cls, tokens: NDArray[Any]) -> Split:
-        """Return a text as one example, until :meth:`windows` cuts it."""
+        """Return a text as one example, for :meth:`windows` to split."""
         return cls(tokens[None], tokens[None], tokens)
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Split:
         return Split(np.array(self.images[:count]), np.array(self.labels[:count]))
 
     def windows(self, length: int) -> Split:
-        """Return a text, which is one example so far, as all its windows of ``length`` tokens, without a copy."""
+        """Return all windows of ``length`` tokens of a text that is still one example, without a copy."""
         assert self.tokens is not None
         views = sliding_window_view(self.tokens, length)
         return Split(views[:-1], views[1:], self.tokens)

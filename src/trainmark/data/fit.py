@@ -22,12 +22,12 @@ def require_fit(workload: Workload) -> None:
 
     Raises:
         UnknownName: there is no such dataset.
-        SpecError: its images have another shape, its text is shorter than a window, or the network has fewer outputs
-            than it has classes or tokens.
+        SpecError: its images have another shape, its text is shorter than a window, or it has more classes or tokens
+            than the network has outputs.
     """
     known, taken = catalog.find(workload.dataset), workload.input
     misfit = f"the workload {workload.name!r} does not fit the dataset {workload.dataset!r}"
-    wanted = f"images of {written(known.image_shape)} in input.shape" if known.image_shape else "an input of tokens"
+    wanted = f"images of {written(known.image_shape)} in input.shape" if known.image_shape else "tokens as input"
     found = "tokens" if isinstance(taken, Tokens) else f"images of {written(taken.shape)}"
     if (() if isinstance(taken, Tokens) else taken.shape) != known.image_shape:
         raise SpecError(misfit, expected=wanted, found=found)
@@ -35,7 +35,7 @@ def require_fit(workload: Workload) -> None:
     if isinstance(taken, Tokens):
         longest = min(known.examples("train"), known.examples("test")) - 1
         if taken.length > longest:
-            expected = f"windows of at most {longest:,} tokens in input.length, since one more is predicted"
+            expected = f"windows of at most {longest:,} tokens in input.length, since the next token is predicted"
             raise SpecError(misfit, expected=expected, found=f"{taken.length:,}")
     what = "tokens" if known.is_text else "classes"
     for plan in model.every_layer:
@@ -50,7 +50,7 @@ def require_fit(workload: Workload) -> None:
         if isinstance(plan.layer, BatchNorm) and smallest * math.prod(plan.input_shape[:-1]) == 1:
             raise SpecError(
                 f"{plan.name!r} in {workload.name!r} can't normalise a batch of one",
-                expected="two or more values of each channel in batches.size",
+                expected="a larger batches.size, for at least two values per channel",
                 found="1",
             )
     if model.classes < classes:

@@ -1,6 +1,6 @@
-"""Draw ``random-images`` and ``random-tokens`` in memory: data for workloads whose speed counts, not their learning.
+"""Generate ``random-images`` and ``random-tokens`` in memory, for workloads that measure speed and not learning.
 
-All machines draw the same bytes, since only the words of PCG64 are used, whose stream NumPy keeps.
+All machines generate the same bytes, since only raw words of PCG64 are used, whose stream NumPy keeps stable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SEED = 3
 
 
 def draw(known: KnownDataset) -> Dataset:
-    """Draw all arrays of ``known``; raises DataUnavailable if they differ from the catalogue's."""
+    """Generate all arrays of ``known``; raises DataUnavailable if they differ from the catalogue's."""
     arrays = [_array(known, file, place) for place, file in enumerate(known.files)]
     if known.is_text:
         train, test = map(Split.of_text, arrays)
@@ -38,9 +38,9 @@ def _array(known: KnownDataset, file: KnownFile, place: int) -> NDArray[Any]:
     found = hashlib.sha256(array.data).hexdigest()
     if found != file.sha256:
         raise DataUnavailable(
-            f"this machine draws different {file.name}",
+            f"this machine generates different {file.name}",
             expected=f"SHA-256 {file.sha256}",
             found=found,
-            fix="Please report this, with the version of NumPy.",
+            fix="Please report this with the version of NumPy.",
         )
     return array

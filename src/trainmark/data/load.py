@@ -19,8 +19,8 @@ class DataFolder:
     """A dataset and its folder, as passed to a measured process.
 
     Args:
-        directory: the folder with its files; None if it is drawn in memory.
-        window: number of tokens of an example, for a text.
+        directory: the folder with its files; None if it is generated in memory.
+        window: tokens per example, for text.
     """
 
     name: str
@@ -28,7 +28,7 @@ class DataFolder:
     window: int | None = None
 
     def load(self) -> Dataset:
-        """Load the whole dataset, of a text its windows; raises as :func:`load` does."""
+        """Load the whole dataset, a text as its windows; raises as :func:`load` does."""
         dataset = load(self.name, None if self.directory is None else Path(self.directory))
         return dataset if self.window is None else dataset.windows(self.window)
 
@@ -38,7 +38,7 @@ def load(name: str, directory: Path | None, *, known_datasets: Catalog = CATALOG
 
     Args:
         name: a name in the catalogue.
-        directory: the folder with the files, each plain or as ``.gz``; None for a dataset that is drawn in memory.
+        directory: the folder with the files, each plain or as ``.gz``; None for a dataset generated in memory.
         known_datasets: the known datasets.
 
     Raises:

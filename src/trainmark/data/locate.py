@@ -30,17 +30,17 @@ _NAMED_BY = {"named": "--data-dir", "environment": "TRAINMARK_DATA"}
 
 @dataclass(frozen=True)
 class Located:
-    """A dataset on disk, fully verified, or one that is drawn in memory.
+    """A dataset on disk, fully verified, or one that is generated in memory.
 
     Attributes:
         name: its name in the catalogue.
-        directory: the folder with its files, for ``load.load``; None if it is drawn in memory.
+        directory: the folder with its files, for ``load.load``; None if it is generated in memory.
         source: how it was found.
         sha256: as in ``Dataset``.
         complete: False if it is only a part of the named dataset.
-        train_examples: number of training examples; of a text, its windows, or its tokens while it has none.
+        train_examples: number of training examples; for text, of windows, or of tokens before it has windows.
         test_examples: number of test examples, likewise.
-        window: number of tokens of an example, for a text.
+        window: tokens per example, for text.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Located:
         return DataFolder(self.name, None if self.directory is None else str(self.directory), self.window)
 
     def windows(self, length: int | None) -> Located:
-        """Return a text as windows of ``length`` tokens, each with a token after it; None changes nothing."""
+        """Return a text as windows of ``length`` tokens, each followed by another token; None changes nothing."""
         if length is None:
             return self
         fewer = length - (self.window or 0)

@@ -1,4 +1,4 @@
-"""A text file as tokens, one for each character."""
+"""A text file as tokens, one per character."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trainmark.data.damage import damaged
 
 
 def parse(payload: bytes, vocabulary: str, path: Path) -> NDArray[np.uint8]:
-    """Return the place in the vocabulary of each character of an ASCII file.
+    """Return the vocabulary index of each character of an ASCII file.
 
     Raises:
         DamagedData: a character is not in the vocabulary.

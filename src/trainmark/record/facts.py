@@ -67,7 +67,7 @@ def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
 
 
 def _tokens(record: Record) -> int | None:
-    """Return the tokens of an example, if that is a window of a text."""
+    """Return the tokens per example; None for images."""
     given = record.workload.spec.get("input")
     return given["length"] if isinstance(given, dict) and given.get("kind") == "tokens" else None
 

@@ -1,4 +1,4 @@
-"""A generated text, the probabilities of its first character, and the attention of a head."""
+"""Generated text: the probabilities of the next character, and a head's attention weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trainmark.report.table import Cell, Field, Table, table_of
 
 _SHADES = " ░▒▓█"
 _PIXELS = 8
-"""Side of a cell of the picture."""
+"""Side of a cell of the image, in pixels."""
 _LONGEST = 64
 
 
@@ -31,7 +31,7 @@ def next_table(likeliest: Sequence[tuple[str, float]], prompt: str) -> Table:
 
 
 def attention_lines(shares: NDArray[np.float64], text: str) -> list[str]:
-    """Draw the last characters that attend, a row each, and those that they attend to, in shades."""
+    """Draw attention weights in shades: a row for each of the last characters, a column for each attended one."""
     text, shares = text[-len(shares) :], shares / shares.max(axis=1, keepdims=True)
     text, shares = text[-_LONGEST:], shares[-_LONGEST:, -_LONGEST:]
     shades = np.minimum((shares * len(_SHADES)).astype(int), len(_SHADES) - 1)
@@ -41,11 +41,11 @@ def attention_lines(shares: NDArray[np.float64], text: str) -> list[str]:
 
 
 def attention_image(shares: NDArray[np.float64]) -> NDArray[Any]:
-    """Return a grey picture, white where a character (row) attends to no other (column)."""
+    """Return a grey image of attention weights, white for 0; rows attend to columns."""
     grey = 255 - np.round(255 * shares / shares.max(axis=1, keepdims=True)).astype(np.uint8)
     return np.kron(grey, np.ones((_PIXELS, _PIXELS), np.uint8))[:, :, None]
 
 
 def visible(character: str) -> str:
-    """Return a character that can be seen."""
+    """Return a visible character for a newline or a space."""
     return {"\n": "⏎", " ": "␣"}.get(character, character)

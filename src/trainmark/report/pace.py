@@ -8,7 +8,7 @@ from trainmark.record.record import Record
 
 
 def per_example(record: Record) -> tuple[int, str]:
-    """Return how many units an example has, and the unit: tokens for a text, else samples."""
+    """Return the number of units per example, and the unit: tokens for text, else samples."""
     tokens = FACTS["tokens"].of(record)
     return (tokens, "tokens/s") if tokens else (1, "samples/s")
 

@@ -50,7 +50,14 @@ def _values_table(result: PublishedResult, heading: str) -> Table:
 
 
 def _printed(value: ValueResult) -> Callable[[float | None], str]:
-    return units.percent if value.quantity.endswith("accuracy") else _as_printed
+    return units.percent if value.quantity.endswith("accuracy") else _loss
+
+
+def _loss(value: float | None) -> str:
+    """Return a loss with four decimals, as it is published."""
+    if value is None:
+        return units.MISSING
+    return "NaN" if math.isnan(value) else f"{value:.4f}"
 
 
 def _tolerance(value: ValueResult) -> str:
@@ -58,17 +65,6 @@ def _tolerance(value: ValueResult) -> str:
         return units.MISSING
     printed = _printed(value)
     return span(printed(value.low), printed(value.high))
-
-
-def _measured(value: ValueResult) -> Cell:
-    return number(value.measured, units.percent if value.quantity.endswith("accuracy") else units.loss)
-
-
-def _as_printed(value: float | None) -> str:
-    """Return a published loss with only its published digits."""
-    if value is None:
-        return units.MISSING
-    return "NaN" if math.isnan(value) else f"{value:g}"
 
 
 def _timings_table(result: PublishedResult, heading: str) -> Table:
@@ -112,7 +108,7 @@ _VALUE: tuple[Field[ValueResult], ...] = (
     Field("on", lambda value: value.device or "any"),
     Field("published", lambda value: number(value.published, _printed(value)), "right"),
     Field("tolerance", _tolerance, "right"),
-    Field("measured", _measured, "right"),
+    Field("measured", lambda value: number(value.measured, _printed(value)), "right"),
     Field("verdict", lambda value: Cell(value.verdict, value.reason, _TONES[value.verdict])),
 )
 _TIMING: tuple[Field[TimingResult], ...] = (

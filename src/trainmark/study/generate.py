@@ -1,4 +1,4 @@
-"""Let a backend continue a text with the weights of a record."""
+"""Continue a text with a backend and the weights of a record."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Continuation:
     """A prompt and its continuation.
 
     Args:
-        probabilities: of each character, after the prompt, ``[characters]``.
+        probabilities: of each character as the first one after the prompt, ``[characters]``.
         characters: the vocabulary.
     """
 
@@ -38,14 +38,14 @@ def characters_of(model: TrainedModel) -> str:
     dataset = model.chosen.course.dataset.name
     classes = find(dataset).classes
     if not isinstance(classes, str):
-        raise UsageError(f"{dataset} has no characters, so there is no text to continue", expected="a text's record")
+        raise UsageError(f"the tokens of {dataset} aren't characters", expected="a record of the dataset shakespeare")
     return classes
 
 
 def generate(
     model: TrainedModel, prompt: str, length: int, temperature: float, seed: int, tell: Tell = lambda *_: None
 ) -> Continuation:
-    """Let the backend draw ``length`` characters after ``prompt``.
+    """Generate ``length`` characters after ``prompt`` with the backend.
 
     Raises:
         UsageError: the prompt is empty, or has a character that is not in the vocabulary.
@@ -66,16 +66,16 @@ def generate(
     _, ending = chosen.ask(request, hear=hear)
     known = all(answer.token < len(characters) for answer in found)
     if ending.status != "done" or len(found) != length or not known or found[0].probabilities is None:
-        reason = ending.reason or ("no answer" if known else "tokens beyond the vocabulary")
+        reason = ending.reason or ("no answer" if known else "tokens outside the vocabulary")
         raise PredictionFailed(f"{side.title} can't continue a text with {model.weights.name}", found=reason)
     text = "".join(characters[answer.token] for answer in found)
     return Continuation(prompt, text, np.array(found[0].probabilities[: len(characters)]), characters)
 
 
 def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[np.float64]:
-    """Return how much each of the last characters of ``text`` attends to each, ``[characters, characters]``.
+    """Return the attention weights between the last characters of ``text``, ``[characters, characters]``.
 
-    Computed with the NumPy reference; both numbers count from 1.
+    Computed with the NumPy reference; ``layer`` and ``head`` count from 1.
 
     Raises:
         UsageError: there is no such layer or head, or a character is not in the vocabulary.
@@ -92,7 +92,7 @@ def attention(model: TrainedModel, text: str, layer: int, head: int) -> NDArray[
     heads = [each.probabilities[0] for each in _attending(modules)]
     if not 0 < layer <= len(heads) or not 0 < head <= len(heads[layer - 1]):
         raise UsageError(
-            f"there is no head {head} in an attention layer {layer}",
+            f"there is no attention head {layer}:{head}",
             expected=f"LAYER:HEAD from 1:1 to {len(heads)}:{len(heads[-1])}" if heads else "a network with attention",
         )
     return np.asarray(heads[layer - 1][head - 1], np.float64)
@@ -112,8 +112,8 @@ def _tokens(text: str, characters: str) -> tuple[int, ...]:
     unknown = "".join(dict.fromkeys(each for each in text if each not in characters))
     if unknown or not text:
         raise UsageError(
-            "the prompt has characters that the network doesn't know" if unknown else "the prompt is empty",
-            expected=f"some of {characters!r}",
+            "the prompt has characters outside the vocabulary" if unknown else "the prompt is empty",
+            expected=f"characters of {characters!r}",
             found=repr(unknown or text),
         )
     return tuple(characters.index(each) for each in text)

@@ -218,7 +218,7 @@ def read_size(text: str | None) -> Size | None:
         The size; None without ``text``.
 
     Raises:
-        UnknownName: there is no such part.
+        UnknownName: there is no such key.
         UsageError: the value can't be read.
     """
     if text is None:
@@ -232,7 +232,7 @@ def read_size(text: str | None) -> Size | None:
                 f"--size {text!r} can't be read", expected="whole numbers above 0, such as width=64,depth=2", found=part
             )
         if written[1] not in known:
-            raise UnknownName("part of a size", written[1], known)
+            raise UnknownName("key of --size", written[1], known)
         found[written[1]] = int(written[2])
     return Size(**found)
 

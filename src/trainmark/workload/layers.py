@@ -17,9 +17,9 @@ from trainmark.workload.decode import Bounded, Count, Misfit, NotNegative, Posit
 from trainmark.workload.initializers import Constant, GlorotUniform, Initializer, Normal
 
 Padding = Literal["valid", "same"] | int
-"""A number is that of rows and columns on each side."""
+"""An integer is the number of rows and columns to add on each side."""
 Shape = tuple[int, ...]
-"""Without the batch."""
+"""Excludes the batch."""
 _MOST_SIDE = 4_096
 
 
@@ -53,14 +53,14 @@ class Applied(NamedTuple):
 
 
 class Simple(Protocol):
-    """A layer that is not made of others."""
+    """A layer that contains no others."""
 
     @property
     def kind(self) -> str:
         """Its name in a TOML file."""
 
     def apply(self, shape: Shape) -> Applied:
-        """Return what it does to inputs of ``shape``; raises Misfit if they don't fit."""
+        """Return output shape, weights and cost for inputs of ``shape``; raises Misfit if they don't fit."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Dense(Bounded):
     kind: Literal["dense"] = "dense"
 
     def apply(self, shape: Shape) -> Applied:
-        """Return the last axis replaced."""
+        """Replace the last axis."""
         if len(shape) == 3:
             raise Misfit((), f"a 'flatten' layer before {self.kind!r}", f"images of {written(shape)}")
         *rows, inputs = shape
@@ -172,8 +172,8 @@ class LocalResponseNorm(Bounded):
 class BatchNorm(Bounded):
     """``y = scale · (x - mean)/√(variance + epsilon) + shift`` for each channel of images.
 
-    In training with mean and variance of the batch; after a step, ``running ← running + momentum · (now - running)``,
-    where the variance is the unbiased one (divided by n - 1). In evaluation with the running averages. Ioffe and
+    Training uses the mean and variance of the batch; after a step, ``running ← running + momentum · (now - running)``,
+    where the variance is the unbiased one (divided by n - 1). Evaluation uses the running averages. Ioffe and
     Szegedy 2015.
     """
 
@@ -197,7 +197,7 @@ class BatchNorm(Bounded):
 
 @dataclass(frozen=True)
 class LayerNorm(Bounded):
-    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift = false`` leaves it out."""
+    """``y = scale · (x - mean)/√(variance + epsilon) + shift`` along the last axis; ``shift = false`` omits it."""
 
     epsilon: Positive = 1e-5
     shift: bool = True
@@ -219,7 +219,7 @@ class TokenEmbedding(Bounded):
     kind: Literal["token-embedding"] = "token-embedding"
 
     def apply(self, shape: Shape) -> Applied:
-        """Return an axis more."""
+        """Append an axis."""
         if len(shape) != 1:
             raise Misfit((), f"tokens before {self.kind!r}", f"values of the shape {written(shape)}")
         table = Weight((self.vocabulary, self.width), self.table, (self.vocabulary, self.width))
@@ -228,7 +228,7 @@ class TokenEmbedding(Bounded):
 
 @dataclass(frozen=True)
 class PositionEmbedding(Bounded):
-    """Adds a trained row for each position; ``length`` is that of the longest sequence."""
+    """Adds a trained row for each position, up to sequences of ``length``."""
 
     length: Count
     table: Initializer = field(default_factory=lambda: Normal(0.02))
@@ -257,7 +257,7 @@ class Attention(Bounded):
     kind: Literal["attention"] = "attention"
 
     def apply(self, shape: Shape) -> Applied:
-        """Return the same shape; the products count the whole square of positions."""
+        """Return the same shape; the cost includes the masked half of the positions."""
         length, width = _sequence(self.kind, shape)
         if width % self.heads:
             raise Misfit(("heads",), f"a divisor of the width, {width}", str(self.heads))
@@ -270,7 +270,7 @@ class Attention(Bounded):
 
 @dataclass(frozen=True)
 class TiedHead:
-    """``x @ tableᵀ`` with the table of the token embedding, which both train."""
+    """``x @ tableᵀ`` with the table of the token embedding, which both layers share and train."""
 
     kind: Literal["tied-head"] = "tied-head"
 
@@ -375,7 +375,7 @@ class Residual:
 
 @dataclass(frozen=True)
 class Repeat(Bounded):
-    """The same layers several times, each time with weights of its own."""
+    """The same layers several times, without sharing weights."""
 
     times: Count
     layers: tuple[Layer, ...]
@@ -412,7 +412,7 @@ Layer = (
 
 
 def every(model: tuple[Layer, ...]) -> Iterator[Layer]:
-    """Yield each layer, and those inside it after it; the layers of a repeat once."""
+    """Yield each layer, followed by those inside it; the layers of a repeat once."""
     for layer in model:
         yield layer
         if isinstance(layer, Residual):
@@ -422,7 +422,7 @@ def every(model: tuple[Layer, ...]) -> Iterator[Layer]:
 
 
 def changed(model: tuple[Layer, ...], change: Callable[[Layer], Layer | None]) -> tuple[Layer, ...]:
-    """Return the layers after ``change``, which returns None to leave one out, wherever they are."""
+    """Return the layers, also nested ones, after ``change``, which returns None to remove one."""
     found: list[Layer] = []
     for layer in model:
         new: Any = layer
@@ -480,7 +480,7 @@ def _sequence(kind: str, shape: Shape) -> Shape:
 
 def _windows(size: int, stride: int, width: int, padding: Padding) -> int:
     if isinstance(padding, int) and not 0 <= padding < size:
-        raise Misfit(("padding",), "'valid', 'same', or a whole number from 0 to below the size", str(padding)[:20])
+        raise Misfit(("padding",), "'valid', 'same', or a whole number below the size", str(padding)[:20])
     before, after = padding_of(size, stride, width, padding)
     if size > _MOST_SIDE:
         raise Misfit(("size",), f"a window of at most {_MOST_SIDE:,}", "a larger one")  # with any number of digits

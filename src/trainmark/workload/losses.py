@@ -21,7 +21,7 @@ class SoftmaxCrossEntropy(Bounded):
     """Softmax and logarithm fused: the stable form, on logits.
 
     Args:
-        smoothing: share of the label that is spread over all classes: ``(1 - s)·onehot + s/classes``.
+        smoothing: label smoothing over all classes: ``(1 - s)·onehot + s/classes``.
         reduction: what is differentiated. The reported loss is always the mean over examples (and tokens).
     """
 

@@ -56,7 +56,7 @@ class LayerPlan:
 
     @property
     def parameters(self) -> int:
-        """Number of trained values, without those of layers inside it."""
+        """Number of trained values, excluding layers inside it."""
         return sum(math.prod(weight.shape) for weight in self.weights.values() if weight.trained)
 
     @property
@@ -85,7 +85,7 @@ class LayerPlan:
         return self.key("bias")
 
     def key(self, weight: str) -> str:
-        """Return the key of one of its arrays among the weights of the network."""
+        """Return the key of one of its arrays in the network's weights."""
         return f"{self.name}.{weight}"
 
 
@@ -182,7 +182,7 @@ def plans_of(model: Sequence[Layer], shape: Shape) -> tuple[LayerPlan, ...]:
 
 
 class _Drawing:
-    """What is known of a network while its layers are laid out."""
+    """State while the layers of a network are laid out."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -226,7 +226,7 @@ class _Drawing:
         if output != other:
             where = "shortcut" if shortcut else "body"
             raise Misfit(
-                (*path, where), f"branches of one shape, {written(output)} from the body", f"the shape {written(other)}"
+                (*path, where), f"branches of equal shape, {written(output)} in the body", f"the shape {written(other)}"
             )
         inside = (*body, *shortcut)
         forward = sum(plan.forward_macs for plan in inside)
@@ -243,7 +243,7 @@ class _Drawing:
         return Applied((*shape[:-1], vocabulary), {}, math.prod(shape) * vocabulary), key
 
     def _require_room(self, applied: Applied) -> None:
-        """Raise Misfit for a network that fits no machine, before its memory is allocated."""
+        """Raise Misfit for a network too large for any machine, before its memory is allocated."""
         self._layers += 1
         self._parameters += sum(math.prod(weight.shape) for weight in applied.weights.values())
         if self._layers > MOST_LAYERS:

@@ -25,7 +25,7 @@ class Staircase(Bounded):
 
 @dataclass(frozen=True)
 class WarmupCosine(Bounded):
-    """Linear warm-up, then half a cosine down to ``lowest``, which it reaches after ``steps`` updates.
+    """Linear warm-up, then cosine decay to ``lowest``, which it reaches after ``steps`` updates.
 
     Update ``i`` (from 0) has ``rate · (i + 1)/(warmup + 1)`` while ``i < warmup``, then
     ``lowest + (rate - lowest)/2 · (1 + cos(π · (i - warmup)/(steps - warmup)))``.
@@ -37,7 +37,7 @@ class WarmupCosine(Bounded):
     kind: Literal["warmup-cosine"] = "warmup-cosine"
 
     def __post_init__(self) -> None:
-        require(0 <= self.warmup < self.steps, "warmup", "a whole number from 0 to below 'steps'", self.warmup)
+        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
         super().__post_init__()
 
     @property
@@ -55,14 +55,14 @@ class WarmupCosine(Bounded):
 
 @dataclass(frozen=True)
 class PiecewiseLinear:
-    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]``; ``t`` rises."""
+    """Multiplies the learning rate by a factor interpolated between ``points``, ``[t, factor]`` in order of ``t``."""
 
     points: tuple[tuple[float, float], ...]
     kind: Literal["piecewise-linear"] = "piecewise-linear"
 
     def __post_init__(self) -> None:
         rises = all(before[0] < after[0] for before, after in itertools.pairwise(self.points))
-        require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] with rising t", self.points)
+        require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] in order of t", self.points)
 
     @property
     def length(self) -> int:
@@ -83,7 +83,7 @@ Course = WarmupCosine | PiecewiseLinear
 
 @dataclass(frozen=True)
 class Group:
-    """Weights with a weight decay of their own.
+    """A parameter group: weights with a different weight decay.
 
     Args:
         of: ``vectors`` (one axis), ``matrices`` (more axes), or a pattern of keys such as ``*.bias``.
@@ -105,13 +105,13 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Common(Bounded):
-    """What every optimiser can have.
+    """Options of every optimiser.
 
     Args:
-        staircase: the learning rate falls in steps.
-        course: the learning rate follows a curve.
-        clip_norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that is below 1, where ``‖g‖`` is the
-            norm of all gradients together.
+        staircase: step decay of the learning rate.
+        course: another learning-rate schedule.
+        clip_norm: gradient clipping by global norm: all gradients are multiplied by ``clip_norm/(‖g‖ + 1e-6)`` if that
+            is below 1, where ``‖g‖`` is the norm of all gradients together.
     """
 
     staircase: Staircase | None = None
@@ -147,7 +147,7 @@ class SGD(Common):
     kind: Literal["sgd"] = "sgd"
 
     def __post_init__(self) -> None:
-        require(self.momentum > 0 or not self.nesterov, "nesterov", "a momentum above 0 with it", self.momentum)
+        require(self.momentum > 0 or not self.nesterov, "nesterov", "a momentum above 0", self.momentum)
         super().__post_init__()
 
 
@@ -167,7 +167,7 @@ class Adam(Common):
 
 @dataclass(frozen=True)
 class AdamW(Common):
-    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate in both."""
+    """:class:`Adam` after ``w ← w - lr·weight_decay·w``; Loshchilov and Hutter 2019, with the rate in both terms."""
 
     learning_rate: Positive
     beta1: Share = 0.9
@@ -225,7 +225,7 @@ def learning_rate_at(optimizer: Optimizer, step: int) -> float:
 
 
 def corners(optimizer: Optimizer) -> list[int]:
-    """Return the updates around which the learning rate changes its course."""
+    """Return the updates around which the learning-rate schedule changes."""
     if optimizer.staircase is not None:
         return [optimizer.staircase.steps - 1, optimizer.staircase.steps]
     match optimizer.course:

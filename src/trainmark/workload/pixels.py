@@ -97,7 +97,7 @@ class Input(Bounded):
         if self.augment is not None:
             least = min(self.network_shape[:2])
             both = self.distortions is None and not self.standardize_each
-            require(both, "augment", "no 'distortions' and no 'standardize_each' beside it", self.augment)
+            require(both, "augment", "no 'distortions' or 'standardize_each' with it", self.augment)
             require(max(self.augment.pad, self.augment.cutout) < least, "augment", f"less than {least}", self.augment)
 
     @property
@@ -108,7 +108,7 @@ class Input(Bounded):
 
     @property
     def outputs_shape(self) -> tuple[int, ...]:
-        """Axes of the label of an example: none."""
+        """Shape of the label of an example: a scalar."""
         return ()
 
     def rescaled(self, x: Any, like: Callable[[list[float]], Any]) -> Any:

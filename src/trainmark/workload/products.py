@@ -15,7 +15,7 @@ class Product(NamedTuple):
 
     Args:
         turned: whether the left one is stored as its transpose, ``[inner, rows]``, which can be much slower.
-        number: how many such products are computed together.
+        number: number of such products in one batched product.
     """
 
     rows: int
@@ -39,7 +39,7 @@ class Convolution(NamedTuple):
     Args:
         padding: zeros that the framework adds on each of the four sides; if a layer's padding is not symmetric, the
             image is as large as if it were already padded.
-        stride: distance of neighbouring windows.
+        stride: distance between windows.
     """
 
     batch: int

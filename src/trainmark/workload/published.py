@@ -88,7 +88,7 @@ class PublishedTiming:
 
 @dataclass(frozen=True)
 class PublishedEpoch:
-    """One line of a published log, as printed, with the log's seconds; None is what it doesn't have."""
+    """One line of a published log, as printed, with the log's seconds; None if it has no such value."""
 
     epoch: int
     seconds: float | None = None
@@ -103,7 +103,7 @@ class PublishedRun(Bounded):
     """One published experiment: how its schedule differs from the workload's, and its figures.
 
     Args:
-        precisions: those that its figures are valid for; none is fp32.
+        precisions: those that its figures apply to; fp32 if empty.
     """
 
     name: str

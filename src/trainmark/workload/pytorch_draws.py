@@ -22,7 +22,7 @@ from trainmark.workload.spec import Workload
 Floats = NDArray[np.float32]
 
 _SD = 0.02
-"""Standard deviation of all weights, before those of the residual projections are drawn again."""
+"""Standard deviation of all weights, before the residual projections are redrawn."""
 _AT_ONCE = 16
 _F = np.float32
 
@@ -34,7 +34,7 @@ class Generator:
         self._random = np.random.RandomState(seed)
 
     def skip(self, words: int) -> None:
-        """Draw words in vain."""
+        """Draw words and discard them."""
         self._words(words)
 
     def below(self, limit: int, count: int) -> NDArray[np.int64]:
@@ -47,7 +47,7 @@ class Generator:
         whole = count - count % _AT_ONCE
         values = np.empty(count, np.float32)
         values[:whole] = _box_muller(uniform[:whole], sd)
-        if whole < count:  # PyTorch draws the last 16 anew
+        if whole < count:  # PyTorch redraws the last 16
             values[-_AT_ONCE:] = _box_muller(self._uniform(_AT_ONCE), sd)
         return values
 
@@ -60,12 +60,12 @@ class Generator:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a training draws.
+    """The random draws of a training.
 
     Args:
         weights: the initial weights.
         batches: first tokens of the windows of each step, ``[steps, batch]``.
-        samples: those of each evaluation, ``[evaluations, split, windows]``; the training set is the first split.
+        samples: likewise for each evaluation, ``[evaluations, split, windows]``; the training set is the first split.
     """
 
     weights: Weights
@@ -105,8 +105,8 @@ def _weights(model: Model, generator: Generator) -> Weights:
     shapes = {key: weight.shape for key, weight in model.weights.items() if isinstance(weight.initial, Normal)}
     embeddings = {plan.key("table") for plan in model.weighted_layers if "table" in plan.weights}
     heads = [plan.table for plan in model.every_layer if plan.table]
-    # Each module draws its own defaults first: normal ones for an embedding, else uniform ones. A tied head is made,
-    # and drawn, like any other matrix.
+    # Each module draws its own defaults first: normal ones for an embedding, else uniform ones. A tied head is created
+    # and drawn like any other matrix.
     for place, key in enumerate((*shapes, *heads)):
         count = math.prod(shapes[key])
         generator.skip(count + (_AT_ONCE if place < len(shapes) and key in embeddings and count % _AT_ONCE else 0))
@@ -125,7 +125,7 @@ def _weights(model: Model, generator: Generator) -> Weights:
 
 
 def _box_muller(uniform: Floats, sd: float) -> Floats:
-    """Return normal numbers from uniform ones, 16 from 16."""
+    """Return normal numbers from uniform ones, in blocks of 16."""
     first, second = np.moveaxis(uniform.reshape(-1, 2, _AT_ONCE // 2), 1, 0)
     radius = np.sqrt(_F(-2) * _log(_F(1) - first))
     sine, cosine = _sine_and_cosine(_F(2 * math.pi) * second)

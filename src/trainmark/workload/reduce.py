@@ -41,8 +41,8 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
     """Return a smaller network of the same kind.
 
     Args:
-        width: width of its first layer with weights; the others shrink in proportion, the number of classes stays.
-        depth: repetitions of a repeated layer at most.
+        width: width of its first layer with weights; the others shrink in proportion; the number of classes stays.
+        depth: largest number of repetitions of a repeated layer.
     """
     model = workload.model
     if depth is not None:

@@ -118,7 +118,7 @@ class Metrics:
         train: ``running`` averages the batches of an epoch, each before its update and with dropout; ``exact``
             evaluates the whole training set.
         loss_includes_l2: whether the reported training loss includes the layers' L2 terms.
-        sample: batches that an evaluation draws at random from a split, anew each time; None evaluates all of it.
+        sample: random batches that each evaluation draws from a split; None evaluates all of it.
         before: whether to evaluate the initial weights, too.
     """
 

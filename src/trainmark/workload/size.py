@@ -17,13 +17,13 @@ from trainmark.workload.tokens import Tokens
 
 @dataclass(frozen=True)
 class Size:
-    """What to change; None keeps the workload's own.
+    """The sizes to change; None keeps the workload's.
 
     Args:
         width: width of the first layer with weights; the others, and the heads, shrink in proportion.
-        depth: repetitions of a repeated layer at most.
+        depth: largest number of repetitions of a repeated layer.
         batch: examples per step.
-        length: tokens of an example.
+        length: context length, in tokens.
         crop: side of the cropped image.
     """
 
@@ -50,7 +50,7 @@ class Size:
                 name=f"{workload.name} ({self})",
                 input=given,
                 batches=dataclasses.replace(workload.batches, size=self.batch or workload.batches.size),
-                published=None,  # its figures are of the whole network
+                published=None,  # its figures apply to the whole network
             )
             if self.length is not None:
                 sized = dataclasses.replace(sized, model=changed(sized.model, self._with_positions))
@@ -70,9 +70,9 @@ class Size:
     def _require_parts(self, workload: Workload) -> None:
         lacking = {
             "depth": any(isinstance(layer, Repeat) for layer in every(workload.model)) or "no repeated layers",
-            "length": isinstance(workload.input, Tokens) or "images, not a text",
-            "crop": isinstance(workload.input, Input) or "a text, not images",
+            "length": isinstance(workload.input, Tokens) or "images, not text",
+            "crop": isinstance(workload.input, Input) or "text, not images",
         }
         for name, why in lacking.items():
             if getattr(self, name) is not None and why is not True:
-                raise UsageError(f"--size {name} doesn't fit {workload.name}", found=f"a workload with {why}")
+                raise UsageError(f"--size {name} doesn't apply to {workload.name}", found=f"a workload with {why}")

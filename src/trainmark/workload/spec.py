@@ -38,7 +38,7 @@ _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
 
 _NANOGPT = (TokenEmbedding, PositionEmbedding, Residual, Repeat, Attention, Dense, GELU, LayerNorm, Dropout, TiedHead)
-"""Layers whose first weights ``pytorch_draws`` can draw."""
+"""Layers whose initial weights ``pytorch_draws`` can draw."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Workload:
         else:
             require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
         if self.schedule.pytorch_seed is not None and not self._draws_like_nanogpt:
-            expected = "a GPT without biases, equal batches drawn with-replacement, and a metrics.sample from the start"
+            expected = "a GPT without biases, last='drop', shuffle='with-replacement', metrics.sample, metrics.before"
             raise Misfit(("schedule", "pytorch_seed"), expected, str(self.schedule.pytorch_seed))
 
     def to_data(self) -> dict[str, Any]:

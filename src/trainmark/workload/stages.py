@@ -20,7 +20,7 @@ def cut(model: Model, count: int) -> tuple[Stage, ...]:
         Unsupported: there are fewer layers with weights than stages.
     """
     if any(plan.table for plan in model.layers):
-        raise Unsupported("a network with a tied head can't be cut into stages", expected="a head of its own")
+        raise Unsupported("a network with a tied head can't be cut into stages", expected="a separate output layer")
     blocks = _blocks(model)
     if count > len(blocks):
         raise Unsupported(

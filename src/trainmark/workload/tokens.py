@@ -1,4 +1,4 @@
-"""Windows of a text as the network's input."""
+"""Windows of a text as network input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from trainmark.workload.decode import Bounded, Count
 
 @dataclass(frozen=True)
 class Tokens(Bounded):
-    """Examples are all windows of ``length`` tokens; the label of each token is the one after it."""
+    """Every window of ``length`` tokens is an example; the label of each token is the next one."""
 
     length: Count
     kind: Literal["tokens"] = "tokens"
@@ -25,5 +25,5 @@ class Tokens(Bounded):
 
     @property
     def outputs_shape(self) -> tuple[int, ...]:
-        """Axes of the labels of an example."""
+        """Shape of the labels of an example."""
         return (self.length,)

@@ -1,4 +1,4 @@
-"""The least bytes that a training step moves, and that it holds at once, computed from the specification."""
+"""The fewest bytes that a training step moves and holds at once, computed from the specification."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: in
 
 
 def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -> tuple[int, int]:
-    """Return the bytes of weights, gradients and states, and those kept of each example: the inputs of products."""
+    """Return the bytes of weights, gradients and states, and those kept per example: the inputs of products."""
     beside = {inner.name for plan in model.every_layer for inner in plan.shortcut}  # they take the body's input
     inputs = (
         math.prod(plan.input_shape)

@@ -68,7 +68,7 @@ def test_a_step_that_no_memory_would_hold_is_refused_with_the_batch_that_could_f
 
     with pytest.raises(Unsupported, match=r"at least .* for a batch of 1,000, found 512 MiB") as caught:
         require(1_000)
-    fits = int(str(caught.value).partition("At most a batch of ")[2].split()[0])
+    fits = int(str(caught.value).partition("A batch of at most ")[2].split()[0])
     require(fits)
     with pytest.raises(Unsupported, match="can't hold a step"):
         require(fits + 1)

@@ -23,7 +23,7 @@ def test_every_workload_fits_its_dataset(name: str) -> None:
     ("name", "dataset", "problem"),
     [
         ("mnist-mlp32", "cifar10", "expected images of 32 × 32 × 3 in input.shape, found images of 28 × 28 × 1"),
-        ("mnist-mlp32", "shakespeare", "expected an input of tokens, found images of 28 × 28 × 1"),
+        ("mnist-mlp32", "shakespeare", "expected tokens as input, found images of 28 × 28 × 1"),
         ("shakespeare-gpt", "mnist", "expected images of 28 × 28 × 1 in input.shape, found tokens"),
         ("shakespeare-gpt", "random-tokens", "a row for each of the 50,304 tokens of random-tokens, found 65"),
     ],

@@ -40,5 +40,5 @@ def test_nothing_is_looked_for_or_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("known", [RANDOM_IMAGES, RANDOM_TOKENS], ids=lambda known: known.name)
 def test_other_bytes_than_the_catalogue_s_are_refused(known: in_memory.KnownDataset) -> None:
     *files, last = known.files
-    with pytest.raises(DataUnavailable, match=f"draws different {last.name}"):
+    with pytest.raises(DataUnavailable, match=f"generates different {last.name}"):
         in_memory.draw(replace(known, files=(*files, replace(last, sha256="0" * 64))))

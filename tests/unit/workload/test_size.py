@@ -36,7 +36,7 @@ def test_the_published_figures_are_not_those_of_a_smaller_network() -> None:
     [
         ("mnist-cnn", Size(depth=2), "no repeated layers"),
         ("resnet50", Size(length=3), "images"),
-        ("shakespeare-gpt", Size(crop=3), "a text"),
+        ("shakespeare-gpt", Size(crop=3), "text, not images"),
         ("cifar10-resnet9", Size(crop=40), "40"),
     ],
 )

@@ -57,7 +57,7 @@ class JaxFastTrainer(JaxTrainer):
         return True
 
     def begin_epoch(self, plan: EpochPlan) -> None:
-        """Draw an order if none is given; of augmented images, the order has their draws with it."""
+        """Draw an order if none is given; for augmented images, it comes with their draws."""
         order = self._order_of(plan)
         if self._augmented is not None:
             if order is None:
@@ -116,7 +116,7 @@ class JaxFastTrainer(JaxTrainer):
         return (steps, size) if self._augmented is None else (steps, size, 6)
 
     def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the tokens of a text, and those that follow them; windows are gathered on the device."""
+        """Return the tokens of a text and the next tokens; windows are gathered on the device."""
         tokens = self._data.train.tokens
         if tokens is None:
             return super()._training_set()
@@ -168,7 +168,7 @@ class JaxFastTrainer(JaxTrainer):
         return looped
 
     def _attend(self, factors: Any) -> Attend | None:
-        """Return cuDNN's attention where it supports the shapes; elsewhere, attention as written is the fastest."""
+        """Return cuDNN's attention where it supports the shapes; elsewhere, the plain formula is fastest."""
         if self._device.platform != "gpu" or factors != jnp.bfloat16:
             return None
         fused = functools.partial(jax.nn.dot_product_attention, is_causal=True, implementation="cudnn")
@@ -181,7 +181,7 @@ class JaxFastTrainer(JaxTrainer):
 
 
 def _accepts(attend: Attend, plan: LayerPlan) -> bool:
-    """Whether ``attend`` supports the shapes of a layer; any layer without attention is fine."""
+    """Whether ``attend`` supports the shapes of a layer; true for layers without attention."""
     if not isinstance(plan.layer, Attention):
         return True
     length, width = plan.input_shape

@@ -34,7 +34,7 @@ class Network:
         self._numbers = {plan.name: number for number, plan in enumerate(model.every_layer)}
 
     def __call__(self, weights: Parameters, x: Array, key: Array | None) -> tuple[Array, Parameters]:
-        """Return outputs ``[batch, ..., classes]`` and, in training, the new values of the weights not trained."""
+        """Return outputs ``[batch, ..., classes]`` and, in training, the new running averages."""
         running: Parameters = {}
         for _, output in self.outputs(weights, x, key, running):
             x = output
@@ -43,7 +43,7 @@ class Network:
     def outputs(
         self, weights: Parameters, x: Array, key: Array | None, running: Parameters
     ) -> Iterator[tuple[str, Array]]:
-        """Yield the name and the output of each layer; put new values of weights that aren't trained in ``running``."""
+        """Yield the name and the output of each layer; put new running averages in ``running``."""
         return self._run(self._plans, weights, x, key, running)
 
     def _run(
@@ -123,7 +123,7 @@ class Network:
                 assert_never(layer)
 
     def _product(self, x: Array, kernel: Array) -> Array:
-        # Rows, since XLA's CPU compiler copies a sequence of vectors for the gradient of the kernel, one by one.
+        # Flattened to rows: for sequences, XLA's CPU compiler copies vectors one by one in the kernel's gradient.
         rows = x.reshape(-1, x.shape[-1]).astype(self._product_dtype)
         product = jnp.matmul(rows, kernel.astype(self._product_dtype), preferred_element_type=x.dtype)
         return product.reshape(*x.shape[:-1], -1)
@@ -170,7 +170,7 @@ def _normal(x: Array, mean: Array, variance: Array, epsilon: float, own: Paramet
 
 
 def _attended(q: Array, k: Array, v: Array, drop: Callable[[Array], Array] = lambda shares: shares) -> Array:
-    """Compute causal attention as written; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
+    """Compute causal attention plainly; ``drop`` acts on the softmax's output ``[batch, heads, length, length]``."""
     wide = jnp.promote_types(q.dtype, jnp.float32)
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
     seen = jnp.tril(jnp.ones(scores.shape[-2:], bool))

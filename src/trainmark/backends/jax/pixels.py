@@ -1,4 +1,4 @@
-"""From stored bytes to network input, on the device: as :mod:`trainmark.workload.pixels` on the host."""
+"""From stored bytes to network input, on the device, like :mod:`trainmark.workload.pixels` on the host."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def distort(spec: Input, images: Array, key: Array, dtype: Any) -> Array:
 
 
 def augment(spec: Input, x: Array, draws: Array) -> Array:
-    """Augment prepared images with draws ``[batch, 5]``, as :func:`trainmark.workload.pixels.augment`."""
+    """Augment prepared images with draws ``[batch, 5]``, like :func:`trainmark.workload.pixels.augment`."""
     assert spec.augment is not None
     (count, height, width, _), pad, cut = x.shape, spec.augment.pad, spec.augment.cutout
     top, left, flip, cut_top, cut_left = (each[:, None] for each in draws.T)
@@ -50,7 +50,7 @@ def not_augmented(spec: Input) -> tuple[int, ...]:
 
 
 def _reflected(places: Array, side: int) -> Array:
-    """Return the rows that are shown at ``places``, some of them outside the image."""
+    """Return the rows shown at ``places``, some of which are outside the image."""
     return side - 1 - jnp.abs(side - 1 - jnp.abs(places))
 
 

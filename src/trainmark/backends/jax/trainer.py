@@ -24,12 +24,12 @@ from trainmark.workload.pixels import prepare
 
 
 class Training(NamedTuple):
-    """Everything that a step changes.
+    """The state that a step changes.
 
     Args:
         weights: the trained weights.
         running: the weights that are not trained.
-        average: averages of the trained weights; empty if the workload keeps none.
+        average: moving averages of the trained weights; empty if the workload has none.
         step: number of the next step, from 0.
     """
 
@@ -157,7 +157,7 @@ class JaxTrainer:
         return engines.peak_bytes(self._device)
 
     def _training_set(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return images, prepared unless distorted later, and labels; on the host. Windows of a text stay views."""
+        """Return images, prepared unless distorted later, and labels; on the host. Text windows stay views."""
         images, labels = self._data.train.images, self._data.train.labels
         if self._workload.is_text:
             return images, labels
@@ -193,7 +193,7 @@ class JaxTrainer:
         return found
 
     def _attend(self, factors: Any) -> Attend | None:  # noqa: ARG002
-        """Return how to compute attention without dropout, on factors of this type; None for as defined."""
+        """Return how to compute attention without dropout on factors of this type; None for the definition."""
         return None
 
     def _averaged(self, training: Training, weights: Parameters) -> Parameters:

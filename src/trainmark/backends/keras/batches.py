@@ -15,7 +15,7 @@ Batch = tuple[NDArray[Any], NDArray[Any]]
 
 
 class OrderedBatches(keras.utils.PyDataset):
-    """A data set with the examples ``parts[i]`` as batch ``i``.
+    """A dataset with the examples ``parts[i]`` as batch ``i``.
 
     Args:
         batch: makes a batch of examples; it also gets the number of the batch, so that distortions depend only on the

@@ -1,6 +1,6 @@
 """The losses as Keras losses: from outputs ``[batch, classes]`` and labels ``[batch]`` to the mean over the batch.
 
-Of texts, outputs are ``[batch, length, classes]``, and the mean is that over all tokens.
+For text, outputs are ``[batch, length, classes]``, and the mean is over all tokens.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def build(loss: spec.Loss | None) -> keras.losses.Loss:
         case None:
             return PerExample(lambda outputs, _: ops.mean(outputs, axis=-1))
         case spec.SoftmaxCrossEntropy():
-            if loss.smoothing:  # which Keras's sparse loss doesn't have
+            if loss.smoothing:  # not supported by Keras's sparse loss
                 return PerExample(lambda logits, labels: _smoothed(ops.log_softmax(logits), labels, loss.smoothing))
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         case spec.NegativeLogLikelihood():

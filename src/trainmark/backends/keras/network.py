@@ -24,7 +24,7 @@ _ATTRIBUTES = {
     "variance": "moving_variance",
     "table": "embeddings",
 }
-"""Where Keras's name of a weight is another."""
+"""Weights whose names differ in Keras."""
 
 
 def build(model: Model, *, sums_loss: bool = False) -> Learner:
@@ -90,7 +90,7 @@ class Learner(keras.Sequential):
         return learned
 
     def differentiated(self, loss: Any, y: Any) -> Any:
-        """Return what is differentiated instead of the mean loss of the labels ``y``: perhaps their sum."""
+        """Return the value to differentiate: the mean loss for the labels ``y``, or the sum."""
         return loss * ops.cast(math.prod(ops.shape(y)), loss.dtype) if self._sums_loss else loss
 
 
@@ -136,7 +136,7 @@ class LocalResponseNormalization(keras.layers.Layer):
 
 
 class BatchNormalization(keras.layers.BatchNormalization):
-    """Keras's, but the running variance takes the unbiased variance."""
+    """Keras's batch norm, but with the unbiased variance in the running variance."""
 
     def call(self, x: Any, training: bool | None = None) -> Any:
         """Normalise images ``[batch, height, width, channels]``."""
@@ -187,9 +187,9 @@ class PositionEmbedding(keras.layers.Layer):
 
 
 class CausalAttention(keras.layers.Layer):
-    """Causal self-attention with the fused projection of queries, keys and values; Keras's layer has separate ones.
+    """Causal self-attention with a fused projection of queries, keys and values; Keras's layer has separate ones.
 
-    Keras's function for the product of softmax and values has no dropout, and computes float64 in float32 on JAX.
+    Keras's attention function has no dropout, and computes float64 in float32 on JAX.
     """
 
     def __init__(self, layer: spec.Attention, name: str) -> None:
@@ -222,7 +222,7 @@ class CausalAttention(keras.layers.Layer):
 
 
 class TiedHead(keras.layers.Layer):
-    """The product with the transposed table of an embedding."""
+    """Multiplies by the transposed table of an embedding."""
 
     def __init__(self, embedding: Any, name: str) -> None:
         super().__init__(name=name)
@@ -234,7 +234,7 @@ class TiedHead(keras.layers.Layer):
 
 
 class Residual(keras.layers.Layer):
-    """``body(x) + shortcut(x)``; the layers are built already."""
+    """``body(x) + shortcut(x)``, of layers that are already built."""
 
     def __init__(self, body: list[Any], shortcut: list[Any], name: str) -> None:
         super().__init__(name=name)
@@ -361,7 +361,7 @@ def _padding(plan: LayerPlan, layer: spec.Conv2D | spec.MaxPool) -> spec.Padding
 
 
 def _gelu(x: Any) -> Any:
-    if keras.config.backend() == "tensorflow":  # whose own rounds √2 to float32
+    if keras.config.backend() == "tensorflow":  # its own GELU rounds √2 to float32
         return 0.5 * x * (1 + ops.erf(x * 0.5**0.5))
     return keras.activations.gelu(x, approximate=False)
 

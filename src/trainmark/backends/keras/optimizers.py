@@ -75,7 +75,7 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
 
         def apply(self, grads: Any, trainable_variables: Any = None) -> None:
             for kept, gradient in zip(self.kept, grads, strict=True):
-                self.assign(kept, ops.convert_to_tensor(gradient))  # TensorFlow's may be of some rows only
+                self.assign(kept, ops.convert_to_tensor(gradient))  # in TensorFlow it may be sparse
             super().apply(grads, trainable_variables)
 
     optimizer.__class__ = Keeping
@@ -130,7 +130,7 @@ def _learning_rate(spec: Optimizer) -> Any:
 class Defined(keras.optimizers.Optimizer):
     """Base of the optimisers below: learning rate, clipping, state, and the average of the weights.
 
-    Keras has an average too, but its decay does not grow with the steps; and it clips without an epsilon.
+    Keras also has a weight average, but its decay does not grow with the steps, and Keras clips without an epsilon.
     """
 
     def __init__(self, spec: Any, average: WeightAverage | None, keys: Sequence[str]) -> None:
@@ -214,7 +214,7 @@ class DefinedRMSprop(Defined):
 
 
 def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
-    """Return gradients whose norm together is at most ``most``."""
+    """Clip gradients to the global norm ``most``."""
     if most is None:
         return gradients
     gradients = [ops.convert_to_tensor(gradient) for gradient in gradients]

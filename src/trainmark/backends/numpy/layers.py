@@ -121,7 +121,7 @@ def outputs(
 
 
 class Weighted:
-    """A layer with weights, which it reads and whose gradients it adds by their names within the layer."""
+    """A layer with weights; it reads them and adds their gradients by their names within the layer."""
 
     def __init__(
         self, plan: LayerPlan, weights: Parameters, gradients: Parameters, arithmetic: Arithmetic = EXACT

@@ -14,9 +14,9 @@ Array = NDArray[Any]
 
 
 def loss_and_gradient(loss: spec.Loss | None, outputs: Array, labels: NDArray[np.int64]) -> tuple[Array, Array]:
-    """Return the loss of each example ``[batch]`` and the gradient of what is differentiated, like ``outputs``.
+    """Return the loss of each example, ``[batch]``, and the gradient for ``outputs``.
 
-    That is the mean over the batch, or the sum (:func:`trainmark.workload.losses.sums`).
+    It is the gradient of the mean over the batch, or of the sum (:func:`trainmark.workload.losses.sums`).
 
     Args:
         outputs: log-probabilities for ``nll``, logits otherwise, ``[batch, classes]`` or ``[batch, length, classes]``.

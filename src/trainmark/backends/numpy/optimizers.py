@@ -82,7 +82,7 @@ def updated(spec: Optimizer, state: State, gradients: Arrays) -> State:
 
 
 def clipped_share(spec: Optimizer, gradients: Sequence[Array]) -> float:
-    """Return by what all gradients are multiplied, at most 1."""
+    """Return the factor that clips all gradients, at most 1."""
     if spec.clip_norm is None:
         return 1.0
     norm = math.sqrt(sum(float(np.vdot(each, each)) for each in gradients))

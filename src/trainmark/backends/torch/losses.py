@@ -16,7 +16,7 @@ def build(loss: spec.Loss | None, *, sequences: bool = False) -> Callable[[Tenso
     """Return a function of outputs ``[batch, classes]`` and labels ``[batch]`` that returns the mean loss.
 
     Args:
-        sequences: whether there is an axis more, ``[batch, length, classes]`` and ``[batch, length]``.
+        sequences: whether there is one more axis, ``[batch, length, classes]`` and ``[batch, length]``.
     """
     if sequences:
         of_rows = build(loss)

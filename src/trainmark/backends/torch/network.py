@@ -96,7 +96,7 @@ class Scale(nn.Module):
 
 
 class FlattenChannelsLast(nn.Flatten):
-    """Flattens images in canonical order, where other layers than a dense one follow."""
+    """Flattens images in canonical order, unless a dense layer follows."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Return rows of ``[batch, channels, height, width]``."""
@@ -124,7 +124,7 @@ def _sequential(plans: Sequence[LayerPlan], channels_first: Mapping[str, Shape])
 
 
 def _by_name(network: nn.Module) -> dict[str, Any]:
-    """Return the modules by their own names, which are unique for layers, also inside a residual."""
+    """Return the modules by name; names of layers are unique, also inside a residual."""
     return {name.rpartition(".")[2]: module for name, module in network.named_modules()}
 
 
@@ -138,7 +138,7 @@ def itself(parameter: Tensor) -> Tensor:
 
 
 def write(network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any]], of: Of = itself) -> None:
-    """Copy canonical arrays into the weights of the network, or what belongs to its parameters, in place."""
+    """Copy canonical arrays into the network's weights, or other tensors of its parameters, in place."""
     with torch.no_grad():
         for key, (weight, flattened) in _weights(network, model, of).items():
             value = np.ascontiguousarray(_to_torch(key, arrays[key], flattened))
@@ -148,7 +148,7 @@ def write(network: nn.Sequential, model: Model, arrays: Mapping[str, NDArray[Any
 def read(
     network: nn.Sequential, model: Model, of: Of = itself, dtype: torch.dtype = torch.float64
 ) -> dict[str, NDArray[Any]]:
-    """Return the weights of the network, or what belongs to its parameters, in canonical layout."""
+    """Return the network's weights, or other tensors of its parameters, in canonical layout."""
     return {
         key: np.ascontiguousarray(_from_torch(key, of(weight).to("cpu", dtype, copy=True).numpy(), flattened))
         for key, (weight, flattened) in _weights(network, model, of).items()

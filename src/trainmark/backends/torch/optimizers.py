@@ -24,7 +24,7 @@ def build(
     """
     groups, fused = _groups(network, decays), True if quick else None
     rate: float | Tensor = spec.learning_rate
-    if capturable and not _is_constant(spec):  # captured steps read it from the device
+    if capturable and not _is_constant(spec):  # captured steps read the rate from the device
         rate = torch.tensor(rate, device=next(network.parameters()).device)
     match spec:
         case SGD():

@@ -29,7 +29,7 @@ class TorchTrainer:
     """The style-independent part of a trainer."""
 
     _quick = False  # whether to clip with ``foreach``
-    _copies = 1  # of the network, over which gradients are averaged
+    _copies = 1  # copies of the network, over which gradients are averaged
 
     def __init__(self, job: Job) -> None:
         options = job.options
@@ -197,7 +197,7 @@ class TorchTrainer:
             row[HITS] = (outputs.argmax(dim=-1) == y).sum()
 
     def _clip(self) -> None:
-        """Scale all gradients down to the workload's norm; their scaled-up values would be too large for it."""
+        """Clip the gradients to the workload's norm, after undoing loss scaling."""
         norm = self._workload.optimizer.clip_norm
         if norm is None:
             return

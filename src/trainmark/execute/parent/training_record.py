@@ -31,7 +31,7 @@ from trainmark.record.record import (
 from trainmark.workload.schedule import Schedule
 
 RANDOM = ("random-images", "random-tokens")
-"""Datasets from which there is nothing to learn."""
+"""Datasets with nothing to learn."""
 FEWEST_STEPS_TO_LEARN = 10
 """With fewer steps, an accuracy no better than chance proves nothing."""
 

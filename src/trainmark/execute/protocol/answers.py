@@ -284,7 +284,7 @@ class Outputs(Answer):
 
 @dataclass(frozen=True)
 class Continued(Answer):
-    """The next token of a text; of the first one, the probabilities of all tokens, at a temperature of 1."""
+    """The next token of a text; with the first, the probabilities of all tokens at temperature 1."""
 
     token: Count
     probabilities: list[float] | None

@@ -65,7 +65,7 @@ def evaluation_sample(workload: Workload, split: str, examples: int, seed: int, 
     """Return the examples of an evaluation, drawn with replacement; None evaluates the whole split.
 
     Args:
-        examples: number of examples of the split.
+        examples: number of examples in the split.
         index: number of the evaluation, from 0.
     """
     if workload.metrics.sample is None:

@@ -1,4 +1,4 @@
-"""Predict the test set, or continue a text: the worker's side of ``trainmark predict``."""
+"""Predict the test set or continue a text: the worker's side of ``trainmark predict``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def predict(request: Predict, say: Say) -> None:
 
 
 def generate(request: Generate, say: Say) -> None:
-    """Continue the prompt token by token; the network sees the last tokens, as many as it was trained with."""
+    """Continue the prompt token by token; the network sees the last tokens, up to its context length."""
     trainer, tokens = _trained(request, request.dataset.load()), list(request.prompt)
     rng, length = np.random.default_rng(request.seed), request.workload.input.network_shape[0]
     logarithms = isinstance(request.workload.loss, NegativeLogLikelihood)

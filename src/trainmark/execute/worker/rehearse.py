@@ -41,7 +41,7 @@ _FULL = 4_000
 """Examples where a batch is the whole training set."""
 _STEPS_OF_NEXT_EPOCH = 3
 _MAYBE_EMPTY = ("activations", "activation_moves", "untrained", "untrained_moves")
-"""Groups of arrays that leave no trace in a file if they are empty."""
+"""Groups of arrays that a file does not contain if they are empty."""
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 _MOVES = 1 << 22  # a random stream different from those of weights and orders
 

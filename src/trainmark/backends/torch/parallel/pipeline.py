@@ -27,7 +27,7 @@ class Pipelined(DataParallel):
 
     def __init__(self, job: Job) -> None:
         if unfit := {"batch-norm", "clipping", "sum"} & set(kinds_of(job.workload)):
-            raise Unsupported(f"torch does not split a network into stages with {', '.join(sorted(unfit))}")
+            raise Unsupported(f"torch can't split a network with {', '.join(sorted(unfit))} into stages")
         super().__init__(job)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
