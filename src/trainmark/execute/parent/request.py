@@ -202,10 +202,12 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     if request.published and workload.published is None:
         raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")
     changes: dict[str, object] = {}
+    drawn = workload.schedule.shuffle == "with-replacement"  # without passes, an epoch is what the workload says
+    whole: dict[str, object] = {"steps": None} if drawn else {"steps": None, "steps_per_epoch": None}
     if request.epochs is not None:
-        changes |= {"epochs": request.epochs, "steps": None, "steps_per_epoch": None}
+        changes |= whole | {"epochs": request.epochs}
     if request.steps is not None:
-        changes |= {"steps": request.steps, "steps_per_epoch": None}
+        changes |= whole | {"steps": request.steps}
     if request.dataset_repeats is not None:
         changes["dataset_repeats"] = request.dataset_repeats
     if request.until is not None:
@@ -216,7 +218,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
             )
         changes |= {"until": request.until, "evaluate": "every-epoch"}
         if request.epochs is None and request.steps is None:
-            changes |= {"epochs": MOST_EPOCHS_UNTIL, "steps": None, "steps_per_epoch": None}
+            changes |= whole | {"epochs": MOST_EPOCHS_UNTIL}
     if request.protocol is not None:
         changes["protocol"] = request.protocol
     return workload.with_schedule(**changes)
