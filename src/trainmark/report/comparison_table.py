@@ -192,7 +192,7 @@ def _points(difference: float) -> str:
 
 def _lower(difference: float) -> str:
     """Return by how much a loss is above the reference's, with its sign, from how much it is below."""
-    return f"{-difference:+.4f}".replace("-", "−")
+    return f"{0.0 - difference:+.4f}".replace("-", "−")
 
 
 def _notes(comparison: Comparison, rows: Sequence[GroupRow]) -> tuple[str, ...]:

@@ -89,9 +89,11 @@ CONDITIONS = (
 """Every fact that separates groups is in one of these, or in ``SIDE``."""
 
 
-def share_of_peak(known: Efficiency) -> str:
-    """Return ``30.7 %``, or ``≤ 31 %`` if the peak was disturbed, so that it may be too low."""
-    return f"≤ {units.percent(known.mfu, 0)}" if known.disturbed else units.percent(known.mfu, 1)
+def share_of_peak(known: Efficiency, mfu: float | None = None) -> str:
+    """Return ``30.7 %``, or ``≤ 31 %`` if the peak was disturbed, so that it may be too low; ``mfu`` by another
+    formula."""
+    mfu = known.mfu if mfu is None else mfu
+    return f"≤ {units.percent(mfu, 0)}" if known.disturbed else units.percent(mfu, 1)
 
 
 def when_measured(known: Efficiency) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from trainmark import units
@@ -19,7 +19,7 @@ def layer_table(workload: Workload) -> Table:
     """Return the table of the layers of ``workload``: shapes, parameters, FLOPs per example, and totals."""
     model = lay_out(workload)
     layers = table_of(
-        model.layers,
+        _nested(model.layers),
         _FIELDS,
         title=f"{workload.name}: {workload.title}",
         conditions=_conditions(workload),
@@ -49,19 +49,30 @@ def layer_data(workload: Workload) -> dict[str, Any]:
             "parameters": model.parameters,
             "forward_flops_per_example": model.forward_flops,
             "training_flops_per_example": model.training_flops,
-            "layers": [_layer_data(plan) for plan in model.layers],
+            "layers": [{"depth": depth, **_layer_data(plan)} for depth, plan in _nested(model.layers)],
         },
         "spec": workload.to_data(),
     }
 
 
-_FIELDS: tuple[Field[LayerPlan], ...] = (
-    Field("layer", lambda plan: plan.name),
-    Field("output", lambda plan: written(plan.output_shape)),
-    Field("kernel", lambda plan: written(plan.kernel_shape) if plan.kernel_shape else ""),
-    Field("parameters", lambda plan: units.count(plan.parameters) if plan.parameters else "", "right"),
-    Field("forward", lambda plan: units.flops(2 * plan.forward_macs) if plan.forward_macs else "", "right"),
-    Field("training", lambda plan: units.flops(2 * plan.training_macs) if plan.training_macs else "", "right"),
+def _nested(plans: Iterable[LayerPlan], depth: int = 0) -> Iterator[tuple[int, LayerPlan]]:
+    """Yield each layer with how deep it lies inside others, which come before it."""
+    for plan in plans:
+        yield depth, plan
+        yield from _nested((*plan.body, *plan.shortcut), depth + 1)
+
+
+def _flops(plan: LayerPlan, macs: int) -> str:
+    return units.flops(2 * macs) if macs and not plan.body else ""
+
+
+_FIELDS: tuple[Field[tuple[int, LayerPlan]], ...] = (
+    Field("layer", lambda of: "  " * of[0] + of[1].name),
+    Field("output", lambda of: written(of[1].output_shape)),
+    Field("kernel", lambda of: written(of[1].kernel_shape) if of[1].kernel_shape else ""),
+    Field("parameters", lambda of: units.count(of[1].parameters) if of[1].parameters else "", "right"),
+    Field("forward", lambda of: _flops(of[1], of[1].forward_macs), "right"),
+    Field("training", lambda of: _flops(of[1], of[1].training_macs), "right"),
 )
 
 
@@ -100,6 +111,11 @@ def _numbers(settings: dict[str, Any], of: str = "") -> Iterator[str]:
     for name, value in settings.items():
         if isinstance(value, dict):
             yield from _numbers(value, f"{name} ")
+        elif isinstance(value, tuple) and value:
+            parts = (each.values() if isinstance(each, dict) else each for each in value)
+            yield " ".join((f"{of}{name}", *(f"({', '.join(map(str, each))})" for each in parts)))
+        elif value is True and name == "nesterov":
+            yield name
         elif isinstance(value, int | float) and not isinstance(value, bool) and value:
             yield f"{of}{name.replace('_', ' ')} {value:,}"
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from trainmark.errors import SpecError, UnknownName, UsageError
 from trainmark.workload.decode import Misfit, Path, dotted
-from trainmark.workload.layers import ChannelDropout, Dense, Dropout
+from trainmark.workload.layers import Attention, ChannelDropout, Dense, Dropout, Layer
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
@@ -219,8 +219,8 @@ NAMES = (*_OPTIMIZER, "batch_size", "epochs", "steps", "hidden", "dropout")
 
 def _named(workload: Workload, name: str) -> list[Path]:
     """Return the paths that a short name sets; ``hidden`` is the width of every dense layer except the last."""
-    layers = list(enumerate(workload.model))
-    widths: list[Path] = [("model", index, "units") for index, layer in layers if isinstance(layer, Dense)]
+    layers = list(_placed(workload.model, ("model",)))
+    widths: list[Path] = [(*path, "units") for path, of in layers if isinstance(of, Dense) and len(path) == 2]
     match name:
         case "batch_size":
             return [("batches", "size")]
@@ -229,9 +229,18 @@ def _named(workload: Workload, name: str) -> list[Path]:
         case "hidden":
             return widths[:-1]
         case "dropout":
-            return [("model", index, "rate") for index, layer in layers if isinstance(layer, (Dropout, ChannelDropout))]
+            rates: list[Path] = [(*path, "rate") for path, of in layers if isinstance(of, (Dropout, ChannelDropout))]
+            return rates + [(*path, "dropout") for path, of in layers if isinstance(of, Attention)]
         case _:
             return [("optimizer", name)] if hasattr(workload.optimizer, name) else []
+
+
+def _placed(layers: Iterable[Layer], path: Path) -> Iterator[tuple[Path, Layer]]:
+    """Yield each layer, those inside others too, with its path."""
+    for index, layer in enumerate(layers):
+        yield (*path, index), layer
+        for name in ("layers", "body", "shortcut"):
+            yield from _placed(getattr(layer, name, ()), (*path, index, name))
 
 
 def _targets(workload: Workload, key: str) -> list[Path]:

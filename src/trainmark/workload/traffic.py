@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from trainmark.errors import assert_never
-from trainmark.workload.layers import Attention, Conv2D, Dense, TiedHead
+from trainmark.workload.layers import Attention, BatchNorm, Conv2D, Dense, LayerNorm, TiedHead
 from trainmark.workload.model import Model
 from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
@@ -32,11 +32,18 @@ def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: in
 
 
 def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -> tuple[int, int]:
-    """Return the bytes of weights, gradients and states, and those kept per example: the inputs of products."""
+    """Return the bytes that a step must hold: weights, gradients and states; and for each example, what backward needs.
+
+    That is the inputs of products and normalisations, of attention also queries, keys, values and their mix, and twice
+    the network's output, for its gradient.
+    """
     beside = {inner.name for plan in model.every_layer for inner in plan.shortcut}  # they take the body's input
-    inputs = (
-        math.prod(plan.input_shape)
-        for plan in model.every_layer
-        if isinstance(plan.layer, (Dense, Conv2D, Attention, TiedHead)) and plan.name not in beside
-    )
-    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * sum(inputs)
+    kept = 0
+    for plan in model.every_layer:
+        if (
+            isinstance(plan.layer, (Dense, Conv2D, Attention, TiedHead, BatchNorm, LayerNorm))
+            and plan.name not in beside
+        ):
+            kept += (5 if isinstance(plan.layer, Attention) else 1) * math.prod(plan.input_shape)
+    outputs = 2 * math.prod(model.layers[-1].output_shape)
+    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * kept + FLOAT32_BYTES * outputs

@@ -5,7 +5,7 @@ import pytest
 from trainmark.errors import SpecError, TrainmarkError, UnknownName, UsageError
 from trainmark.workload import catalog
 from trainmark.workload.grid import MOST_TRIALS, GridPoint, drawn, points, read_grid, read_ranges, title
-from trainmark.workload.layers import ChannelDropout, Dense, Dropout
+from trainmark.workload.layers import ChannelDropout, Dense, Dropout, every
 
 
 def of(*words: str, workload: str = "mnist-mlp128") -> list[GridPoint]:
@@ -33,6 +33,12 @@ def test_the_workload_s_own_values_change_nothing() -> None:
 def test_hidden_leaves_the_last_layer_alone() -> None:
     (point,) = of("hidden=7")
     assert [layer.units for layer in point.workload.model if isinstance(layer, Dense)] == [7, 7, 10]
+
+
+def test_dropout_is_also_of_layers_inside_others_and_of_attention() -> None:
+    (point,) = of("dropout=0.1", workload="shakespeare-gpt-10m")
+    rates = {getattr(each, "rate", None) or getattr(each, "dropout", None) for each in every(point.workload.model)}
+    assert rates == {0.1, None}
 
 
 def test_dropout_is_of_every_dropout_layer() -> None:

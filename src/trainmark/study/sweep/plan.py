@@ -230,4 +230,5 @@ def _as_here(record: Record, side: Side) -> Record:
 def _reports(record: Record) -> tuple[Report, ...]:
     """Return a finished trial's reports to the scheduler; see :class:`~trainmark.study.sweep.trial.EpochReporter`."""
     epochs = [epoch for epoch in record.epochs if epoch.test_accuracy is not None]
-    return tuple({"epoch": epoch.index + 1, "test_accuracy": epoch.test_accuracy} for epoch in epochs)
+    figures = "test_accuracy", "test_loss"
+    return tuple({"epoch": each.index + 1} | {name: getattr(each, name) for name in figures} for each in epochs)

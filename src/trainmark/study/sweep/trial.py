@@ -67,7 +67,8 @@ class EpochReporter(Observer):
         if isinstance(answer, Ready):
             self._epochs = answer.epochs
         elif isinstance(answer, Evaluated) and answer.index + 1 < self._epochs:
-            self._report({"epoch": answer.index + 1, "test_accuracy": answer.test_accuracy})
+            learnt = {"test_accuracy": answer.test_accuracy, "test_loss": answer.test_loss}
+            self._report({"epoch": answer.index + 1, **learnt})
 
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """End the run if Tune says so."""

@@ -118,7 +118,7 @@ class Cluster:
         tasks = {task.first.trial.number: task for task in planned.tasks if task.first.trial}
         work = _Work(tasks, planned.seen, planned.finished if asha else {}, inbox)
         options = {
-            "scheduler": _asha(planned.epochs) if asha else None,
+            "scheduler": _asha(planned.epochs, text=planned.tasks[0].first.course.workload.is_text) if asha else None,
             "resources_per_trial": {"cpu": self.resources.cpus, "gpu": self.resources.gpus},
             "max_concurrent_trials": at_once,
             "max_failures": retries,
@@ -233,8 +233,9 @@ def _search(work: _Work, scratch: str | None, options: dict[str, Any]) -> None:
         )
 
 
-def _asha(epochs: int) -> Any:
-    return tune.schedulers.ASHAScheduler(time_attr="epoch", metric="test_accuracy", mode="max", max_t=epochs)
+def _asha(epochs: int, *, text: bool) -> Any:
+    metric, mode = ("test_loss", "min") if text else ("test_accuracy", "max")  # by which analysis/sweep ranks, too
+    return tune.schedulers.ASHAScheduler(time_attr="epoch", metric=metric, mode=mode, max_t=epochs)
 
 
 class _Trial(tune.Trainable):
@@ -248,7 +249,7 @@ class _Trial(tune.Trainable):
     def step(self) -> Report:
         """Return the next epoch's report; after the last, repeat it as done. The first call starts the training."""
         if self._training is None:
-            self._last: Report = {"epoch": 0, "test_accuracy": 0.0}
+            self._last: Report = {"epoch": 0, "test_accuracy": 0.0, "test_loss": math.inf}
             self._reports: queue.SimpleQueue[Report | None] = queue.SimpleQueue()
             self._stopped = threading.Event()
             self._training = self._thread.submit(self._train, self.config["trial"])
