@@ -73,8 +73,8 @@ def test_a_larger_grid_keeps_the_numbers_that_are_taken(drawn: Located) -> None:
 def test_finished_trials_tell_the_scheduler_what_they_reported(drawn: Located) -> None:
     planned = a_plan(drawn, "seed=1,2")
     (record,) = recorded(planned, 2)
-    record = structs.replace(record, epochs=[Epoch(0, 0.0, 1.0, 3, 300, test_accuracy=0.5)])
-    assert without_done(planned, [record]).finished == {2: ({"epoch": 1, "test_accuracy": 0.5},)}
+    record = structs.replace(record, epochs=[Epoch(0, 0.0, 1.0, 3, 300, test_accuracy=0.5, test_loss=2.5)])
+    assert without_done(planned, [record]).finished == {2: ({"epoch": 1, "test_accuracy": 0.5, "test_loss": 2.5},)}
 
 
 def test_another_side_is_another_sweep(drawn: Located) -> None:
