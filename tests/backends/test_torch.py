@@ -58,7 +58,7 @@ def test_a_16_bit_step_learns(style: str) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("case", RECIPES[:2], ids=str)
+@pytest.mark.parametrize("case", RECIPES[1:3], ids=str)
 def test_mixed_precision_is_close(case: Case, style: str) -> None:
     made = trainer(case.workload, case.data, style, "bf16")
     made.load(case.weights)

@@ -56,6 +56,7 @@ def _language_model(name: str, *head: Layer, **changes: Any) -> Case:
 
 
 LANGUAGE_MODEL = _language_model("language model", TiedHead(), loss=SoftmaxCrossEntropy(0.2))
+OWN_HEAD = _language_model("language model, own head", Dense(11, bias="none"))
 AUGMENTED = one_step(
     "augmented", *(conv(3, 3), ReLU(), *_END), input=Input((7, 6, 2), 1.0, None, _STANDARDIZE, augment=_AUGMENTATION)
 )
@@ -76,7 +77,7 @@ RESIDUAL = one_step(
 NETWORKS = (
     *cases.NETWORKS,
     LANGUAGE_MODEL,
-    _language_model("language model, own head", Dense(11, bias="none")),
+    OWN_HEAD,
     AUGMENTED,
     RESIDUAL,
     one_step("batch norm", *normal(4, 3), ReLU(), *_END),
@@ -118,14 +119,10 @@ def _five_steps(name: str, case: Case, **changes: Any) -> Case:
 
 
 WHOLE = Case("whole", AUGMENTED.changed(optimizer=SGD(0.1), batches=Batches("full")).workload, (24, 24))
+_ADAMW = AdamW(0.05, 0.8, 0.9, 1e-3, 0.3, (Group("vectors", 0.0), Group("*.qkv", 0.7)), clip_norm=0.5, course=_DOWN)
 RECIPES = (
-    _five_steps(
-        "adamw of a language model",
-        LANGUAGE_MODEL,
-        optimizer=AdamW(
-            0.05, 0.8, 0.9, 1e-3, 0.3, (Group("vectors", 0.0), Group("*.qkv", 0.7)), clip_norm=0.5, course=_DOWN
-        ),
-    ),
+    _five_steps("adamw of a language model", LANGUAGE_MODEL, optimizer=_ADAMW),
+    _five_steps("adamw of a language model, own head", OWN_HEAD, optimizer=_ADAMW),
     _five_steps(
         "nesterov of residuals",
         RESIDUAL,
