@@ -17,9 +17,7 @@ from trainmark.workload.layers import Dense, Flatten, ReLU
 from trainmark.workload.model import Model, initial_weights, lay_out
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, WeightAverage
 from trainmark.workload.schedule import Batches
-from trainmark_conformance.cases import Case, a_workload
-
-from .states import WORKLOADS, require_kept
+from trainmark_conformance.cases import a_workload
 
 NAME = os.environ.get("KERAS_ENTRY", "keras")
 ENGINES = {"keras": "tensorflow", "keras:torch": "torch", "keras:jax": "jax"}
@@ -158,16 +156,6 @@ def test_compiling_leaves_everything_as_it_was(style: str) -> None:
     assert made.compile(plan) is (NAME != "keras:torch" or style == "compiled")
     for value, variable in zip(before, made._variables(), strict=True):
         np.testing.assert_array_equal(value, keras.ops.convert_to_numpy(variable.value), variable.path)
-
-
-@pytest.mark.parametrize("name", WORKLOADS)
-@pytest.mark.parametrize("style", ["idiomatic", "fast"])
-def test_a_state_is_given_back(style: Any, name: str) -> None:
-    def make(case: Case) -> Any:
-        options = Options(style, "cpu", "fp32", seed=1, threads=1, keeps_gradients=True)
-        return backend.trainer(case.workload, case.model, case.data, options)
-
-    require_kept(make, name)
 
 
 @STYLES

@@ -12,6 +12,7 @@ import os
 
 from trainmark_conformance import BackendConformance
 from trainmark_conformance.batches import BatchConformance
+from trainmark_conformance.stepwise import RecipeConformance
 
 BACKEND = os.environ.get("CONFORMING_BACKEND", "numpy")
 
@@ -24,6 +25,16 @@ class TestFastBatches(BatchConformance):
     """What a compiled loop could break first."""
 
     backend, style, threads = BACKEND, "fast", 1
+
+
+class TestFastRecipes(RecipeConformance):
+    """Today's networks; a few trainings."""
+
+    backend, style, threads = BACKEND, "fast", 1
+
+
+class TestIdiomaticRecipes(RecipeConformance):
+    backend, threads = BACKEND, 1
 
 
 class TestFast(BackendConformance):

@@ -11,7 +11,7 @@ from trainmark_conformance import BackendConformance
 from trainmark_conformance.arithmetic import ArithmeticConformance
 from trainmark_conformance.batches import BatchConformance
 from trainmark_conformance.chance import ChanceConformance
-from trainmark_conformance.suite import Suite
+from trainmark_conformance.stepwise import RecipeConformance
 
 
 class TestNumpy(BackendConformance):
@@ -58,7 +58,7 @@ class TestJaxIdiomatic(BackendConformance):
     backend, threads = "jax", 1
 
 
-class TestJaxIdiomaticInBrief(Suite):
+class TestJaxIdiomaticInBrief(RecipeConformance):
     backend, threads = "jax", 1
 
     test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue
@@ -71,7 +71,7 @@ class TestJaxFast(BackendConformance):
     backend, style, threads = "jax", "fast", 1
 
 
-class TestJaxFastInBrief(BatchConformance, ChanceConformance):
+class TestJaxFastInBrief(BatchConformance, ChanceConformance, RecipeConformance):
     backend, style, threads = "jax", "fast", 1
 
     test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue

@@ -49,6 +49,13 @@ def test_chance_in_the_compiled_loop(backend: str) -> None:
     conformance(backend, "Fast", "-k", "brightness or contrast or mirrored or dropout_zeroes or underflows")
 
 
+@pytest.mark.timeout(600)
+@STYLES
+def test_recipes(style: str) -> None:
+    """By day, today's networks on one engine."""
+    conformance("keras", f"{style}Recipes")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @STYLES

@@ -19,7 +19,10 @@ from trainmark.workload import catalog
 from trainmark.workload.layers import Flatten
 from trainmark.workload.model import initial_weights, lay_out
 from trainmark.workload.spec import Workload
-from trainmark_conformance.cases import a_workload, dense
+from trainmark_conformance import acts
+from trainmark_conformance.cases import Case, a_workload, dense
+from trainmark_conformance.modern import LANGUAGE_MODEL, RECIPES
+from trainmark_conformance.oracle import exact
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -52,6 +55,24 @@ def test_a_16_bit_step_learns(style: str) -> None:
     losses = made.read(made.train(2, lambda: None)).losses
     assert np.isfinite(losses).all()
     assert made._parameters[0].dtype == torch.float32
+
+
+@BOTH
+@pytest.mark.parametrize("case", RECIPES[1:3], ids=str)
+def test_mixed_precision_is_close(case: Case, style: str) -> None:
+    made = trainer(case.workload, case.data, style, "bf16")
+    made.load(case.weights)
+    assert {parameter.dtype for parameter in made._parameters} == {torch.float32}
+    found, expected = acts.train(made, case.plan).losses, exact(case, acts.losses_alone)["losses"]
+    np.testing.assert_allclose(found[:2], expected[:2], rtol=0.02)  # rounding grows from step to step
+    assert not np.allclose(found, expected, rtol=1e-5)
+
+
+def test_the_head_shares_the_table() -> None:
+    made = trainer(LANGUAGE_MODEL.workload, LANGUAGE_MODEL.data, "fast")
+    modules = dict(made._network.named_modules())
+    assert modules["tied-head1"].weight is modules["token-embedding1"].weight
+    assert len(made._parameters) == len(made._model.trained)
 
 
 def test_ieee_single_precision_is_asked_for() -> None:

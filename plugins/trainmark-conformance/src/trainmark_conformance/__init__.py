@@ -11,7 +11,7 @@ the device. Needs pytest, NumPy, trainmark and the framework.
 
 import pytest
 
-_PARTS = ("suite", "arithmetic", "batches", "chance", "contract", "parts")
+_PARTS = ("suite", "arithmetic", "batches", "chance", "contract", "parts", "stepwise")
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))  # before any of them is imported
 
 from trainmark_conformance.arithmetic import ArithmeticConformance  # noqa: E402
@@ -19,11 +19,17 @@ from trainmark_conformance.batches import BatchConformance  # noqa: E402
 from trainmark_conformance.chance import ChanceConformance  # noqa: E402
 from trainmark_conformance.contract import ContractConformance  # noqa: E402
 from trainmark_conformance.parts import PartsConformance  # noqa: E402
+from trainmark_conformance.stepwise import StepwiseConformance  # noqa: E402
 
 __all__ = ["BackendConformance"]
 
 
 class BackendConformance(
-    ArithmeticConformance, BatchConformance, ChanceConformance, ContractConformance, PartsConformance
+    ArithmeticConformance,
+    BatchConformance,
+    ChanceConformance,
+    ContractConformance,
+    PartsConformance,
+    StepwiseConformance,
 ):
     """All tests. A subclass sets ``backend`` and, if they differ, ``style``, ``device`` and ``precision``."""

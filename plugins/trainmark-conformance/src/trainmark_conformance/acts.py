@@ -6,11 +6,15 @@ put before these names, to tell the results of several trainings apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from trainmark.backends.base import EpochPlan, Steps, Trainer
+from trainmark.backends.stepwise import Arrays, State
+from trainmark.workload.optimizers import slots_of
 from trainmark_conformance.cases import Case
 from trainmark_conformance.oracle import Results
 
@@ -25,6 +29,14 @@ def train(trainer: Trainer, plan: EpochPlan) -> Steps:
     results = trainer.train(len(plan.sizes), no_tick)
     trainer.synchronize()
     return trainer.read(results)
+
+
+def part(plan: EpochPlan, steps: slice) -> EpochPlan:
+    """Return some of the steps of an epoch."""
+    places = np.split(np.arange(sum(plan.sizes)), np.cumsum(plan.sizes)[:-1])
+    taken = np.concatenate(places[steps])
+    order, draws = (each if each is None else each[taken] for each in (plan.order, plan.augmented))
+    return replace(plan, sizes=plan.sizes[steps], order=order, augmented=draws)
 
 
 def of_steps(steps: Steps | Sequence[Steps], case: Case, prefix: str = "") -> Results:
@@ -44,6 +56,14 @@ def of_weights(trainer: Trainer, prefix: str = "") -> Results:
     return {f"{prefix}{name}": value for name, value in trainer.weights().items()}
 
 
+def of_state(trainer: Any, prefix: str = "") -> Results:
+    """Return the state of a step-wise trainer."""
+    state = trainer.state()
+    parts = {"weight": state.weights, "average": state.average, **state.slots}
+    results = {f"{prefix}{what} of {name}": x for what, arrays in parts.items() for name, x in arrays.items()}
+    return results | {f"{prefix}step": np.array([state.step])}
+
+
 def of_evaluations(trainer: Trainer, case: Case, prefix: str = "") -> Results:
     """Return the loss and hits on the training and the test set, ``[2]``."""
     train_set, test_set = trainer.evaluate("train"), trainer.evaluate("test")
@@ -60,12 +80,14 @@ def look(trainer: Trainer, case: Case) -> Results:
 
 
 def one_step(trainer: Trainer, case: Case) -> Results:
-    """Return the results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it."""
-    before = trainer.weights()
-    steps = train(trainer, case.plan)
-    rate = np.float32(case.workload.optimizer.learning_rate)
-    gradients = {f"gradient of {name}": (before[name] - after) / rate for name, after in trainer.weights().items()}
-    return {**of_steps(steps, case), **gradients}
+    """Return the results of one step, and its gradients ``(w0 - w1) / rate`` from the weights before and after it.
+
+    Running averages have no gradient; they are returned as they are.
+    """
+    before, results = trainer.weights(), of_steps(train(trainer, case.plan), case)
+    rate, after = np.float32(case.workload.optimizer.learning_rate), of_weights(trainer)
+    gradients = {f"gradient of {name}": (before[name] - after.pop(name)) / rate for name in case.model.trained}
+    return {**results, **gradients, **after}
 
 
 def step_by_step(trainer: Trainer, case: Case) -> Results:
@@ -84,6 +106,43 @@ def losses_alone(trainer: Trainer, case: Case) -> Results:
     """Return the losses of an epoch. No weights: rounding moves some far if an optimiser divides by small roots."""
     trainer.compile(case.plan)
     return of_steps(train(trainer, case.plan), case)
+
+
+def without_draws(trainer: Trainer, case: Case) -> Results:
+    """Return the losses of an epoch whose images are not augmented."""
+    return of_steps(train(trainer, replace(case.plan, augmented=None)), case)
+
+
+def everything(trainer: Any, case: Case) -> Results:
+    """Return all that a step-wise trainer shows, before an epoch, after its first step and at its end."""
+    some = np.array([5, 1, 8, 8, 2])
+    activations = trainer.activations(some, training=False)
+    results = {f"output of {name}": value for name, value in activations.items()}
+    trainer.compile(case.plan)
+    trainer.begin_epoch(case.plan)
+    for count in (1, len(case.sizes) - 1):
+        results |= of_steps(trainer.read(trainer.train(count, no_tick)), case, f"{count} steps: ")
+        results |= of_state(trainer, f"{count} steps: ")
+        results |= {f"{count} steps: gradient of {name}": value for name, value in trainer.gradients().items()}
+    if case.workload.is_text:
+        evaluation = trainer.evaluate("train", some)
+        results["evaluation of some"] = np.array([evaluation.loss, evaluation.accuracy])
+    return {**results, **look(trainer, case)}
+
+
+def from_a_state(trainer: Any, case: Case) -> Results:
+    """Return a state that was set, and the one after a step from it. Its numbers are positive, nearly all different."""
+    rng, trained = np.random.default_rng(5), case.model.trained
+
+    def drawn(names: Iterable[str]) -> Arrays:
+        return {name: rng.random(case.weights[name].shape, np.float32).astype(np.float64) for name in names}
+
+    slots = {slot: drawn(trained) for slot in slots_of(case.workload.optimizer)}
+    average = drawn(trained) if case.workload.weight_average else {}
+    trainer.set_state(State(drawn(case.weights), slots, average, step=5))
+    results = of_state(trainer, "set: ")
+    train(trainer, part(case.plan, slice(1)))
+    return results | of_state(trainer, "after a step: ")
 
 
 def two_epochs(trainer: Trainer, case: Case, compiled: bool = False) -> Results:

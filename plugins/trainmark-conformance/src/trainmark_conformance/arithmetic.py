@@ -12,7 +12,8 @@ from trainmark.workload.losses import ClippedCrossEntropy, Loss, SoftmaxCrossEnt
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.schedule import Batches
 from trainmark_conformance import acts
-from trainmark_conformance.cases import CATALOGUE, NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
+from trainmark_conformance.cases import CATALOGUE, WITH_DROPOUT, Case, a_workload
+from trainmark_conformance.modern import AUGMENTED, NETWORKS, OPTIMIZERS, RECIPES, WHOLE
 from trainmark_conformance.oracle import exact
 from trainmark_conformance.suite import Suite
 
@@ -40,14 +41,17 @@ class ArithmeticConformance(Suite):
     def test_loss_and_gradients(self, case: Case) -> None:
         self.compare(case, acts.one_step)
 
-    @pytest.mark.parametrize("case", OPTIMIZERS, ids=str)
-    def test_the_first_five_updates(self, case: Case) -> None:
+    @pytest.mark.parametrize("case", (*OPTIMIZERS, *RECIPES, WHOLE), ids=str)
+    def test_the_first_updates(self, case: Case) -> None:
         self.compare(case, acts.step_by_step)
 
     @pytest.mark.parametrize("case", CATALOGUE, ids=str)
     def test_the_first_five_steps_of_the_catalogue(self, case: Case) -> None:
         deterministic = dataclasses.replace(case, workload=case.workload.deterministic())
         self.compare(deterministic, acts.losses_alone)
+
+    def test_images_are_not_augmented_without_draws(self) -> None:
+        self.compare(AUGMENTED, acts.without_draws)
 
     def test_hits_are_counted_before_the_update(self) -> None:
         """Three steps on the same examples, with a learning rate so high that each step gets more of them right."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -33,8 +34,8 @@ from trainmark.workload.losses import (
     TwoStageCrossEntropy,
 )
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
-from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase
-from trainmark.workload.pixels import Distortions, Input, Standardize
+from trainmark.workload.optimizers import SGD, Adam, Optimizer, RMSprop, Staircase
+from trainmark.workload.pixels import Distortions, Input, Standardize, draw_augmentation
 from trainmark.workload.schedule import Batches, Schedule
 from trainmark.workload.size import Size
 from trainmark.workload.spec import Workload
@@ -83,17 +84,21 @@ class Case:
     @property
     def weights(self) -> Weights:
         """Its first weights."""
-        weights = initial_weights(self.model, seed=3)
+        weights, rng = initial_weights(self.model, seed=3), np.random.default_rng(5)
+        for name, value in weights.items():
+            if np.ptp(value) == 0:  # a forgotten or swapped scale of 1 or shift of 0 would not show
+                weights[name] = (value + rng.random(value.shape) / 4).astype(np.float32)
         return {name: np.nextafter(w, np.float32(np.inf)) for name, w in weights.items()} if self.nudged else weights
 
     @property
     def plan(self) -> EpochPlan:
-        """An epoch in a shuffled order, or with the whole training set at every step."""
+        """An epoch in a shuffled order, or with the whole training set at every step; augmented if the workload is."""
+        taken, spec = sum(self.sizes), self.workload.augmented_input
+        draws = None if spec is None else draw_augmentation(spec, taken, np.random.default_rng(4))
         if self.workload.batches.size == "full":
-            return EpochPlan(self.sizes, None, whole=True)
-        taken = sum(self.sizes)
+            return EpochPlan(self.sizes, None, whole=True, augmented=draws)
         passes = [np.random.default_rng(1 + start).permutation(self.train) for start in range(0, taken, self.train)]
-        return EpochPlan(self.sizes, np.concatenate(passes)[:taken])
+        return EpochPlan(self.sizes, np.concatenate(passes)[:taken], augmented=draws)
 
     def changed(self, **changes: Any) -> Case:
         """Change its workload.
@@ -186,8 +191,17 @@ def conv(filters: int, size: int, padding: Any = "valid", **changes: Any) -> Con
     return Conv2D(filters, size, padding, bias=Uniform(0.5), **changes)
 
 
-def _one_step(name: str, *layers: Layer, **changes: Any) -> Case:
-    """One step of plain gradient descent. The image is not square, so swapped axes show."""
+def one_step(name: str, *layers: Layer, **changes: Any) -> Case:
+    """Make a case of one step of plain gradient descent. The image is not square, so swapped axes show.
+
+    Args:
+        name: id of its tests.
+        layers: its network.
+        changes: fields of the workload with other values, by name.
+
+    Returns:
+        The case.
+    """
     fields = {"input": Input((7, 6, 2)), "optimizer": SGD(PLAIN_RATE), "batches": Batches(12)} | changes
     return Case(name, a_workload(*layers, **fields), (12,))
 
@@ -197,34 +211,34 @@ _MLP = (Flatten(), dense(8), ReLU(), dense(10))
 _NLL = NegativeLogLikelihood()
 
 NETWORKS = (
-    _one_step("mlp", *_MLP),
-    _one_step("log-softmax and nll", *_MLP, LogSoftmax(), loss=_NLL),
-    _one_step("softmax then log", *_MLP, loss=TwoStageCrossEntropy()),
-    _one_step("clipped, all within", *_MLP, loss=ClippedCrossEntropy(1e-7)),
-    _one_step("clipped, some outside", *_MLP, loss=ClippedCrossEntropy(0.09)),
-    _one_step("l2 of dense", Flatten(), dense(8, l2=0.1), ReLU(), dense(10, l2=0.02)),
-    _one_step("l2 of conv", conv(3, 3, l2=0.1), ReLU(), *_END),
-    _one_step("conv", conv(3, 3), ReLU(), conv(4, 2), *_END),
-    _one_step("conv, odd and padded", conv(3, 5, "same"), ReLU(), *_END),
-    _one_step("conv, even and padded", conv(3, 2, "same"), ReLU(), conv(3, 4, "same"), *_END),
-    _one_step("relu after flatten", conv(3, 3), Flatten(), ReLU(), dense(10)),
-    _one_step("max-pool", conv(3, 2), MaxPool(2, 2), ReLU(), *_END),
-    _one_step("max-pool, overlapping", conv(3, 2), MaxPool(3, 2), *_END),
+    one_step("mlp", *_MLP),
+    one_step("log-softmax and nll", *_MLP, LogSoftmax(), loss=_NLL),
+    one_step("softmax then log", *_MLP, loss=TwoStageCrossEntropy()),
+    one_step("clipped, all within", *_MLP, loss=ClippedCrossEntropy(1e-7)),
+    one_step("clipped, some outside", *_MLP, loss=ClippedCrossEntropy(0.09)),
+    one_step("l2 of dense", Flatten(), dense(8, l2=0.1), ReLU(), dense(10, l2=0.02)),
+    one_step("l2 of conv", conv(3, 3, l2=0.1), ReLU(), *_END),
+    one_step("conv", conv(3, 3), ReLU(), conv(4, 2), *_END),
+    one_step("conv, odd and padded", conv(3, 5, "same"), ReLU(), *_END),
+    one_step("conv, even and padded", conv(3, 2, "same"), ReLU(), conv(3, 4, "same"), *_END),
+    one_step("relu after flatten", conv(3, 3), Flatten(), ReLU(), dense(10)),
+    one_step("max-pool", conv(3, 2), MaxPool(2, 2), ReLU(), *_END),
+    one_step("max-pool, overlapping", conv(3, 2), MaxPool(3, 2), *_END),
     # No ReLU in between: where all of a window is negative, a padding of zeros would win.
-    _one_step("max-pool, overlapping and padded", conv(3, 3, "same"), MaxPool(3, 2, "same"), *_END),
-    _one_step("max-pool, even and padded", conv(3, 3), MaxPool(2, 1, "same"), *_END),
-    _one_step("max-pool, gaps", conv(3, 2), MaxPool(2, 3), *_END),
-    _one_step("local-response-norm", conv(5, 3), LocalResponseNorm(1, 0.3, 0.75, 2.0), ReLU(), *_END),
-    _one_step("local-response-norm, wide", conv(5, 3), ReLU(), LocalResponseNorm(4, 0.5, 0.5), *_END),
-    _one_step("divided by 256", *_MLP, input=Input((7, 6, 2), divide_by=256.0)),
-    _one_step("standardised", *_MLP, input=Input((7, 6, 2), standardize=Standardize(0.13, 0.31))),
-    _one_step(
+    one_step("max-pool, overlapping and padded", conv(3, 3, "same"), MaxPool(3, 2, "same"), *_END),
+    one_step("max-pool, even and padded", conv(3, 3), MaxPool(2, 1, "same"), *_END),
+    one_step("max-pool, gaps", conv(3, 2), MaxPool(2, 3), *_END),
+    one_step("local-response-norm", conv(5, 3), LocalResponseNorm(1, 0.3, 0.75, 2.0), ReLU(), *_END),
+    one_step("local-response-norm, wide", conv(5, 3), ReLU(), LocalResponseNorm(4, 0.5, 0.5), *_END),
+    one_step("divided by 256", *_MLP, input=Input((7, 6, 2), divide_by=256.0)),
+    one_step("standardised", *_MLP, input=Input((7, 6, 2), standardize=Standardize(0.13, 0.31))),
+    one_step(
         "distorted by nothing",
         *_MLP,
         input=Input((7, 6, 2), standardize_each=True, distortions=Distortions(False, 0.0, (1.0, 1.0))),
     ),
-    _one_step("cropped", conv(3, 3, "same"), *_END, input=Input((8, 7, 3), 256.0, crop=5)),
-    _one_step(
+    one_step("cropped", conv(3, 3, "same"), *_END, input=Input((8, 7, 3), 256.0, crop=5)),
+    one_step(
         "cropped, each standardised", conv(3, 3), *_END, input=Input((8, 7, 3), 1.0, crop=5, standardize_each=True)
     ),
 )
@@ -234,11 +248,18 @@ WITH_DROPOUT = (
     Case("channel-dropout", a_workload(conv(3, 2), ChannelDropout(0.5), ReLU(), *_END), (8,)),
 )
 
+
+def of_optimizers(optimizers: Mapping[str, Optimizer]) -> tuple[Case, ...]:
+    """Make a case of five steps for each optimiser, by name; the last batch is smaller than the others."""
+    return tuple(
+        Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35) for name, optimizer in optimizers.items()
+    )
+
+
 # ε is as large as the gradients, so the first step shows if it is in the wrong place. The rates change twice within the
-# steps, and the last batch is smaller than the others.
-OPTIMIZERS = tuple(
-    Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35)
-    for name, optimizer in {
+# steps.
+OPTIMIZERS = of_optimizers(
+    {
         "sgd": SGD(0.5),
         "sgd, staircase": SGD(0.5, staircase=Staircase(0.3, 2)),
         "sgd, momentum": SGD(0.5, momentum=0.9),
@@ -255,7 +276,7 @@ OPTIMIZERS = tuple(
         "adam, staircase": Adam(0.05, epsilon=0.02, staircase=Staircase(0.3, 2)),
         "rmsprop": RMSprop(0.05, rho=0.8, epsilon=0.02),
         "rmsprop, staircase": RMSprop(0.05, epsilon=0.02, staircase=Staircase(0.3, 2)),
-    }.items()
+    }
 )
 
 

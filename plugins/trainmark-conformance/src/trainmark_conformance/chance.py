@@ -14,11 +14,13 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.workload.layers import ChannelDropout, Dense, Dropout, Flatten, Layer
+from trainmark.workload.layers import ChannelDropout, Dense, Dropout, Flatten, Layer, TiedHead, TokenEmbedding
 from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Distortions, Input
 from trainmark.workload.schedule import Batches
+from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 from trainmark_conformance import acts
 from trainmark_conformance.cases import Case, a_workload, all_of_class_1
 from trainmark_conformance.suite import Suite
@@ -33,6 +35,7 @@ WIDTH, CHANNELS = 2, 3
 BRIGHTNESS = (1, 2 ** (WIDTH * CHANNELS))  # of the two examples, so that one number encodes both masks
 STEPS = 150
 DRAWN = 5  # standard deviations that a share or a mean of random draws may be off
+TEXT = a_workload(TokenEmbedding(10, 8), TiedHead(), input=Tokens(5))
 SAME_CONTRAST = (1.0, 1.0)
 BEFORE_FLATTEN = (Dropout(RATE), Flatten())
 AFTER_FLATTEN = (Flatten(), Dropout(RATE))
@@ -85,8 +88,9 @@ class ChanceConformance(Suite):
     def test_the_seed_decides_the_masks(self, layers: tuple[Layer, ...]) -> None:
         self._depends_on_the_seed(lambda seed: self._masks(layers, seed, epochs=1))
 
-    def test_the_seed_decides_its_own_shuffle(self) -> None:
-        case = Case("shuffled", a_workload(), (8,) * 3)
+    @pytest.mark.parametrize("workload", [a_workload(), TEXT], ids=["images", "windows of a text"])
+    def test_the_seed_decides_its_own_shuffle(self, workload: Workload) -> None:
+        case = Case("shuffled", workload, (8,) * 3)
         plan = EpochPlan(case.sizes, None)
         self._depends_on_the_seed(lambda seed: acts.train(self.trainer(case, seed=seed), plan).losses)
 

@@ -12,10 +12,12 @@ import pytest
 
 from trainmark.backends.base import KINDS_0_1, KINDS_0_2, STYLES, kinds_of
 from trainmark.errors import AbsentDevice, Unsupported
+from trainmark.workload.layers import Flatten
 from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage
 from trainmark.workload.precision import PRECISIONS
 from trainmark_conformance import acts
-from trainmark_conformance.cases import NETWORKS, OPTIMIZERS, WITH_DROPOUT, Case, a_workload
+from trainmark_conformance.cases import WITH_DROPOUT, Case, a_workload, dense
+from trainmark_conformance.modern import NETWORKS, OPTIMIZERS, normal
 from trainmark_conformance.oracle import Act, distance, exact
 from trainmark_conformance.suite import Suite
 
@@ -29,6 +31,7 @@ REMEMBERING = tuple(
         ("rmsprop", RMSprop(0.05, epsilon=0.02), None),
     )
 )
+RUNNING = Case("batch norm", a_workload(*normal(3, 2), Flatten(), dense(10)), (8, 8, 8, 8, 3), train=35)
 _KINDS = KINDS_0_1 | KINDS_0_2
 PLAIN = Case("plain", a_workload(), (8, 8, 8))
 
@@ -47,9 +50,9 @@ class ContractConformance(Suite):
         ],
         ids=lambda act: act.__name__,
     )
-    @pytest.mark.parametrize("case", REMEMBERING, ids=str)
+    @pytest.mark.parametrize("case", (*REMEMBERING, RUNNING), ids=str)
     def test_what_it_remembers(self, case: Case, act: Act) -> None:
-        """No call but ``load`` resets the optimiser, the learning rate or the average."""
+        """No call but ``load`` resets the optimiser, the learning rate or an average."""
         self.compare(case, act)
 
     def test_the_average_is_used_in_evaluation_and_in_nothing_else(self) -> None:

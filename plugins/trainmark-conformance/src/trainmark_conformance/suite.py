@@ -12,9 +12,9 @@ from trainmark.backends import base, registry
 from trainmark.workload.model import Weights
 from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
-from trainmark_conformance.oracle import Act, differences
+from trainmark_conformance.oracle import Act, Results, differences
 
-_load = cache(registry.load)
+_find, _load = cache(registry.find), cache(registry.load)
 
 
 class Suite:
@@ -37,7 +37,7 @@ class Suite:
     @property
     def made(self) -> base.Backend:
         """The backend, one for all tests; skips the test if its framework is not installed."""
-        entry = registry.find(self.backend)
+        entry = _find(self.backend)
         if not entry.installed:
             pytest.skip(f"{self.backend} needs {entry.needs}, which is not installed")
         return _load(self.backend)
@@ -98,5 +98,15 @@ class Suite:
             case: the training.
             act: what is done with the trainer, and whose results are compared.
         """
-        found = differences(act(self.trainer(case), case), case, act, self.digits)
-        assert not found, f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(found)
+        self.require(act(self.trainer(case), case), case, act)
+
+    def require(self, found: Results, case: Case, act: Act) -> None:
+        """Fail unless results are the oracle's, up to rounding.
+
+        Args:
+            found: results of the backend, by name.
+            case: the training.
+            act: what the oracle does.
+        """
+        lines = differences(found, case, act, self.digits)
+        assert not lines, f"{self.backend} ({self.style}, {self.device}, {self.digits}):\n" + "\n".join(lines)

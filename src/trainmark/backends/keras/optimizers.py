@@ -74,8 +74,8 @@ def keeping_gradients(optimizer: keras.optimizers.Optimizer) -> keras.optimizers
                 self.kept = self.add_optimizer_variables(variables, "gradient")
 
         def apply(self, grads: Any, trainable_variables: Any = None) -> None:
-            for kept, gradient in zip(self.kept, grads, strict=True):
-                self.assign(kept, ops.convert_to_tensor(gradient))  # in TensorFlow it may be sparse
+            for kept, gradient in zip(self.kept, map(_dense, grads), strict=True):
+                self.assign(kept, gradient)
             super().apply(grads, trainable_variables)
 
     optimizer.__class__ = Keeping
@@ -153,7 +153,7 @@ class Defined(keras.optimizers.Optimizer):
 
     def apply(self, grads: Any, trainable_variables: Any = None) -> None:
         """Apply one update, and update the average."""
-        super().apply(_clipped(grads, self._spec.clip_norm), trainable_variables)
+        super().apply(_clipped([_dense(each) for each in grads], self._spec.clip_norm), trainable_variables)
         if self._average is None:
             return
         for weight, average in zip(self._trainable_variables, self.averages, strict=True):
@@ -213,11 +213,15 @@ class DefinedRMSprop(Defined):
         self.assign_sub(variable, rate * gradient / (ops.sqrt(square) + spec.epsilon))
 
 
+def _dense(gradient: Any) -> Any:
+    """Return a gradient with all rows. TensorFlow's of a table has a row for each token, so some are there twice."""
+    return ops.zeros(gradient.shape, gradient.dtype) + gradient if hasattr(gradient, "dense_shape") else gradient
+
+
 def _clipped(gradients: Sequence[Any], most: float | None) -> Sequence[Any]:
     """Clip gradients to the global norm ``most``."""
     if most is None:
         return gradients
-    gradients = [ops.convert_to_tensor(gradient) for gradient in gradients]
     norm = ops.sqrt(sum(ops.sum(ops.square(gradient)) for gradient in gradients))
     share = ops.minimum(most / (norm + CLIP_EPSILON), 1)
     return [gradient * share for gradient in gradients]

@@ -123,9 +123,12 @@ class KerasTrainer:
         return self._copied(self._optimizer.kept)
 
     def activations(self, examples: NDArray[np.int64], *, training: bool) -> Arrays:
-        """Run the layers on training examples."""
+        """Run the layers on training examples, and leave running averages."""
         x = ops.convert_to_tensor(self._training_inputs(examples))
+        running = [(each, ops.copy(each.value)) for key, each in self._weights.items() if key not in self._trained]
         outputs = {"input": x, **dict(network.outputs(self._network.layers, x, training=training))}
+        for variable, value in running:
+            variable.assign(value)
         return {name: ops.convert_to_numpy(value).astype(np.float64) for name, value in outputs.items()}
 
     def _training_inputs(self, examples: NDArray[np.int64]) -> NDArray[Any]:
