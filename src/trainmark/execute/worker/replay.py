@@ -25,6 +25,7 @@ from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
 from trainmark.workload import pytorch_draws
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.pixels import augment, prepare
 from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
@@ -79,11 +80,13 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
     after = trainer.weights()
     batch = slice(None) if plan.order is None else plan.batches(plan.order)[place]
-    split = training.data.train
-    images, labels = split.images[batch], split.labels[batch]
+    split, workload = training.data.train, training.workload
+    x, labels = prepare(workload.input, split.images[batch]), split.labels[batch]
+    if plan.augmented is not None and (spec := workload.augmented_input) is not None:
+        x = augment(spec, x, plan.batches(plan.augmented)[place])
     known = labels < training.model.classes
-    plain = training.workload.deterministic()
-    inspected = inspect_step(plain, lay_out(plain), before, images[known], labels[known])
+    plain = workload.deterministic()
+    inspected = inspect_step(plain, lay_out(plain), before, x[known], labels[known])
     return StepInspection(
         step=step,
         loss=loss,
@@ -105,10 +108,7 @@ def _trained(
     workload, data, options = training.workload, training.data, training.options
     trainer, losses = training.backend.trainer(workload, training.model, data, options), np.zeros(0)
     trainer.load(training.start)
-    drawn = training.drawn.batches if training.drawn else None
-    for plan in epoch_plans(
-        workload.schedule, workload.batches, len(data.train), options.seed, inject=True, drawn=drawn
-    ):
+    for plan in epoch_plans(workload, len(data.train), options.seed, inject=True, drawn=training.drawn):
         trainer.begin_epoch(plan)
         place = min(steps - len(losses), len(plan.sizes))
         if place:

@@ -1,0 +1,50 @@
+"""A replayed step is the reference's step: the same examples, prepared in the same way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.backends.samples import a_dataset
+from tests.unit.workload.samples import a_workload
+from trainmark.backends.base import Options
+from trainmark.data.dataset import Dataset
+from trainmark.execute.protocol.answers import StepInspected
+from trainmark.execute.protocol.requests import ReplayTraining
+from trainmark.execute.worker.dissect import _plan
+from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.replay import replay
+from trainmark.record.inspection import StepInspection
+from trainmark.workload.pixels import Augmentation, Input
+from trainmark.workload.spec import Workload
+
+OPTIONS = Options("idiomatic", "cpu", "fp32", 1)
+AUGMENTED = a_workload(input=Input((4, 4, 1), augment=Augmentation(pad=2, flip=True, cutout=2)))
+
+
+class Loaded:
+    """A dataset that needs no folder."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.load = lambda: data
+
+
+def first_step(workload: Workload, data: Dataset) -> StepInspection:
+    heard: list[Any] = []
+    replay(ReplayTraining("numpy", workload, Loaded(data), OPTIONS, 3), heard.append, lambda: None)  # type: ignore[arg-type]
+    return next(each for each in heard if isinstance(each, StepInspected)).inspection
+
+
+def test_augmented_images() -> None:
+    step, plain = (first_step(each, a_dataset()) for each in (AUGMENTED, AUGMENTED.deterministic()))
+    assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
+    assert step.loss != pytest.approx(plain.loss, rel=1e-3)
+
+
+def test_a_timed_epoch_is_augmented_as_in_a_run() -> None:
+    plan, of_run = _plan(AUGMENTED, 100, 5, OPTIONS), next(epoch_plans(AUGMENTED, 100, 1, inject=True))
+    assert plan.augmented is not None
+    assert of_run.augmented is not None
+    assert plan.augmented.tolist() == of_run.augmented[:50].tolist()
+    assert _plan(AUGMENTED.without_distortions(), 100, 5, OPTIONS).augmented is None
