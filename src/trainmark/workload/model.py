@@ -142,6 +142,11 @@ class Model:
         return any(isinstance(plan.layer, layers.Conv2D) for plan in self.every_layer)
 
     @property
+    def joins_examples(self) -> bool:
+        """Whether batch norm makes each example's loss depend on the rest of its batch."""
+        return any(isinstance(plan.layer, layers.BatchNorm) for plan in self.every_layer)
+
+    @property
     def parameters(self) -> int:
         """Number of trained values."""
         return sum(plan.parameters for plan in self.every_layer)
