@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.backends.samples import a_dataset
+from tests.unit.backends.samples import a_dataset, a_text
 from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import Options
 from trainmark.data.dataset import Dataset
@@ -16,8 +16,11 @@ from trainmark.execute.worker.dissect import _plan
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.replay import replay
 from trainmark.record.inspection import StepInspection
+from trainmark.workload.layers import PositionEmbedding, TiedHead, TokenEmbedding
+from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Augmentation, Input
 from trainmark.workload.spec import Workload
+from trainmark.workload.tokens import Tokens
 
 OPTIONS = Options("idiomatic", "cpu", "fp32", 1)
 AUGMENTED = a_workload(input=Input((4, 4, 1), augment=Augmentation(pad=2, flip=True, cutout=2)))
@@ -40,6 +43,14 @@ def test_augmented_images() -> None:
     step, plain = (first_step(each, a_dataset()) for each in (AUGMENTED, AUGMENTED.deterministic()))
     assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
     assert step.loss != pytest.approx(plain.loss, rel=1e-3)
+
+
+def test_a_text() -> None:
+    input, model = Tokens(8), (TokenEmbedding(65, 4), PositionEmbedding(8), TiedHead())
+    text = a_workload(input=input, model=model, dataset="shakespeare", optimizer=SGD(10.0))
+    step = first_step(text, a_text(40, 20, 8))
+    assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
+    assert step.gap is not None
 
 
 def test_a_timed_epoch_is_augmented_as_in_a_run() -> None:

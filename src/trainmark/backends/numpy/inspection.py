@@ -38,13 +38,14 @@ def inspect_step(
 
     Args:
         x: what the network takes, as :func:`~trainmark.workload.pixels.prepare` makes it.
-        labels: true classes, ``[batch]``.
+        labels: true classes, ``[batch]``, or tokens, ``[batch, length]``.
     """
     with np.errstate(all="ignore"):
         tensors, each, logits = _step(workload, model, weights, x, labels.astype(np.int64))
     gap = None
     if len(labels) and np.isfinite(logits).all():
-        gap = float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max())
+        true = np.take_along_axis(logits, labels[..., None].astype(np.int64), axis=-1)
+        gap = float((logits.max(axis=-1, keepdims=True) - true).max())
     return StepTensors(tuple(tensors), each.astype(np.float64), gap)
 
 

@@ -84,7 +84,8 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     x, labels = prepare(workload.input, split.images[batch]), split.labels[batch]
     if plan.augmented is not None and (spec := workload.augmented_input) is not None:
         x = augment(spec, x, plan.batches(plan.augmented)[place])
-    known = labels < training.model.classes
+    valid = labels < training.model.classes
+    known = valid.reshape(len(labels), -1).all(axis=1)
     plain = workload.deterministic()
     inspected = inspect_step(plain, lay_out(plain), before, x[known], labels[known])
     return StepInspection(
@@ -93,7 +94,7 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
         tensors=inspected.tensors,
         reference_loss=float(inspected.losses.mean()) if known.any() else None,
         gap=inspected.gap if known.any() else None,
-        bad_labels=tuple(sorted({int(label) for label in labels[~known]})),
+        bad_labels=tuple(sorted({int(label) for label in labels[~valid]})),
         unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
         finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
         moved={name: _moved(before[name], after[name]) for name in before if name.endswith(".kernel")},
