@@ -14,10 +14,12 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded, to_message
 from trainmark.study.layouts import layout_of, require_able
+from trainmark.study.scale import prepare
 from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.reduce import with_batch
@@ -177,3 +179,11 @@ def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: 
 
 def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
     assert layout_of(WORKLOAD, 1, 1, 8).microbatches == 1
+
+
+def test_losses_are_not_compared_if_batch_norm_makes_them_differ() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    request = Request(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
+    plan = prepare(request, Question(data=(2,), oversubscribe=True), Watcher())
+    assert "losses are not compared, since batch norm on each copy uses only its share of the batch" in plan.notices
+    assert {task.first.side.precision for task in plan.tasks} == {"fp32"}
