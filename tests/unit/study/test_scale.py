@@ -18,7 +18,7 @@ from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded, to_message
-from trainmark.study.layouts import layout_of, require_able
+from trainmark.study.layouts import layout_of, require_able, require_divisible
 from trainmark.study.scale import prepare
 from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
@@ -68,6 +68,17 @@ def test_ranks_on_gpus_begin_with_the_first() -> None:
 def test_a_network_with_too_few_layers_for_its_stages() -> None:
     with pytest.raises(Unsupported, match="can't be cut into 4 stages"):
         require_possible(Question(pipeline=(4,), oversubscribe=True), CPU, WORKLOAD, 1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("cifar10-resnet9", "batch-norm, sum"), ("shakespeare-gpt", "clipping")],
+)
+def test_what_can_not_be_cut_may_still_be_copied(name: str, text: str) -> None:
+    workload = catalog.find(name)
+    with pytest.raises(Unsupported, match=f"a network with .*{text} can't be cut into stages"):
+        require_divisible(workload, 1, 2)
+    require_divisible(workload, 2, 1)
 
 
 def test_a_whole_dataset_can_not_grow() -> None:
