@@ -16,7 +16,16 @@ from trainmark.execute.worker.dissect import _plan
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.execute.worker.replay import replay
 from trainmark.record.inspection import StepInspection
-from trainmark.workload.layers import PositionEmbedding, TiedHead, TokenEmbedding
+from trainmark.workload.layers import (
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Flatten,
+    PositionEmbedding,
+    ReLU,
+    TiedHead,
+    TokenEmbedding,
+)
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Augmentation, Input
 from trainmark.workload.spec import Workload
@@ -51,6 +60,13 @@ def test_a_text() -> None:
     step = first_step(text, a_text(40, 20, 8))
     assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
     assert step.gap is not None
+    assert set(step.moved) == {"token-embedding1.table", "position-embedding1.table"}
+
+
+def test_batch_norm() -> None:
+    body = (Conv2D(4, 3, padding="same"), BatchNorm(), ReLU(), Flatten(), Dense(10))
+    step = first_step(a_workload(*body), a_dataset())
+    assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
 
 
 def test_a_timed_epoch_is_augmented_as_in_a_run() -> None:

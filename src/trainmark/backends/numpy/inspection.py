@@ -56,7 +56,7 @@ def _step(
     gradients: layers.Parameters = {}
     modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
     found = [_tensor("input", "images", x), *(_tensor("weight", name, value) for name, value in own.items())]
-    for plan, x in layers.outputs(model.layers, modules, x, False):  # noqa: B020  (the last output is kept)
+    for plan, x in layers.outputs(model.layers, modules, x, True):  # noqa: B020  (the last output is kept)
         last = plan is model.layers[-1]
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))

@@ -88,6 +88,7 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     known = valid.reshape(len(labels), -1).all(axis=1)
     plain = workload.deterministic()
     inspected = inspect_step(plain, lay_out(plain), before, x[known], labels[known])
+    matrices = [name for name in training.model.trained if before[name].ndim > 1]
     return StepInspection(
         step=step,
         loss=loss,
@@ -97,7 +98,7 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
         bad_labels=tuple(sorted({int(label) for label in labels[~valid]})),
         unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
         finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
-        moved={name: _moved(before[name], after[name]) for name in before if name.endswith(".kernel")},
+        moved={name: _moved(before[name], after[name]) for name in matrices},
         alone=_alone(training, before, batch, inspected) if not np.isfinite(loss) else (),
     )
 
@@ -128,7 +129,7 @@ def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | N
 
 def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTensors) -> tuple[OddExample, ...]:
     """Return the examples of the batch whose loss is not finite although the reference's is."""
-    if not isinstance(training.backend, Separable):
+    if training.model.joins_examples or not isinstance(training.backend, Separable):
         return ()
     options = dataclasses.replace(training.options, without=frozenset({"optimizer"}))
     if "optimizer" not in training.backend.parts(training.options):
