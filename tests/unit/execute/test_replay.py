@@ -23,9 +23,11 @@ from trainmark.workload.layers import (
     Flatten,
     PositionEmbedding,
     ReLU,
+    Residual,
     TiedHead,
     TokenEmbedding,
 )
+from trainmark.workload.model import lay_out
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Augmentation, Input
 from trainmark.workload.spec import Workload
@@ -66,6 +68,15 @@ def test_a_text() -> None:
 def test_batch_norm() -> None:
     body = (Conv2D(4, 3, padding="same"), BatchNorm(), ReLU(), Flatten(), Dense(10))
     step = first_step(a_workload(*body), a_dataset())
+    assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
+
+
+def test_no_branch_of_the_first_layer_has_an_input_gradient() -> None:
+    first = Residual((ReLU(), Conv2D(2, 1)), (ReLU(), Conv2D(2, 1)))
+    workload = a_workload(first, Flatten(), Dense(10))
+    residual, _, dense = lay_out(workload).layers
+    assert (residual.input_gradient_macs, dense.input_gradient_macs) == (0, 4 * 4 * 2 * 10)
+    step = first_step(workload, a_dataset())
     assert step.loss == pytest.approx(step.reference_loss, rel=1e-5)
 
 
