@@ -78,7 +78,7 @@ def chunks(side: ChosenSide, minutes: float) -> None:
     model = lay_out(workload)
     trainer = registry.load(side.side.backend).trainer(workload, model, data, side.options())
     trainer.load(initial_weights(model, 0))
-    plan = next(epoch_plans(workload.schedule, workload.batches, len(data.train), 0, inject=True))
+    plan = next(epoch_plans(workload, len(data.train), 0, inject=True))
     trainer.compile(plan)
     total = len(plan.sizes)
 

@@ -90,7 +90,7 @@ def of_trainers(chosen: ChosenSide) -> list[float]:
     workload, data = chosen.course.workload, chosen.course.dataset.folder.load()
     model, backend = lay_out(workload), registry.load(chosen.side.backend)
     trainers = [backend.trainer(workload, model, data, chosen.options()) for _ in LABELS]
-    plan = next(epoch_plans(workload.schedule, workload.batches, len(data.train), 0, inject=True))
+    plan = next(epoch_plans(workload, len(data.train), 0, inject=True))
     for trainer in trainers:
         trainer.load(initial_weights(model, 0))
         trainer.compile(plan)

@@ -63,7 +63,7 @@ def main() -> None:
     trainer.load(initial_weights(model, SEED))
 
     compiled = False
-    for plan in epoch_plans(workload.schedule, workload.batches, len(data.train), SEED, inject=style == "fast"):
+    for plan in epoch_plans(workload, len(data.train), SEED, inject=style == "fast"):
         if not compiled:
             trainer.compile(plan)
             compiled = True

@@ -163,7 +163,7 @@ def _frozen(replay: Replay) -> Diagnosis | None:
     if not replay.opened:
         return None
     first, last = replay.opened[0], replay.opened[-1]
-    kernels = [name for name in first.unchanged if name.endswith(".kernel") and name in last.unchanged]
+    kernels = [name for name in first.unchanged if name in first.moved and name in last.unchanged]
     if not kernels:
         return None
     gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
@@ -200,10 +200,10 @@ def _rate(replay: Replay) -> Diagnosis | None:
     step, move = max(moved, key=lambda pair: pair[1], default=(None, 0.0))
     if losses and (move > _LARGE_MOVE or _rises(losses)):
         rise = f"the loss went from {losses[0]:.4g} to {max(losses):.4g}"
-        leap = f"one step changes a kernel by up to {move:.3g} times its largest value"
+        leap = f"one step changes a weight by up to {move:.3g} times its largest value"
         return _diagnosis("learning-rate", step, None, rise, leap)
     if losses and replay.failed_at is None and 0 < move < _SMALL_MOVE:
-        evidence = f"a step changes no kernel by more than {move:.1g} of its largest value"
+        evidence = f"a step changes no weight by more than {move:.1g} of its largest value"
         return Diagnosis("learning-rate", step, None, (evidence,), "Use a larger learning rate.")
     return None
 

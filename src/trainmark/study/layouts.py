@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from trainmark.backends.base import kinds_of
 from trainmark.backends.layout import Layout
 from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
@@ -15,6 +16,8 @@ from trainmark.workload.stages import cut
 
 DEFAULT_MICROBATCHES = 4
 _PATIENCE_SECONDS = 20.0
+_UNCUT = {"batch-norm", "clipping", "sum"}
+"""These need the whole batch or all gradients at once."""
 
 
 def layout_of(
@@ -63,7 +66,10 @@ def require_divisible(
 
     :func:`require_shareable` handles a batch of the whole dataset.
     """
-    cut(lay_out(workload), stages)
+    if stages > 1:
+        if unfit := _UNCUT & set(kinds_of(workload)):
+            raise Unsupported(f"a network with {', '.join(sorted(unfit))} can't be cut into stages")
+        cut(lay_out(workload), stages)
     batch = workload.batches.size
     if batch == "full":
         if weak:

@@ -142,6 +142,11 @@ class Model:
         return any(isinstance(plan.layer, layers.Conv2D) for plan in self.every_layer)
 
     @property
+    def joins_examples(self) -> bool:
+        """Whether batch norm makes each example's loss depend on the rest of its batch."""
+        return any(isinstance(plan.layer, layers.BatchNorm) for plan in self.every_layer)
+
+    @property
     def parameters(self) -> int:
         """Number of trained values."""
         return sum(plan.parameters for plan in self.every_layer)
@@ -187,6 +192,7 @@ class _Drawing:
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._parameters = self._layers = 0
+        self._first = True  # no layer with weights so far
         self._table: tuple[str, Weight] | None = None
 
     def plans(self, model: Sequence[Layer], shape: Shape, path: Path) -> tuple[LayerPlan, ...]:
@@ -203,7 +209,7 @@ class _Drawing:
 
     def _plan(self, layer: Simple | layers.Residual, shape: Shape, path: Path) -> LayerPlan:
         self._counts[layer.kind] = self._counts.get(layer.kind, 0) + 1
-        name, first = f"{layer.kind}{self._counts[layer.kind]}", not self._parameters
+        name = f"{layer.kind}{self._counts[layer.kind]}"
         if isinstance(layer, layers.Residual):
             return self._residual(name, layer, shape, path)
         try:
@@ -216,12 +222,15 @@ class _Drawing:
         if isinstance(layer, layers.TokenEmbedding):
             self._table = f"{name}.table", applied.weights["table"]
         macs = applied.macs
-        by_input = 0 if first else macs
+        by_input = 0 if self._first else macs
+        self._first &= not applied.weights
         return LayerPlan(name, layer, shape, applied.output, applied.weights, macs, by_input, table=table)  # type: ignore[arg-type]
 
     def _residual(self, name: str, layer: layers.Residual, shape: Shape, path: Path) -> LayerPlan:
-        body = self.plans(layer.body, shape, (*path, "body"))
+        first, body = self._first, self.plans(layer.body, shape, (*path, "body"))
+        self._first, neither = first, self._first
         shortcut = self.plans(layer.shortcut, shape, (*path, "shortcut"))
+        self._first &= neither
         output, other = body[-1].output_shape, shortcut[-1].output_shape if shortcut else shape
         if output != other:
             where = "shortcut" if shortcut else "body"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 
+from trainmark.workload.decode import Misfit
 from trainmark.workload.layers import (
     GELU,
     Attention,
@@ -33,8 +35,12 @@ _ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, LocalResponseNorm, LayerNor
 
 
 def shrunk(workload: Workload) -> Workload:
-    """Keep the number of operations but make each tiny: one example per step, one unit or filter per layer."""
-    return dataclasses.replace(with_batch(workload, 1), model=_rescaled(workload.model, lambda _: 1))
+    """Keep the number of operations but make each tiny: one unit or filter per layer, one example per step.
+
+    Batch norm needs two, since one value has no variance.
+    """
+    small = with_batch(workload, 1 + lay_out(workload).joins_examples)
+    return dataclasses.replace(small, model=_rescaled(workload.model, lambda _: 1))
 
 
 def reduced(workload: Workload, width: int | None = None, depth: int | None = None) -> Workload:
@@ -57,9 +63,11 @@ def without_elementwise(workload: Workload) -> Workload:
     """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
     kept = changed(workload.model, lambda layer: None if isinstance(layer, _ELEMENTWISE) else layer)
     with_pooling = dataclasses.replace(workload, model=kept)
-    unpooled = changed(kept, lambda layer: dataclasses.replace(layer, size=1) if isinstance(layer, MaxPool) else layer)
-    plain = dataclasses.replace(workload, model=unpooled)
-    return plain if lay_out(plain).training_flops == lay_out(workload).training_flops else with_pooling
+    plain = dataclasses.replace(workload, model=changed(kept, _subsampling))
+    with contextlib.suppress(Misfit):
+        if lay_out(plain).training_flops == lay_out(workload).training_flops:
+            return plain
+    return with_pooling
 
 
 def without_chance(workload: Workload) -> Workload:
@@ -73,6 +81,10 @@ def without_chance(workload: Workload) -> Workload:
 def with_batch(workload: Workload, size: int) -> Workload:
     """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a pass."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
+
+
+def _subsampling(layer: Layer) -> Layer:
+    return dataclasses.replace(layer, size=1, padding="valid") if isinstance(layer, MaxPool) else layer
 
 
 def _width(layer: Layer) -> int | None:

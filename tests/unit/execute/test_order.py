@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.workload.samples import a_workload
 from trainmark.backends.base import EpochPlan
 from trainmark.execute.worker.order import epoch_plans
 from trainmark.workload.schedule import Batches, Schedule
@@ -20,42 +21,44 @@ def orders(plans: Iterable[EpochPlan]) -> list[list[int]]:
     return found
 
 
+def plans_of(schedule: Schedule, batches: Batches, examples: int, seed: int, *, inject: bool) -> Iterator[EpochPlan]:
+    return epoch_plans(a_workload(schedule=schedule, batches=batches), examples, seed, inject=inject)
+
+
 @pytest.mark.parametrize("inject", [False, True])
 def test_never_keeps_the_stored_order(inject: bool) -> None:
-    plans = list(epoch_plans(Schedule(2, shuffle="never"), Batches(3), 7, seed=1, inject=inject))
+    plans = list(plans_of(Schedule(2, shuffle="never"), Batches(3), 7, seed=1, inject=inject))
     assert [plan.sizes for plan in plans] == [(3, 3, 1), (3, 3, 1)]
     assert orders(plans) == [list(range(7)), list(range(7))]
 
 
 @pytest.mark.parametrize("inject", [False, True])
 def test_once_draws_one_order_and_keeps_it(inject: bool) -> None:
-    first, second, third = orders(epoch_plans(Schedule(3, shuffle="once"), Batches(10), 50, seed=1, inject=inject))
+    first, second, third = orders(plans_of(Schedule(3, shuffle="once"), Batches(10), 50, seed=1, inject=inject))
     assert first == second == third
     assert first != list(range(50))
     assert sorted(first) == list(range(50))
 
 
 def test_every_epoch_has_an_order_of_its_own_when_it_is_injected() -> None:
-    first, second = orders(epoch_plans(Schedule(2), Batches(10), 50, seed=1, inject=True))
+    first, second = orders(plans_of(Schedule(2), Batches(10), 50, seed=1, inject=True))
     assert first != second
     assert sorted(first) == sorted(second) == list(range(50))
 
 
 def test_a_reshuffled_epoch_is_left_to_the_framework_when_nothing_is_injected() -> None:
-    plans = list(epoch_plans(Schedule(2), Batches(10), 25, seed=1, inject=False))
+    plans = list(plans_of(Schedule(2), Batches(10), 25, seed=1, inject=False))
     assert [plan.order for plan in plans] == [None, None]
     assert [plan.sizes for plan in plans] == [(10, 10, 5)] * 2
 
 
 def test_the_order_depends_on_the_seed_alone() -> None:
-    first, again, other = (
-        orders(epoch_plans(Schedule(2), Batches(10), 50, seed=seed, inject=True)) for seed in (1, 1, 2)
-    )
+    first, again, other = (orders(plans_of(Schedule(2), Batches(10), 50, seed=seed, inject=True)) for seed in (1, 1, 2))
     assert first == again != other
 
 
 def test_a_longer_run_begins_like_a_shorter_one() -> None:
-    short, long = (orders(epoch_plans(Schedule(count), Batches(10), 50, seed=1, inject=True)) for count in (2, 4))
+    short, long = (orders(plans_of(Schedule(count), Batches(10), 50, seed=1, inject=True)) for count in (2, 4))
     assert long[:2] == short
 
 
@@ -68,7 +71,7 @@ def test_a_longer_run_begins_like_a_shorter_one() -> None:
 )
 def test_every_pass_takes_every_example_once(examples: int, size: int, repeats: int, seed: int, shuffle: str) -> None:
     schedule = Schedule(2, shuffle=shuffle, dataset_repeats=repeats)  # type: ignore[arg-type]
-    for order in orders(epoch_plans(schedule, Batches(size), examples, seed, inject=True)):
+    for order in orders(plans_of(schedule, Batches(size), examples, seed, inject=True)):
         assert len(order) == examples * repeats
         for start in range(0, len(order), examples):
             assert sorted(order[start : start + examples]) == list(range(examples))
@@ -77,7 +80,7 @@ def test_every_pass_takes_every_example_once(examples: int, size: int, repeats: 
 @given(examples=st.integers(1, 60), size=st.integers(1, 20), repeats=st.integers(1, 3), steps=st.integers(1, 30))
 def test_there_is_an_index_for_every_example_of_every_step(examples: int, size: int, repeats: int, steps: int) -> None:
     schedule = Schedule(1, steps=steps, dataset_repeats=repeats)
-    for plan in epoch_plans(schedule, Batches(size, "drop"), examples, 0, inject=True):
+    for plan in plans_of(schedule, Batches(size, "drop"), examples, 0, inject=True):
         assert plan.order is not None
         assert len(plan.order) == sum(plan.sizes)
         assert plan.order.min() >= 0
@@ -86,7 +89,7 @@ def test_there_is_an_index_for_every_example_of_every_step(examples: int, size: 
 
 def test_what_a_pass_drops_is_drawn_anew_in_the_next() -> None:
     schedule = Schedule(1, dataset_repeats=2)
-    (order,) = orders(epoch_plans(schedule, Batches(20, "drop"), 50, seed=3, inject=True))
+    (order,) = orders(plans_of(schedule, Batches(20, "drop"), 50, seed=3, inject=True))
     assert len(order) == 80
     first, second = order[:40], order[40:]
     assert len(set(first)) == len(set(second)) == 40  # no example twice in one pass
@@ -94,8 +97,8 @@ def test_what_a_pass_drops_is_drawn_anew_in_the_next() -> None:
 
 
 def test_an_epoch_that_ends_early_takes_the_beginning_of_its_pass() -> None:
-    whole = orders(epoch_plans(Schedule(1), Batches(10), 50, seed=1, inject=True))
-    part = orders(epoch_plans(Schedule(1, steps_per_epoch=2), Batches(10), 50, seed=1, inject=True))
+    whole = orders(plans_of(Schedule(1), Batches(10), 50, seed=1, inject=True))
+    part = orders(plans_of(Schedule(1, steps_per_epoch=2), Batches(10), 50, seed=1, inject=True))
     assert part == [whole[0][:20]]
 
 
@@ -110,24 +113,24 @@ def test_an_epoch_that_ends_early_takes_the_beginning_of_its_pass() -> None:
 )
 def test_only_a_full_batch_in_stored_order_is_whole(batches: Batches, shuffle: str, whole: bool) -> None:
     schedule = Schedule(1, shuffle=shuffle)  # type: ignore[arg-type]
-    (plan,) = epoch_plans(schedule, batches, 50, seed=1, inject=True)
+    (plan,) = plans_of(schedule, batches, 50, seed=1, inject=True)
     assert plan.whole is whole
 
 
 def test_a_full_batch_may_be_repeated_within_an_epoch() -> None:
     schedule = Schedule(1, shuffle="never", dataset_repeats=2)
-    (plan,) = epoch_plans(schedule, Batches("full"), 5, seed=1, inject=False)
+    (plan,) = plans_of(schedule, Batches("full"), 5, seed=1, inject=False)
     assert plan.sizes == (5, 5)
     assert plan.whole and plan.order is None
 
 
 @pytest.mark.parametrize("inject", [False, True])
 def test_fewer_examples_than_one_whole_batch_give_no_epoch(inject: bool) -> None:
-    assert list(epoch_plans(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject)) == []
+    assert list(plans_of(Schedule(2), Batches(128, "drop"), 100, seed=1, inject=inject)) == []
 
 
 def test_the_order_is_not_the_stream_of_the_weights() -> None:
-    order = orders(epoch_plans(Schedule(1), Batches(10), 50, seed=1, inject=True))[0]
+    order = orders(plans_of(Schedule(1), Batches(10), 50, seed=1, inject=True))[0]
     for layer in range(20):
         weights = np.random.Generator(np.random.PCG64([1, layer])).random(50)
         assert order != np.argsort(weights).tolist()

@@ -14,10 +14,12 @@ from trainmark.data.locate import Located
 from trainmark.errors import Unsupported, UsageError
 from trainmark.execute.parent.plan import Run, Settings, Side
 from trainmark.execute.parent.probe import THIS
+from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.parent.task import Task
 from trainmark.execute.protocol.requests import StartRanks, Train, read
 from trainmark.execute.protocol.wire import encoded, to_message
-from trainmark.study.layouts import layout_of, require_able
+from trainmark.study.layouts import layout_of, require_able, require_divisible
+from trainmark.study.scale import prepare
 from trainmark.study.scale.question import Question, courses, require_possible, tasks
 from trainmark.workload import catalog
 from trainmark.workload.reduce import with_batch
@@ -66,6 +68,17 @@ def test_ranks_on_gpus_begin_with_the_first() -> None:
 def test_a_network_with_too_few_layers_for_its_stages() -> None:
     with pytest.raises(Unsupported, match="can't be cut into 4 stages"):
         require_possible(Question(pipeline=(4,), oversubscribe=True), CPU, WORKLOAD, 1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("cifar10-resnet9", "batch-norm, sum"), ("shakespeare-gpt", "clipping")],
+)
+def test_what_can_not_be_cut_may_still_be_copied(name: str, text: str) -> None:
+    workload = catalog.find(name)
+    with pytest.raises(Unsupported, match=f"a network with .*{text} can't be cut into stages"):
+        require_divisible(workload, 1, 2)
+    require_divisible(workload, 2, 1)
 
 
 def test_a_whole_dataset_can_not_grow() -> None:
@@ -177,3 +190,11 @@ def test_pieces_of_a_pipeline_divide_the_share(batch: int, data: int, expected: 
 
 def test_an_undivided_network_takes_a_batch_in_one_piece() -> None:
     assert layout_of(WORKLOAD, 1, 1, 8).microbatches == 1
+
+
+def test_losses_are_not_compared_if_batch_norm_makes_them_differ() -> None:
+    pytest.importorskip("torch", reason="torch is not installed")
+    request = Request(workloads=("resnet50",), backends=("torch",), devices=("cpu",))
+    plan = prepare(request, Question(data=(2,), oversubscribe=True), Watcher())
+    assert "losses are not compared, since batch norm on each copy uses only its share of the batch" in plan.notices
+    assert {task.first.side.precision for task in plan.tasks} == {"fp32"}

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from trainmark.backends.numpy import layers, losses
 from trainmark.record.inspection import Tensor, TensorKind
 from trainmark.workload.model import Model, Weights
-from trainmark.workload.pixels import prepare
 from trainmark.workload.spec import Workload
 
 _ENOUGH = 32
@@ -33,31 +32,31 @@ class StepTensors:
 
 
 def inspect_step(
-    workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.uint8]
+    workload: Workload, model: Model, weights: Weights, x: NDArray[Any], labels: NDArray[np.uint8]
 ) -> StepTensors:
     """Run a step of ``workload``, which has no dropout, from ``weights`` on a batch, in float32.
 
     Args:
-        images: stored images, ``[batch, height, width, channels]``.
-        labels: true classes, ``[batch]``.
+        x: what the network takes, as :func:`~trainmark.workload.pixels.prepare` makes it.
+        labels: true classes, ``[batch]``, or tokens, ``[batch, length]``.
     """
     with np.errstate(all="ignore"):
-        tensors, each, logits = _step(workload, model, weights, images, labels.astype(np.int64))
+        tensors, each, logits = _step(workload, model, weights, x, labels.astype(np.int64))
     gap = None
     if len(labels) and np.isfinite(logits).all():
-        gap = float((logits.max(axis=1) - logits[np.arange(len(labels)), labels]).max())
+        true = np.take_along_axis(logits, labels[..., None].astype(np.int64), axis=-1)
+        gap = float((logits.max(axis=-1, keepdims=True) - true).max())
     return StepTensors(tuple(tensors), each.astype(np.float64), gap)
 
 
 def _step(
-    workload: Workload, model: Model, weights: Weights, images: NDArray[np.uint8], labels: NDArray[np.int64]
+    workload: Workload, model: Model, weights: Weights, x: NDArray[Any], labels: NDArray[np.int64]
 ) -> tuple[list[Tensor], NDArray[Any], NDArray[Any]]:
     own: layers.Parameters = {name: value.astype(np.float32) for name, value in weights.items()}
     gradients: layers.Parameters = {}
     modules = [layers.build(plan, own, gradients, np.random.default_rng(0)) for plan in model.layers]
-    x = prepare(workload.input, images)
     found = [_tensor("input", "images", x), *(_tensor("weight", name, value) for name, value in own.items())]
-    for plan, x in layers.outputs(model.layers, modules, x, False):  # noqa: B020  (the last output is kept)
+    for plan, x in layers.outputs(model.layers, modules, x, True):  # noqa: B020  (the last output is kept)
         last = plan is model.layers[-1]
         dead = _dead(x) if plan.layer.kind == "relu" else None
         found.append(_tensor("logit" if last else "activation", plan.name, x, dead))

@@ -421,14 +421,17 @@ class ResidualModule:
         return self._rounded(y + x)
 
     def backward(self, gradient: Array) -> Array:
-        by_body = by_shortcut = gradient
-        for module in reversed(self.body):
-            by_body = module.backward(by_body)
-        for module in reversed(self.shortcut):
-            by_shortcut = module.backward(by_shortcut)
+        by_body, by_shortcut = (_through(branch, gradient) for branch in (self.body, self.shortcut))
         if by_body is NOT_COMPUTED or by_shortcut is NOT_COMPUTED:
             return NOT_COMPUTED
         return self._rounded(by_body + by_shortcut)
+
+
+def _through(branch: list[Module], gradient: Array) -> Array:
+    for module in reversed(branch):
+        if gradient is not NOT_COMPUTED:
+            gradient = module.backward(gradient)
+    return gradient
 
 
 class LocalResponseNormModule:

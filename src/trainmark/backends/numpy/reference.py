@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from trainmark.backends.numpy import layers, losses
 from trainmark.backends.numpy.arithmetic import EXACT, Arithmetic, Moved
 from trainmark.backends.stepwise import Arrays
-from trainmark.workload.layers import BatchNorm
 from trainmark.workload.losses import sums
 from trainmark.workload.model import LayerPlan, Model
 from trainmark.workload.pixels import Input, prepare
@@ -97,7 +96,6 @@ class Reference:
         self._workload, self._model = workload, model
         self._unmixed = Moved(precision, rng, mixed=False)
         self._exact = _Pass(model, EXACT, np.float64)
-        self._joins_examples = any(isinstance(plan.layer, BatchNorm) for plan in model.every_layer)
         # float32 is faster, and rounds far less than the moves.
         self._moved = _Pass(model, Moved(precision, rng), np.float64 if precision == "fp64" else np.float32)
 
@@ -121,7 +119,7 @@ class Reference:
         shown = self._forward(weights, images[:SHOWN], training=False)[-1] if shows else _Seen({}, {})
         x, y, seen = self._forward(weights, images, training=True)
         near = seen.near
-        repeats = None if self._joins_examples else _repeats(near)
+        repeats = None if self._model.joins_examples else _repeats(near)
         if repeats is None:
             repeats = np.ones(len(x), np.int64)
             for take in seen.other_sides:
@@ -142,7 +140,7 @@ class Reference:
         untrained = [name for name, weight in self._model.weights.items() if not weight.trained]
         return Expected(
             repeats=repeats,
-            near_kinks=0 if self._joins_examples else int(near.sum()),
+            near_kinks=0 if self._model.joins_examples else int(near.sum()),
             loss=loss + l2_loss,
             loss_moves=apart + rounding,
             gradients=gradients,

@@ -214,10 +214,9 @@ def _made(
 def _plan(workload: Workload, examples: int, steps: int, options: Options) -> EpochPlan:
     """Return an epoch of this many steps, in the order of a run."""
     one_pass = len(workload.batches.sizes(examples))
-    schedule = dataclasses.replace(
-        workload.schedule, epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=-(-steps // one_pass)
-    )
-    return next(epoch_plans(schedule, workload.batches, examples, options.seed, inject=options.style == "fast"))
+    repeats = -(-steps // one_pass)
+    epoch = workload.with_schedule(epochs=1, steps=steps, steps_per_epoch=None, dataset_repeats=repeats)
+    return next(epoch_plans(epoch, examples, options.seed, inject=options.style == "fast"))
 
 
 def _cut(data: Dataset, batches: Batches) -> Dataset:

@@ -195,17 +195,8 @@ class TrainingState:
 
     def plans(self) -> Iterator[EpochPlan]:
         """The epochs, each drawn on demand."""
-        workload, seed = self.request.workload, self.request.options.seed
-        inject, augment = self.request.inject_order, workload.augmented_input
-        return epoch_plans(
-            workload.schedule,
-            workload.batches,
-            self.examples["train"],
-            seed,
-            inject=inject,
-            augment=augment,
-            drawn=self.drawn.batches if self.drawn else None,
-        )
+        asked, examples = self.request, self.examples["train"]
+        return epoch_plans(asked.workload, examples, asked.options.seed, inject=asked.inject_order, drawn=self.drawn)
 
 
 def _train_repeat(

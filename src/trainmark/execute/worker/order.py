@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainmark.backends.base import EpochPlan
-from trainmark.workload.pixels import Input, draw_augmentation
-from trainmark.workload.schedule import Batches, Schedule, epoch_sizes
+from trainmark.workload.pixels import draw_augmentation
+from trainmark.workload.pytorch_draws import Drawn
+from trainmark.workload.schedule import Schedule, epoch_sizes
 from trainmark.workload.spec import Workload
 
 _STREAM, _AUGMENTATION, _EVALUATION = 1 << 20, 1 << 21, 1 << 23
@@ -18,14 +19,7 @@ _STREAM, _AUGMENTATION, _EVALUATION = 1 << 20, 1 << 21, 1 << 23
 
 
 def epoch_plans(
-    schedule: Schedule,
-    batches: Batches,
-    examples: int,
-    seed: int,
-    *,
-    inject: bool,
-    augment: Input | None = None,
-    drawn: NDArray[np.int64] | None = None,
+    workload: Workload, examples: int, seed: int, *, inject: bool, drawn: Drawn | None = None
 ) -> Iterator[EpochPlan]:
     """Yield the epochs of one run one by one, since a long run's orders would fill the memory.
 
@@ -33,9 +27,9 @@ def epoch_plans(
         examples: number of training examples.
         seed: seed of the run.
         inject: whether to draw the order of a reshuffled epoch here, not in the framework.
-        augment: images to augment; None for no augmentation.
-        drawn: the examples of each step, ``[steps, batch]``, if they are known already.
+        drawn: what a framework drew, if the schedule asks for it.
     """
+    schedule, batches, augment = workload.schedule, workload.batches, workload.augmented_input
     one_pass = sum(batches.sizes(examples))
     same = _pass(schedule, examples, seed, 0, 0) if schedule.shuffle in ("once", "never") else None
     epochs = epoch_sizes(schedule, batches, examples)
@@ -44,7 +38,7 @@ def epoch_plans(
         if augment is not None:
             augmented = draw_augmentation(augment, sum(sizes), _generator(seed, _AUGMENTATION, epoch))
         if drawn is not None:
-            yield EpochPlan(sizes, drawn[end - len(sizes) : end].ravel(), augmented=augmented)
+            yield EpochPlan(sizes, drawn.batches[end - len(sizes) : end].ravel(), augmented=augmented)
         elif batches.size == "full" and schedule.shuffle == "never":
             yield EpochPlan(sizes, None, whole=True, augmented=augmented)
         elif schedule.shuffle == "every-epoch" and not inject:

@@ -70,10 +70,8 @@ def cut(data: Dataset, workload: Workload) -> Dataset:
 
 def plans_of(workload: Workload, examples: int, seed: int) -> Iterator[EpochPlan]:
     """Yield the epochs of a long training on the part, each one pass."""
-    schedule = dataclasses.replace(
-        workload.schedule, epochs=1_000, steps=None, steps_per_epoch=None, dataset_repeats=1, until=None
-    )
-    return epoch_plans(schedule, workload.batches, examples, seed, inject=True)
+    long = workload.with_schedule(epochs=1_000, steps=None, steps_per_epoch=None, dataset_repeats=1, until=None)
+    return epoch_plans(long, examples, seed, inject=True)
 
 
 def batches_of(plan: EpochPlan, examples: int) -> list[NDArray[np.int64]]:

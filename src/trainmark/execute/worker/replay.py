@@ -25,6 +25,7 @@ from trainmark.execute.worker.order import epoch_plans
 from trainmark.record.inspection import OddExample, StepInspection
 from trainmark.workload import pytorch_draws
 from trainmark.workload.model import Model, Weights, initial_weights, lay_out
+from trainmark.workload.pixels import augment, prepare
 from trainmark.workload.pytorch_draws import Drawn
 from trainmark.workload.reduce import with_batch
 from trainmark.workload.spec import Workload
@@ -79,21 +80,25 @@ def _opened(training: _Training, step: int, tick: Callable[[], None]) -> StepIns
     loss = float(trainer.read(trainer.train(1, tick)).losses[0])
     after = trainer.weights()
     batch = slice(None) if plan.order is None else plan.batches(plan.order)[place]
-    split = training.data.train
-    images, labels = split.images[batch], split.labels[batch]
-    known = labels < training.model.classes
-    plain = training.workload.deterministic()
-    inspected = inspect_step(plain, lay_out(plain), before, images[known], labels[known])
+    split, workload = training.data.train, training.workload
+    x, labels = prepare(workload.input, split.images[batch]), split.labels[batch]
+    if plan.augmented is not None and (spec := workload.augmented_input) is not None:
+        x = augment(spec, x, plan.batches(plan.augmented)[place])
+    valid = labels < training.model.classes
+    known = valid.reshape(len(labels), -1).all(axis=1)
+    plain = workload.deterministic()
+    inspected = inspect_step(plain, lay_out(plain), before, x[known], labels[known])
+    matrices = [name for name in training.model.trained if before[name].ndim > 1]
     return StepInspection(
         step=step,
         loss=loss,
         tensors=inspected.tensors,
         reference_loss=float(inspected.losses.mean()) if known.any() else None,
         gap=inspected.gap if known.any() else None,
-        bad_labels=tuple(sorted({int(label) for label in labels[~known]})),
+        bad_labels=tuple(sorted({int(label) for label in labels[~valid]})),
         unchanged=tuple(name for name, value in before.items() if np.array_equal(value, after[name])),
         finite_after=bool(all(np.isfinite(value).all() for value in after.values())),
-        moved={name: _moved(before[name], after[name]) for name in before if name.endswith(".kernel")},
+        moved={name: _moved(before[name], after[name]) for name in matrices},
         alone=_alone(training, before, batch, inspected) if not np.isfinite(loss) else (),
     )
 
@@ -105,10 +110,7 @@ def _trained(
     workload, data, options = training.workload, training.data, training.options
     trainer, losses = training.backend.trainer(workload, training.model, data, options), np.zeros(0)
     trainer.load(training.start)
-    drawn = training.drawn.batches if training.drawn else None
-    for plan in epoch_plans(
-        workload.schedule, workload.batches, len(data.train), options.seed, inject=True, drawn=drawn
-    ):
+    for plan in epoch_plans(workload, len(data.train), options.seed, inject=True, drawn=training.drawn):
         trainer.begin_epoch(plan)
         place = min(steps - len(losses), len(plan.sizes))
         if place:
@@ -127,7 +129,7 @@ def _moved(before: NDArray[np.float32], after: NDArray[np.float32]) -> float | N
 
 def _alone(training: _Training, weights: Weights, batch: Any, inspected: StepTensors) -> tuple[OddExample, ...]:
     """Return the examples of the batch whose loss is not finite although the reference's is."""
-    if not isinstance(training.backend, Separable):
+    if training.model.joins_examples or not isinstance(training.backend, Separable):
         return ()
     options = dataclasses.replace(training.options, without=frozenset({"optimizer"}))
     if "optimizer" not in training.backend.parts(training.options):

@@ -29,6 +29,7 @@ from trainmark.record.store import Store
 from trainmark.study.chosen import ChosenSide
 from trainmark.study.layouts import require_able
 from trainmark.study.scale.question import Question, require_possible, tasks
+from trainmark.workload.model import lay_out
 from trainmark.workload.reduce import with_batch, without_chance
 from trainmark.workload.spec import Workload
 
@@ -72,11 +73,12 @@ def prepare(request: Request, question: Question, watcher: Watcher) -> ScalePlan
     accelerators = sum(device.kind == "accelerator" for device in seen.devices)
     require_possible(question, side, plain, accelerators, cores, threads or 1)
     dataset = requests.locate_one(request, workload, watcher)
-    judged = not question.weak and _is_exact(seen, side)
+    why_not = _why_not_compared(plain, seen, side)
+    judged = not question.weak and why_not is None
     planned = tasks(question, plain, dataset, side, settings, processes=processes, judged=judged)
     notices = [*selection.refused, *_notices(workload, question, side, settings, cores)]
-    if not (judged or question.weak):
-        notices.append(f"losses are not compared, since {side.backend} does not train in float64 on {side.device}")
+    if why_not and not question.weak:
+        notices.append(f"losses are not compared, since {why_not}")
     return ScalePlan(planned[0].first.course, side, seen, settings, question, planned, notices)
 
 
@@ -140,10 +142,13 @@ def conclude(plan: ScalePlan, records: Sequence[Record]) -> Scaling:
     )
 
 
-def _is_exact(seen: Seen, side: Side) -> bool:
-    """Return whether the side can train in float64, in which rounding is too small to hide a mistake."""
-    device = seen.device(side.device)
-    return device is not None and "fp64" in device.precisions
+def _why_not_compared(workload: Workload, seen: Seen, side: Side) -> str | None:
+    """Return why losses may differ, or None; in float64, rounding is too small to hide a mistake."""
+    if lay_out(workload).joins_examples:
+        return "batch norm on each copy uses only its share of the batch"
+    if (device := seen.device(side.device)) is None or "fp64" not in device.precisions:
+        return f"{side.backend} does not train in float64 on {side.device}"
+    return None
 
 
 def _ask(interpreter: Interpreter, name: str) -> Seen:

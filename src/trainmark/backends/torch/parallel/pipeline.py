@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
-from trainmark.backends.base import Job, kinds_of
+from trainmark.backends.base import Job
 from trainmark.backends.torch import network
 from trainmark.backends.torch.fast import TorchFastTrainer
 from trainmark.backends.torch.idiomatic import TorchIdiomaticTrainer
 from trainmark.backends.torch.parallel.data_parallel import DataParallel
-from trainmark.errors import Unsupported
 from trainmark.workload.model import LayerPlan, Model, Weights
 from trainmark.workload.stages import cut
 
@@ -26,8 +25,6 @@ class Pipelined(DataParallel):
     """One stage of one copy; a mixin that comes before the style."""
 
     def __init__(self, job: Job) -> None:
-        if unfit := {"batch-norm", "clipping", "sum"} & set(kinds_of(job.workload)):
-            raise Unsupported(f"torch can't split a network with {', '.join(sorted(unfit))} into stages")
         super().__init__(job)
         self._is_first = self._ranks.stage == 0
         self._is_last = self._ranks.stage == self._layout.pipeline - 1
