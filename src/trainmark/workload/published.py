@@ -123,6 +123,8 @@ class PublishedRun(Bounded):
 
     def __post_init__(self) -> None:
         require((self.epochs is None) != (self.steps is None), "epochs", "either 'epochs' or 'steps'", self.epochs)
+        one = self.pytorch_seed is None or self.repeats == 1
+        require(one, "repeats", "1, since 'pytorch_seed' makes all repeats alike", self.repeats)
         super().__post_init__()
 
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 
+from typing import Any
+
 import pytest
 
+from trainmark.data.locate import Located
+from trainmark.errors import UsageError
+from trainmark.execute.parent.plan import Run, ScheduledWorkload, Settings, Side
+from trainmark.execute.parent.probe import THIS
 from trainmark.execute.parent.request import Request, scheduled
 from trainmark.workload.catalog import find
+
+SEEDED = find("shakespeare-gpt").with_schedule(pytorch_seed=7)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +33,20 @@ def test_an_epoch_is_a_whole_pass_on_request_where_there_are_passes(
     schedule = scheduled(find(name), dataclasses.replace(Request(), **{option: 7})).schedule
     assert getattr(schedule, option) == 7
     assert schedule.steps_per_epoch == steps_per_epoch
+
+
+@pytest.mark.parametrize(
+    ("option", "given"), [("--seed", {"settings": Settings(seed=2)}), ("--repeats", {"repeats": 2})]
+)
+def test_a_seed_of_pytorch_fixes_the_training(option: str, given: dict[str, Any]) -> None:
+    gpt, published = find("shakespeare-gpt"), Request(published=True)
+    for workload, request, seed in ((SEEDED, Request(), 7), (gpt, published, 1337)):
+        with pytest.raises(UsageError, match=f"{option} has no effect on shakespeare-gpt: .* pytorch_seed, {seed},"):
+            scheduled(workload, dataclasses.replace(request, **given))
+    scheduled(gpt, Request(**given))
+    scheduled(SEEDED, Request(settings=Settings(seed=7)))  # as in its record
+
+
+def test_a_seed_of_pytorch_is_the_seed_of_every_run(drawn: Located) -> None:
+    course, side = ScheduledWorkload(SEEDED, drawn, 1), Side("numpy", "fast", "cpu", THIS)
+    assert [Run(course, side, Settings(), repeat, repeat, "", "").seed for repeat in (0, 1)] == [7, 7]
