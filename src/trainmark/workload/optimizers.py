@@ -8,11 +8,12 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from trainmark.errors import assert_never
-from trainmark.workload.decode import Bounded, Count, NotNegative, Positive, Share, require
+from trainmark.workload.decode import Bounded, Count, Misfit, NotNegative, Positive, Share, near, require, short
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,15 @@ def weight_decay_of(optimizer: Optimizer, key: str, axes: int) -> float:
         return 0.0
     found = (group.weight_decay for group in optimizer.groups if group.has(key, axes))
     return next(found, optimizer.weight_decay)
+
+
+def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
+    """Raise Misfit for a parameter group that has none of the trained weights, given with their number of axes."""
+    for index, group in enumerate(optimizer.groups if isinstance(optimizer, (SGD, AdamW)) else ()):
+        if not any(group.has(key, count) for key, count in axes.items()):
+            known = dict.fromkeys(["vectors", "matrices", *(f"*.{key.rpartition('.')[2]}" for key in axes), *axes])
+            expected = f"'vectors', 'matrices' or a pattern, that fits a trained weight{near(group.of, known)}"
+            raise Misfit(("optimizer", "groups", index, "of"), expected, short(repr(group.of)))
 
 
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:
