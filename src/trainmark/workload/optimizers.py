@@ -10,10 +10,13 @@ import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from trainmark.errors import assert_never
-from trainmark.workload.decode import Bounded, Count, Misfit, NotNegative, Positive, Share, near, require, short
+from trainmark.workload.decode import Bound, Bounded, Count, Misfit, NotNegative, Positive, Share, near, require, short
+from trainmark.workload.schedule import MOST_STEPS
+
+_Steps = Annotated[int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")]
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,13 @@ class WarmupCosine(Bounded):
     """
 
     warmup: int
-    steps: Count
+    steps: _Steps
     lowest: NotNegative = 0.0
     kind: Literal["warmup-cosine"] = "warmup-cosine"
 
     def __post_init__(self) -> None:
-        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
         super().__post_init__()
+        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
 
     @property
     def length(self) -> int:
@@ -64,6 +67,8 @@ class PiecewiseLinear:
     def __post_init__(self) -> None:
         rises = all(before[0] < after[0] for before, after in itertools.pairwise(self.points))
         require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] in order of t", self.points)
+        fits = self.points[0][0] >= 0 and self.points[-1][0] <= MOST_STEPS and all(low >= 0 for _, low in self.points)
+        require(fits, "points", f"t from 0 to {MOST_STEPS:,} and factors from 0", self.points)
 
     @property
     def length(self) -> int:
