@@ -161,6 +161,15 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
         pytest.param(
             "[28, 28, 1]", "[28, 28]", 6, "input.shape", "[height, width, channels]", "a list of 2", id="two sides"
         ),
+        pytest.param(
+            "[28, 28, 1]",
+            "[28, 28, 1]\n\n[input.standardize]\nmean = [0.1]\nsd = [0.2, 0.3]",
+            10,
+            "input.standardize.sd",
+            "a number, or a list of 1, one per channel",
+            "a list of 2",
+            id="channels",
+        ),
         pytest.param("[28, 28, 1]", "[28, 28, 1]\ncrop = 29", 7, "input.crop", "1 to 28", "29", id="crop too large"),
         pytest.param("[28, 28, 1]", "[\n  28,\n  0,\n  1\n]", 6, "input.shape", "above 0", "0", id="list over lines"),
     ],
