@@ -34,6 +34,13 @@ def test_an_epoch_is_a_whole_pass_on_request_where_there_are_passes(
     assert schedule.steps_per_epoch == steps_per_epoch
 
 
+@pytest.mark.parametrize(("name", "found"), [("shakespeare-gpt", "250"), ("cifar10-cnn", "20")])
+def test_passes_are_refused_where_an_epoch_has_a_number_of_steps(name: str, found: str) -> None:
+    with pytest.raises(UsageError, match=f"--dataset-repeats has no effect on {name}: .* epochs of {found} steps"):
+        scheduled(find(name), Request(dataset_repeats=3))
+    assert scheduled(find("cifar10-cnn"), Request(dataset_repeats=3, epochs=2)).schedule.dataset_repeats == 3
+
+
 @pytest.mark.parametrize(
     ("option", "given"), [("--seed", {"settings": Settings(seed=2)}), ("--repeats", {"repeats": 2})]
 )

@@ -222,7 +222,15 @@ def scheduled(workload: Workload, request: Request) -> Workload:
             changes |= whole | {"epochs": MOST_EPOCHS_UNTIL}
     if request.protocol is not None:
         changes["protocol"] = request.protocol
-    return workload.with_schedule(**changes)
+    workload = workload.with_schedule(**changes)
+    if request.dataset_repeats is not None and workload.schedule.steps_per_epoch is not None:
+        raise UsageError(
+            f"--dataset-repeats has no effect on {workload.name}",
+            expected="epochs that pass over the whole dataset",
+            found=f"epochs of {workload.schedule.steps_per_epoch:,} steps",
+            fix="Use --epochs instead.",
+        )
+    return workload
 
 
 def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
