@@ -154,7 +154,8 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         return _decode(plain[0], data, path)
     if classes:
         if not isinstance(data, dict):
-            raise Misfit(path, "a table with a key 'kind'", _describe(data))
+            expected = " or ".join([*map(repr, words), "a table with a key 'kind'"])
+            raise Misfit(path, expected, _describe(data))
         kind = data.get("kind")
         if not isinstance(kind, str) or kind not in classes:
             raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{near(kind, classes)}", _describe(kind))

@@ -115,6 +115,7 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
         pytest.param("units", "unit", 13, "model[1].unit", "did you mean units?", "the key 'unit'", id="unknown key"),
         pytest.param("units = 10", "", 11, "model[1]", "the key 'units'", "no such key", id="missing key"),
         pytest.param('dataset = "mnist"', "", 1, None, "the key 'dataset'", "no such key", id="missing at the top"),
+        pytest.param("= 10", "= 10\nbias = 'nones'", 14, "model[1].bias", "'none' or a table", "'nones'", id="word"),
         pytest.param('"dense"', '"densee"', 12, "model[1].kind", "did you mean dense?", "'densee'", id="unknown kind"),
         pytest.param(FLATTEN, "", 8, "model[0]", "a 'flatten' layer", "28 × 28 × 1", id="dense on images"),
         pytest.param(
