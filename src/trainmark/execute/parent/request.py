@@ -137,6 +137,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
         courses += _courses(workload, located[workload.dataset].windows(window_of(workload)), able, selection, request)
+        notices += _of_other_precisions(workload, request)
     notices += selection.refused
     return Prepared(in_rounds(courses, settings), selection.by_side, notices)
 
@@ -231,6 +232,17 @@ def scheduled(workload: Workload, request: Request) -> Workload:
             fix="Use --epochs instead.",
         )
     return workload
+
+
+def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
+    """Return a notice of each published run whose figures don't apply to the precision."""
+    published = workload.published.runs if request.published and workload.published else ()
+    return [
+        f"the figures of {workload.name}, {run.name}, are for {' and '.join(run.precisions)}, not {request.precision}; "
+        f"to compare with them: --precision {run.precisions[0]}"
+        for run in published
+        if run.precisions and request.precision not in run.precisions
+    ]
 
 
 def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
