@@ -157,10 +157,10 @@ def test_a_newer_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--baseline", "cpu"], "expected KEY=VALUE, such as device=cpu"),
         (["--by", "device", "--baseline", "backend=numpy"], "expected a baseline such as device=cpu"),
         (["--by", "colour"], "colour"),
-        (["--margin", "nan"], "expected a number from 0"),
+        (["--margin", "nan"], "nan is not a finite number"),
         (["--margin", "-1"], "expected a number from 0"),
         (["--fail-below", "0"], "expected a number above 0"),
-        (["--fail-below", "inf"], "expected a number above 0"),
+        (["--fail-below", "inf"], "inf is not a finite number"),
         (["--format", "html"], "html"),
     ],
 )

@@ -43,6 +43,8 @@ MISTAKES = (
     ("run --repeat 3", "--repeats"),
     ("run --steps ten", "integer"),
     ("run --runs 0", "1<=x"),
+    ("run --margin inf", "inf is not a finite number"),
+    ("predict x.json --temperature nan", "'--temperature': nan is not a finite number"),
     ("run mnist-mlp51", "mnist-mlp512"),
     ("run mnist_cnn", "mnist-cnn"),
     ("run --backend pytorh", "torch"),

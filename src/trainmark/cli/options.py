@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -34,7 +35,16 @@ def number_option(
     metavar: str = "N",
 ) -> Decorator:
     """Return an option that takes a number; ``others`` are its other names."""
-    return click.option(flag, *others, type=kind, default=default, show_default=True, metavar=metavar, help=text)
+    return click.option(
+        flag, *others, type=kind, default=default, show_default=True, metavar=metavar, help=text, callback=_finite
+    )
+
+
+def _finite(ctx: click.Context, parameter: click.Parameter, value: float | None) -> float | None:  # noqa: ARG001
+    """Reject ``nan``, which is in every range, and ``inf``."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise click.BadParameter(f"{value} is not a finite number.")
+    return value
 
 
 def count_option(

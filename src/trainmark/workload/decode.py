@@ -41,7 +41,7 @@ class Misfit(Exception):
 def require(holds: bool, field: str, expected: str, found: object) -> None:
     """Raise :class:`Misfit` for ``field`` unless ``holds``; for use in ``__post_init__``."""
     if not holds:
-        raise Misfit((field,), expected, _short(repr(found)))
+        raise Misfit((field,), expected, short(repr(found)))
 
 
 class Bound(NamedTuple):
@@ -154,10 +154,11 @@ def _decode_union(choices: tuple[Any, ...], data: object, path: Path) -> Any:
         return _decode(plain[0], data, path)
     if classes:
         if not isinstance(data, dict):
-            raise Misfit(path, "a table with a key 'kind'", _describe(data))
+            expected = " or ".join([*map(repr, words), "a table with a key 'kind'"])
+            raise Misfit(path, expected, _describe(data))
         kind = data.get("kind")
         if not isinstance(kind, str) or kind not in classes:
-            raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{_near(kind, classes)}", _describe(kind))
+            raise Misfit((*path, "kind"), f"one of {', '.join(sorted(classes))}{near(kind, classes)}", _describe(kind))
         return _decode(classes[kind], data, path)
     problems = []
     for choice in choices:
@@ -192,7 +193,7 @@ def _decode_dataclass(into: type, data: object, path: Path) -> Any:
     for key in data:
         if key not in fields:
             raise Misfit(
-                (*path, key), f"one of {', '.join(sorted(fields))}{_near(key, fields)}", f"the key {_describe(key)}"
+                (*path, key), f"one of {', '.join(sorted(fields))}{near(key, fields)}", f"the key {_describe(key)}"
             )
     missing = [name for name, (_, field) in fields.items() if name not in data and _required(field)]
     if missing:
@@ -226,9 +227,10 @@ def _fields(into: type) -> dict[str, tuple[Any, dataclasses.Field[Any]]]:
     return {field.name: (hints[field.name], field) for field in dataclasses.fields(into)}
 
 
-def _near(name: object, known: typing.Iterable[str]) -> str:
-    near = [] if name is None else nearest(str(name), known)
-    return f" (did you mean {near[0]}?)" if near else ""
+def near(name: object, known: typing.Iterable[str]) -> str:
+    """Return a question after the nearest of the ``known`` names, in parentheses; empty if none is near."""
+    found = [] if name is None else nearest(str(name), known)
+    return f" (did you mean {found[0]}?)" if found else ""
 
 
 def _describe(data: object) -> str:
@@ -236,8 +238,9 @@ def _describe(data: object) -> str:
         return "nothing"
     if isinstance(data, (dict, list, tuple)):
         return "a table" if isinstance(data, dict) else "a list"
-    return _short(repr(data))
+    return short(repr(data))
 
 
-def _short(text: str) -> str:
+def short(text: str) -> str:
+    """Shorten a text for an error."""
     return text if len(text) <= 60 else text[:57] + "..."

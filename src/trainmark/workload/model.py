@@ -216,11 +216,13 @@ class _Drawing:
             applied, table = layer.apply(shape), ""
             if isinstance(layer, layers.TiedHead):
                 applied, table = self._tied(shape)
+            if isinstance(layer, layers.TokenEmbedding):
+                if sum(self._counts.values()) > 1:
+                    raise Misfit((), "'token-embedding' as the first layer, on tokens", "another layer before it")
+                self._table = f"{name}.table", applied.weights["table"]
             self._require_room(applied)
         except Misfit as misfit:
             raise Misfit((*path, *misfit.path), misfit.expected, misfit.found) from None
-        if isinstance(layer, layers.TokenEmbedding):
-            self._table = f"{name}.table", applied.weights["table"]
         macs = applied.macs
         by_input = 0 if self._first else macs
         self._first &= not applied.weights

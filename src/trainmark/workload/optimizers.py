@@ -8,11 +8,15 @@ from __future__ import annotations
 import fnmatch
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from trainmark.errors import assert_never
-from trainmark.workload.decode import Bounded, Count, NotNegative, Positive, Share, require
+from trainmark.workload.decode import Bound, Bounded, Count, Misfit, NotNegative, Positive, Share, near, require, short
+from trainmark.workload.schedule import MOST_STEPS
+
+_Steps = Annotated[int, Bound(lambda value: 0 < value <= MOST_STEPS, f"a whole number from 1 to {MOST_STEPS:,}")]
 
 
 @dataclass(frozen=True)
@@ -32,13 +36,13 @@ class WarmupCosine(Bounded):
     """
 
     warmup: int
-    steps: Count
+    steps: _Steps
     lowest: NotNegative = 0.0
     kind: Literal["warmup-cosine"] = "warmup-cosine"
 
     def __post_init__(self) -> None:
-        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
         super().__post_init__()
+        require(0 <= self.warmup < self.steps, "warmup", "a whole number of at least 0 and below 'steps'", self.warmup)
 
     @property
     def length(self) -> int:
@@ -63,6 +67,8 @@ class PiecewiseLinear:
     def __post_init__(self) -> None:
         rises = all(before[0] < after[0] for before, after in itertools.pairwise(self.points))
         require(len(self.points) > 1 and rises, "points", "two or more points [t, factor] in order of t", self.points)
+        fits = self.points[0][0] >= 0 and self.points[-1][0] <= MOST_STEPS and all(low >= 0 for _, low in self.points)
+        require(fits, "points", f"t from 0 to {MOST_STEPS:,} and factors from 0", self.points)
 
     @property
     def length(self) -> int:
@@ -212,6 +218,15 @@ def weight_decay_of(optimizer: Optimizer, key: str, axes: int) -> float:
         return 0.0
     found = (group.weight_decay for group in optimizer.groups if group.has(key, axes))
     return next(found, optimizer.weight_decay)
+
+
+def require_groups(optimizer: Optimizer, axes: Mapping[str, int]) -> None:
+    """Raise Misfit for a parameter group that has none of the trained weights, given with their number of axes."""
+    for index, group in enumerate(optimizer.groups if isinstance(optimizer, (SGD, AdamW)) else ()):
+        if not any(group.has(key, count) for key, count in axes.items()):
+            known = dict.fromkeys(["vectors", "matrices", *(f"*.{key.rpartition('.')[2]}" for key in axes), *axes])
+            expected = f"'vectors', 'matrices' or a pattern, that fits a trained weight{near(group.of, known)}"
+            raise Misfit(("optimizer", "groups", index, "of"), expected, short(repr(group.of)))
 
 
 def learning_rate_at(optimizer: Optimizer, step: int) -> float:

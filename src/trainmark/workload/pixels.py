@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.decode import Bounded, Positive, require
+from trainmark.workload.decode import Bounded, Misfit, Positive, require
 from trainmark.workload.tokens import Tokens
 
 _MOST_SIDE = 4_096
@@ -92,6 +92,10 @@ class Input(Bounded):
         fits = all(0 < side <= _MOST_SIDE for side in self.shape)
         require(fits, "shape", f"three whole numbers above 0, {_MOST_SIDE:,} at most", self.shape)
         super().__post_init__()
+        for name, values in vars(self.standardize).items() if self.standardize else ():
+            if isinstance(values, tuple) and len(values) != self.shape[2]:
+                expected = f"a number, or a list of {self.shape[2]}, one per channel"
+                raise Misfit(("standardize", name), expected, f"a list of {len(values)}")
         if self.crop is not None:
             require(0 < self.crop <= min(self.shape[:2]), "crop", f"1 to {min(self.shape[:2])}", self.crop)
         if self.augment is not None:

@@ -56,6 +56,12 @@ class PublishedValue:
     needs_whole_dataset: bool = False
     seeds: Seeds | None = None
 
+    def __post_init__(self) -> None:
+        first, last = self.epochs or (0, 0)
+        require(first == last == 0 or 1 <= first <= last, "epochs", "[first, last] from 1, or [0, 0]", self.epochs)
+        start, end, every = self.steps or (0, 0, 1)
+        require(0 <= start <= end and every > 0, "steps", "[first, last, every], from 0", self.steps)
+
     @property
     def is_of_training(self) -> bool:
         """Whether only the training set decides it."""
@@ -123,6 +129,8 @@ class PublishedRun(Bounded):
 
     def __post_init__(self) -> None:
         require((self.epochs is None) != (self.steps is None), "epochs", "either 'epochs' or 'steps'", self.epochs)
+        one = self.pytorch_seed is None or self.repeats == 1
+        require(one, "repeats", "1, since 'pytorch_seed' makes all repeats alike", self.repeats)
         super().__post_init__()
 
 

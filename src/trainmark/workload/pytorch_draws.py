@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainmark.workload.initializers import Normal
+from trainmark.workload.initializers import Constant, Normal
 from trainmark.workload.model import Model, Weights
 from trainmark.workload.schedule import epoch_sizes
 from trainmark.workload.spec import Workload
@@ -120,7 +120,8 @@ def _weights(model: Model, generator: Generator) -> Weights:
             value = drawn[key].reshape(rows, columns) if key in embeddings else drawn[key].reshape(columns, rows).T
             weights[key] = np.ascontiguousarray(value)
         else:
-            weights[key] = np.ones(weight.shape, np.float32)  # the scale of a layer norm
+            assert weight.initial == Constant(1.0)  # the scale of a layer norm
+            weights[key] = np.ones(weight.shape, np.float32)
     return weights
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from trainmark.errors import SpecError
 from trainmark.workload.decode import Misfit, decode, dotted, require
+from trainmark.workload.initializers import Normal
 from trainmark.workload.layers import (
     GELU,
     Attention,
@@ -36,9 +37,6 @@ from trainmark.workload.tokens import Tokens
 
 _NOT_OF_A_STEP = frozenset({"name", "title", "dataset", "schedule", "metrics", "published"})
 """Fields of a workload that don't affect a step, except for one flag of the metrics."""
-
-_NANOGPT = (TokenEmbedding, PositionEmbedding, Residual, Repeat, Attention, Dense, GELU, LayerNorm, Dropout, TiedHead)
-"""Layers whose initial weights ``pytorch_draws`` can draw."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,10 @@ class Workload:
         else:
             require(not ends_in_log_softmax, "loss", "the loss 'nll' after a last layer 'log-softmax'", self.loss.kind)
         if self.schedule.pytorch_seed is not None and not self._draws_like_nanogpt:
-            expected = "a GPT without biases, last='drop', shuffle='with-replacement', metrics.sample, metrics.before"
+            expected = (
+                "a GPT of normal matrices, without bias, shift and dropout, "
+                "last='drop', shuffle='with-replacement', metrics.sample, metrics.before"
+            )
             raise Misfit(("schedule", "pytorch_seed"), expected, str(self.schedule.pytorch_seed))
 
     def to_data(self) -> dict[str, Any]:
@@ -99,10 +100,9 @@ class Workload:
     @property
     def _draws_like_nanogpt(self) -> bool:
         batches, metrics = self.batches, self.metrics
-        known = all(isinstance(layer, _NANOGPT) for layer in every(self.model))
-        bare = all(layer.bias == "none" for layer in every(self.model) if isinstance(layer, Dense))
+        known = all(_drawn_by_nanogpt(layer) for layer in every(self.model))
         equal = batches.size != "full" and batches.last == "drop" and self.schedule.shuffle == "with-replacement"
-        return self.is_text and known and bare and equal and metrics.sample is not None and metrics.before
+        return self.is_text and known and equal and metrics.sample is not None and metrics.before
 
     @property
     def takes_everything(self) -> bool:
@@ -142,6 +142,21 @@ class Workload:
         except Misfit as misfit:
             where = f"the schedule of {self.name}, {dotted(misfit.path)}"
             raise SpecError(where, expected=misfit.expected, found=misfit.found) from None
+
+
+def _drawn_by_nanogpt(layer: Layer) -> bool:
+    """Whether ``pytorch_draws`` can draw its initial weights, and it draws nothing else."""
+    match layer:
+        case Dense():
+            return layer.bias == "none" and isinstance(layer.kernel, Normal)
+        case TokenEmbedding() | PositionEmbedding():
+            return isinstance(layer.table, Normal)
+        case Attention():
+            return not layer.dropout and isinstance(layer.qkv, Normal) and isinstance(layer.out, Normal)
+        case LayerNorm():
+            return not layer.shift
+        case _:
+            return isinstance(layer, (Residual, Repeat, GELU, TiedHead))
 
 
 def _without_dropout(layer: Layer) -> Layer | None:

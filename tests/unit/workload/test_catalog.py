@@ -115,6 +115,7 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
         pytest.param("units", "unit", 13, "model[1].unit", "did you mean units?", "the key 'unit'", id="unknown key"),
         pytest.param("units = 10", "", 11, "model[1]", "the key 'units'", "no such key", id="missing key"),
         pytest.param('dataset = "mnist"', "", 1, None, "the key 'dataset'", "no such key", id="missing at the top"),
+        pytest.param("= 10", "= 10\nbias = 'nones'", 14, "model[1].bias", "'none' or a table", "'nones'", id="word"),
         pytest.param('"dense"', '"densee"', 12, "model[1].kind", "did you mean dense?", "'densee'", id="unknown kind"),
         pytest.param(FLATTEN, "", 8, "model[0]", "a 'flatten' layer", "28 × 28 × 1", id="dense on images"),
         pytest.param(
@@ -136,12 +137,39 @@ FLATTEN = '[[model]]\nkind = "flatten"\n\n'
             '"softmax-cross-entropy"', '"nll"', 15, "loss", "a last layer 'log-softmax'", "'dense'", id="nll alone"
         ),
         pytest.param("= 0.1", "= 0", 20, "optimizer.learning_rate", "a number above 0", "0.0", id="rate 0"),
+        pytest.param(
+            "= 0.1",
+            '= 0.1\ngroups = [{ of = "*.bias", weight_decay = 0 }, { of = "*.biass", weight_decay = 0 }]',
+            21,
+            "optimizer.groups[1].of",
+            "fits a trained weight (did you mean *.bias?)",
+            "'*.biass'",
+            id="no such weights",
+        ),
+        pytest.param(
+            "= 0.1",
+            '= 0.1\n\n[[optimizer.groups]]\nof = "matrix"\nweight_decay = 0',
+            23,
+            "optimizer.groups[0].of",
+            "did you mean matrices?",
+            "'matrix'",
+            id="no group of weights",
+        ),
         pytest.param("= 0.1", "= nan", 20, "optimizer.learning_rate", "a finite number", "nan", id="rate nan"),
         pytest.param("= 0.1", "= inf", 20, "optimizer.learning_rate", "number", "inf", id="rate inf"),
         pytest.param("size = 100", "size = 'all'", 23, "batches.size", "'full'", "'all'", id="neither number nor full"),
         pytest.param("size = 100", "size = -1", 23, "batches.size", "above 0", "-1", id="negative"),
         pytest.param(
             "[28, 28, 1]", "[28, 28]", 6, "input.shape", "[height, width, channels]", "a list of 2", id="two sides"
+        ),
+        pytest.param(
+            "[28, 28, 1]",
+            "[28, 28, 1]\n\n[input.standardize]\nmean = [0.1]\nsd = [0.2, 0.3]",
+            10,
+            "input.standardize.sd",
+            "a number, or a list of 1, one per channel",
+            "a list of 2",
+            id="channels",
         ),
         pytest.param("[28, 28, 1]", "[28, 28, 1]\ncrop = 29", 7, "input.crop", "1 to 28", "29", id="crop too large"),
         pytest.param("[28, 28, 1]", "[\n  28,\n  0,\n  1\n]", 6, "input.shape", "above 0", "0", id="list over lines"),

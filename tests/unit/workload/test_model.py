@@ -11,6 +11,8 @@ from trainmark.workload import catalog
 from trainmark.workload.decode import Misfit
 from trainmark.workload.initializers import Constant, TruncatedNormal
 from trainmark.workload.layers import (
+    GELU,
+    Attention,
     ChannelDropout,
     Conv2D,
     Dense,
@@ -19,12 +21,20 @@ from trainmark.workload.layers import (
     LocalResponseNorm,
     LogSoftmax,
     MaxPool,
+    PositionEmbedding,
     ReLU,
+    Repeat,
+    Residual,
+    TiedHead,
+    TokenEmbedding,
 )
 from trainmark.workload.losses import NegativeLogLikelihood
-from trainmark.workload.model import Model, initial_weights, lay_out
+from trainmark.workload.model import Model, initial_weights, lay_out, plans_of
+from trainmark.workload.tokens import Tokens
 
 from .samples import a_workload
+
+TABLE = TokenEmbedding(9, 4)
 
 
 def model_of(name: str) -> Model:
@@ -108,12 +118,47 @@ def test_shapes(name: str, shapes: list[tuple[int, ...]]) -> None:
         ((Conv2D(1, 5),), ("model", 0, "size"), "a window of at most 4, found 5"),
         ((MaxPool(2, 2), MaxPool(3, 1)), ("model", 1, "size"), "a window of at most 2, found 3"),
         ((ReLU(),), ("model", 0), "one value per class at the end of the network"),
+        ((TokenEmbedding(9, 4),), ("model", 0), "tokens before 'token-embedding', found values of the shape 4 × 4 × 1"),
+        ((Flatten(), TokenEmbedding(9, 4)), ("model", 1), "'token-embedding' as the first layer, .* found another"),
+        ((Flatten(), Dense(9), TiedHead()), ("model", 2), "sequences of vectors before 'tied-head'"),
+        ((Residual((Flatten(),)),), ("model", 0, "body"), "branches of equal shape, 16 in the body, .* 4 × 4 × 1"),
+        (
+            (Residual((Conv2D(2, 1),), (Conv2D(3, 1),)),),
+            ("model", 0, "shortcut"),
+            "4 × 4 × 2 in the body, .* 4 × 4 × 3",
+        ),
     ],
 )
 def test_a_layer_that_does_not_fit_is_named(layers: tuple[Layer, ...], path: tuple[object, ...], message: str) -> None:
     with pytest.raises(Misfit, match=message) as caught:
         lay_out(a_workload(*layers))
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("model", "path", "message"),
+    [
+        ((Repeat(2, (TABLE,)),), ("model", 0, "layers", 0), "tokens before 'token-embedding'"),
+        ((GELU(), TABLE), ("model", 1), "'token-embedding' as the first layer"),
+        ((Residual((Dense(4), TABLE)),), ("model", 0, "body", 1), "'token-embedding' as the first layer"),
+        ((TABLE, Attention(3)), ("model", 1, "heads"), "a divisor of the width, 4, found 3"),
+        ((TABLE, PositionEmbedding(7)), ("model", 1, "length"), "at least 8, the length of the sequences, found 7"),
+        ((TABLE, Dense(5), TiedHead()), ("model", 2), "vectors of the embedding's width, 4, found the shape 8 × 5"),
+        ((Residual((Dense(8),)), TiedHead()), ("model", 1), "sequences of vectors before 'tied-head'"),
+        ((TABLE, Flatten()), ("model", 1), "one value per token of the vocabulary"),
+    ],
+)
+def test_a_layer_that_does_not_fit_a_text_is_named(
+    model: tuple[Layer, ...], path: tuple[object, ...], message: str
+) -> None:
+    with pytest.raises(Misfit, match=message) as caught:
+        lay_out(a_workload(*model, input=Tokens(8)))
+    assert caught.value.path == path
+
+
+def test_a_tied_head_needs_an_embedding() -> None:
+    with pytest.raises(Misfit, match="a 'token-embedding' before 'tied-head', found none"):
+        plans_of((TiedHead(),), (8, 4))
 
 
 def test_log_softmax_wants_rows() -> None:

@@ -5,7 +5,16 @@ from collections.abc import Callable
 import pytest
 
 from trainmark.workload.decode import Misfit
-from trainmark.workload.optimizers import SGD, Adam, RMSprop, Staircase, WeightAverage, learning_rate_at
+from trainmark.workload.optimizers import (
+    SGD,
+    Adam,
+    PiecewiseLinear,
+    RMSprop,
+    Staircase,
+    WarmupCosine,
+    WeightAverage,
+    learning_rate_at,
+)
 
 
 def test_without_a_staircase_the_learning_rate_stays() -> None:
@@ -42,6 +51,14 @@ def test_the_weight_average_starts_quickly(step: int, decay: float) -> None:
         (lambda: Staircase(0, 1), "factor"),
         (lambda: Staircase(1, 0), "steps"),
         (lambda: WeightAverage(1), "decay"),
+        (lambda: WarmupCosine(0, 0), "steps"),
+        (lambda: WarmupCosine(0, 10**12), "steps"),
+        (lambda: WarmupCosine(5, 5), "warmup"),
+        (lambda: PiecewiseLinear(((0, 1),)), "points"),
+        (lambda: PiecewiseLinear(((1, 1), (0, 1))), "points"),
+        (lambda: PiecewiseLinear(((-1, 1), (1, 1))), "points"),
+        (lambda: PiecewiseLinear(((0, 1), (1e300, 1))), "points"),
+        (lambda: PiecewiseLinear(((0, 1), (1, -0.1))), "points"),
     ],
 )
 def test_an_optimiser_refuses_what_makes_no_sense(build: Callable[[], object], field: str) -> None:

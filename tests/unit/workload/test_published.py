@@ -23,6 +23,23 @@ def test_where_a_value_stands(value: PublishedValue, where: str) -> None:
     assert value.where == where
 
 
+@pytest.mark.parametrize("epochs", [(0, 3), (3, 2), (-1, -1)])
+def test_a_value_of_epochs_that_are_no_range(epochs: tuple[int, int]) -> None:
+    with pytest.raises(Misfit, match=r"epochs: expected \[first, last\] from 1, or \[0, 0\], found"):
+        PublishedValue("test_loss", epochs=epochs)
+
+
+@pytest.mark.parametrize("steps", [(-1, 3, 1), (3, 2, 1), (0, 3, 0)])
+def test_a_value_of_steps_that_are_no_range(steps: tuple[int, int, int]) -> None:
+    with pytest.raises(Misfit, match=r"steps: expected \[first, last, every\], from 0, found"):
+        PublishedValue("step_loss", steps=steps)
+
+
+def test_a_run_with_a_seed_of_pytorch_has_no_repeats() -> None:
+    with pytest.raises(Misfit, match="repeats: expected 1, since 'pytorch_seed' makes all repeats alike, found 2"):
+        PublishedRun("a run", epochs=1, pytorch_seed=1, repeats=2)
+
+
 @pytest.mark.parametrize("lengths", [{}, {"epochs": 3, "steps": 3}])
 def test_a_run_counts_in_epochs_or_in_steps(lengths: dict[str, int]) -> None:
     with pytest.raises(Misfit, match="either 'epochs' or 'steps'"):

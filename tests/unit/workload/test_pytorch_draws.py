@@ -12,6 +12,18 @@ import pytest
 from trainmark.errors import SpecError
 from trainmark.record.weights import load
 from trainmark.workload.catalog import find
+from trainmark.workload.initializers import Constant, Normal, Uniform
+from trainmark.workload.layers import (
+    Attention,
+    Dense,
+    Dropout,
+    Layer,
+    LayerNorm,
+    PositionEmbedding,
+    ReLU,
+    Residual,
+    TokenEmbedding,
+)
 from trainmark.workload.model import lay_out
 from trainmark.workload.pytorch_draws import Drawn, Generator, draw
 
@@ -92,7 +104,30 @@ def test_numbers_of_pytorch(seed: int) -> None:
 def test_only_what_nanogpt_draws_can_be_drawn(changes: dict[str, dict[str, object]]) -> None:
     changed = {name: replace(getattr(find("shakespeare-gpt"), name), **values) for name, values in changes.items()}
     workload = replace(find("shakespeare-gpt"), **changed)
-    with pytest.raises(SpecError, match=r"schedule\.pytorch_seed: expected a GPT without biases"):
+    with pytest.raises(SpecError, match=r"schedule\.pytorch_seed: expected a GPT of normal matrices"):
+        workload.with_schedule(pytorch_seed=1)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        Dense(128, bias="none"),
+        Dense(128, kernel=Normal(0.02)),
+        TokenEmbedding(65, 128, Uniform(0.1)),
+        PositionEmbedding(64, Constant()),
+        Attention(4, qkv=Uniform(0.1)),
+        Attention(4, out=Uniform(0.1)),
+        Attention(4, dropout=0.1),
+        Dropout(0.1),
+        LayerNorm(),
+        ReLU(),
+    ],
+    ids=str,
+)
+def test_only_layers_of_nanogpt_can_be_drawn(layer: Layer) -> None:
+    workload = find("shakespeare-gpt")
+    workload = replace(workload, model=(*workload.model, Residual((layer,))))
+    with pytest.raises(SpecError, match="without bias, shift and dropout"):
         workload.with_schedule(pytorch_seed=1)
 
 

@@ -181,9 +181,12 @@ class Run:
 
     @property
     def seed(self) -> int:
-        """Seed of this run; repeats of the continued protocol are one training, so they share it."""
-        fresh = self.course.workload.schedule.protocol == "fresh"
-        return self.settings.seed + (self.repeat if fresh else 0)
+        """Seed of this run; repeats of the continued protocol are one training, so they share it; so do those
+        of a ``pytorch_seed``."""
+        schedule = self.course.workload.schedule
+        if schedule.pytorch_seed is not None:
+            return schedule.pytorch_seed
+        return self.settings.seed + (self.repeat if schedule.protocol == "fresh" else 0)
 
     @property
     def python(self) -> Path:

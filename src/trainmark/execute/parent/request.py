@@ -137,6 +137,7 @@ def prepare(request: Request, watcher: Watcher | None = None) -> Prepared:
     courses: list[tuple[ScheduledWorkload, list[Side]]] = []
     for workload, able in selection.able:
         courses += _courses(workload, located[workload.dataset].windows(window_of(workload)), able, selection, request)
+        notices += _of_other_precisions(workload, request)
     notices += selection.refused
     return Prepared(in_rounds(courses, settings), selection.by_side, notices)
 
@@ -201,6 +202,7 @@ def scheduled(workload: Workload, request: Request) -> Workload:
     require_fit(workload)
     if request.published and workload.published is None:
         raise UsageError(f"there are no published figures for {workload.name!r}", fix="Run it without --published.")
+    _require_seed_of_pytorch(workload, request)
     changes: dict[str, object] = {}
     drawn = workload.schedule.shuffle == "with-replacement"  # without passes, an epoch is what the workload says
     whole: dict[str, object] = {"steps": None} if drawn else {"steps": None, "steps_per_epoch": None}
@@ -221,7 +223,40 @@ def scheduled(workload: Workload, request: Request) -> Workload:
             changes |= whole | {"epochs": MOST_EPOCHS_UNTIL}
     if request.protocol is not None:
         changes["protocol"] = request.protocol
-    return workload.with_schedule(**changes)
+    workload = workload.with_schedule(**changes)
+    if request.dataset_repeats is not None and workload.schedule.steps_per_epoch is not None:
+        raise UsageError(
+            f"--dataset-repeats has no effect on {workload.name}",
+            expected="epochs that pass over the whole dataset",
+            found=f"epochs of {workload.schedule.steps_per_epoch:,} steps",
+            fix="Use --epochs instead.",
+        )
+    return workload
+
+
+def _of_other_precisions(workload: Workload, request: Request) -> list[str]:
+    """Return a notice of each published run whose figures don't apply to the precision."""
+    published = workload.published.runs if request.published and workload.published else ()
+    return [
+        f"the figures of {workload.name}, {run.name}, are for {' and '.join(run.precisions)}, not {request.precision}; "
+        f"to compare with them: --precision {run.precisions[0]}"
+        for run in published
+        if run.precisions and request.precision not in run.precisions
+    ]
+
+
+def _require_seed_of_pytorch(workload: Workload, request: Request) -> None:
+    """Raise for options that have no effect, since ``pytorch_seed`` fixes the random numbers of every repeat."""
+    runs = workload.published.runs if request.published and workload.published else (workload.schedule,)
+    seed = next((each.pytorch_seed for each in runs if each.pytorch_seed is not None), None)
+    other = request.settings.seed not in (Settings().seed, seed)
+    for option, given in (("--seed", other), ("--repeats", (request.repeats or 1) > 1)):
+        if given and seed is not None:
+            raise UsageError(
+                f"{option} has no effect on {workload.name}",
+                expected=f"one training with its pytorch_seed, {seed}, which fixes all random numbers",
+                fix=f"Omit {option}, or {'--published' if request.published else 'pytorch_seed in the workload'}.",
+            )
 
 
 def locate_one(request: Request, workload: Workload, watcher: Watcher | None = None) -> Located:
@@ -282,7 +317,8 @@ def _courses(
     workload: Workload, dataset: Located, sides: list[Side], selection: Selection, request: Request
 ) -> list[tuple[ScheduledWorkload, list[Side]]]:
     if not request.published or workload.published is None:
-        return [(ScheduledWorkload(workload, dataset, request.repeats or DEFAULT_REPEATS), sides)]
+        repeats = request.repeats or (DEFAULT_REPEATS if workload.schedule.pytorch_seed is None else 1)
+        return [(ScheduledWorkload(workload, dataset, repeats), sides)]
     courses = []
     for run in workload.published.runs:
         fitting = [side for side in sides if run.only_on in (None, selection.kind_of(side))]

@@ -15,6 +15,7 @@ from trainmark.errors import SpecError, UnknownName
 from trainmark.workload.decode import Misfit, decode, dotted
 from trainmark.workload.decode import Path as KeyPath
 from trainmark.workload.model import lay_out
+from trainmark.workload.optimizers import require_groups
 from trainmark.workload.spec import Workload
 
 _FOLDER = Path(__file__).parent
@@ -69,7 +70,8 @@ def parse(text: str, origin: str, variant: str = "") -> Workload:
     try:
         changes = _changes(variants, variant) if variant else {}
         workload = decode(Workload, {**data, **changes})
-        lay_out(workload)
+        model = lay_out(workload)
+        require_groups(workload.optimizer, {key: len(model.weights[key].shape) for key in model.trained})
     except Misfit as misfit:
         changed = misfit.path and misfit.path[0] in changes
         line = line_of(text, ("variants", variant, *misfit.path) if changed else misfit.path)
