@@ -189,7 +189,7 @@ SLIPS: list[Any] = [
     (Given(NumpyTrainer, of_optimizer(learning_rate=0.1001)), "update", "dense1.kernel", "learning rate"),
     (Given(NumpyTrainer, of_optimizer(decay_biases=False)), "update", "dense1.bias", "weight decay of biases"),
     (Given(NumpyTrainer, of_optimizer(momentum=0.8)), "update", "dense1.kernel", "the form of momentum"),
-    (Given(NoAverage), "state", "average of dense1.kernel", "the decay of the averaged weights"),
+    (Given(NoAverage), "state", "average of dense1.kernel", "the weight average"),
     (Given(Reversed), "order", "step ", "another order"),
     (Given(LastLeftOut), "order", "9 losses for 10 steps", "left out"),
     (Given(TwoUpdates), "order", "2 updates in a step", "a batch taken twice"),
