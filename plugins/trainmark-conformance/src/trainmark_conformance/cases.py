@@ -250,7 +250,14 @@ WITH_DROPOUT = (
 
 
 def of_optimizers(optimizers: Mapping[str, Optimizer]) -> tuple[Case, ...]:
-    """Make a case of five steps for each optimiser, by name; the last batch is smaller than the others."""
+    """Make a case of five steps for each optimiser; the last batch is smaller than the others.
+
+    Args:
+        optimizers: the optimisers, by name of the case.
+
+    Returns:
+        The cases.
+    """
     return tuple(
         Case(name, a_workload(optimizer=optimizer), (8, 8, 8, 8, 3), train=35) for name, optimizer in optimizers.items()
     )
