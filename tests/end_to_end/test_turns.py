@@ -27,10 +27,11 @@ def computing(record: Record) -> list[tuple[float, float]]:
     return [(each.start_seconds, each.start_seconds + each.seconds) for each in windows]
 
 
-def pauses(record: Record) -> int:
-    """How often it waited for another for a while."""
+def takes_turns(record: Record) -> bool:
+    """Whether it waited for others about as long as it trained. A busy system also lets it wait, but not so long."""
     windows = computing(record)
-    return sum(start - end > 0.05 for (_, end), (start, _) in itertools.pairwise(windows))
+    waited = sum(start - end for (_, end), (start, _) in itertools.pairwise(windows))
+    return waited > 0.3 * sum(end - start for start, end in windows)
 
 
 def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
@@ -43,7 +44,7 @@ def test_both_are_alive_and_one_of_them_computes(command: CommandLine) -> None:
     for record in (one, other):
         assert len(record.slices) >= 2
         windows = computing(record)
-        assert pauses(record)
+        assert takes_turns(record)
         trained = sum(end - start for start, end in windows)
         assert trained == pytest.approx(record.final.training_seconds, rel=0.01), "but for what goes on at edges"
         for each in record.slices:
@@ -112,7 +113,7 @@ def test_sides_that_do_not_fit_together_take_no_turns(
         order = [record.device.id for record in late if record.round == number]
         assert order == (["cuda:0", "cpu"] if number % 2 else ["cpu", "cuda:0"])
     for record in late:
-        assert not pauses(record)
+        assert not takes_turns(record)
         assert len({each.block for each in record.slices}) >= 2
     assert "did not fit into memory" in " ".join(out.split())
 
@@ -149,6 +150,6 @@ def test_losses_are_those_of_a_training_that_never_pauses(
         records = CommandLine(command.data, command.cache_home, out).records()
         found += [each for each in records if (each.backend.name, each.backend.style) == (backend, style)]
     together, lonely = found
-    assert pauses(together)
+    assert takes_turns(together)
     assert not any(epoch.windows for epoch in lonely.epochs)
     assert together.step_losses == lonely.step_losses
