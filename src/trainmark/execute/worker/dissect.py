@@ -28,7 +28,7 @@ from trainmark.execute.protocol.answers import (
 )
 from trainmark.execute.protocol.requests import Dissect
 from trainmark.execute.protocol.wire import Say
-from trainmark.execute.worker.order import epoch_plans
+from trainmark.execute.worker.order import epoch_plans, evaluation_sample
 from trainmark.execute.worker.timing import Clock, timed_epoch
 from trainmark.workload.model import Weights, initial_weights, lay_out
 from trainmark.workload.products import Convolution, Product
@@ -136,10 +136,12 @@ def dissect(request: Dissect, say: Say, tick: Callable[[], None], clock: Clock) 
     rounds = math.ceil(request.rounds / sittings)
     say(VariantsReady(compile_seconds, {name: each.lengths for name, each in variants.items()}, sittings, rounds))
     _time_rounds(request, rounds, request.budget / sittings, variants, probes, say, tick, clock)
-    whole = next(iter(variants.values()))
-    for _ in range(request.evaluations):
+    whole, asked = next(iter(variants.values())), request.variants[0]
+    for index in range(request.evaluations):
+        sample = evaluation_sample(asked.workload, "test", len(data.test), asked.options.seed, index)
+        chosen = () if sample is None else (sample,)
         start = clock()
-        whole.trainer.evaluate("test")
+        whole.trainer.evaluate("test", *chosen)
         say(EvaluationTimed(clock() - start))
 
 
