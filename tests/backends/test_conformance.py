@@ -12,6 +12,7 @@ from trainmark_conformance.arithmetic import ArithmeticConformance
 from trainmark_conformance.batches import BatchConformance
 from trainmark_conformance.chance import ChanceConformance
 from trainmark_conformance.stepwise import RecipeConformance
+from trainmark_conformance.suite import Suite
 
 
 class TestNumpy(BackendConformance):
@@ -58,9 +59,10 @@ class TestJaxIdiomatic(BackendConformance):
     backend, threads = "jax", 1
 
 
-class TestJaxIdiomaticInBrief(RecipeConformance):
+class TestJaxIdiomaticInBrief(Suite):
     backend, threads = "jax", 1
 
+    test_everything_of_a_recipe = RecipeConformance.test_everything_of_a_recipe
     test_the_first_five_steps_of_the_catalogue = ArithmeticConformance.test_the_first_five_steps_of_the_catalogue
 
 

@@ -60,6 +60,7 @@ OWN_HEAD = _language_model("language model, own head", Dense(11, bias="none"))
 AUGMENTED = one_step(
     "augmented", *(conv(3, 3), ReLU(), *_END), input=Input((7, 6, 2), 1.0, None, _STANDARDIZE, augment=_AUGMENTATION)
 )
+BATCH_NORM = one_step("batch norm", *normal(4, 3), ReLU(), *_END)
 RESIDUAL = one_step(
     "residuals",
     *normal(6, 3),
@@ -80,7 +81,7 @@ NETWORKS = (
     OWN_HEAD,
     AUGMENTED,
     RESIDUAL,
-    one_step("batch norm", *normal(4, 3), ReLU(), *_END),
+    BATCH_NORM,
     one_step("standardised by channel", *_END, input=Input((7, 6, 2), standardize=_STANDARDIZE)),
     one_step("strided and padded", conv(4, 3, 1, stride=2), MaxPool(3, 2, 1), Scale(0.3), *_END),
     one_step("strided, even", conv(3, 2, "same", stride=2), MaxPool(2, 1, 1), GELU(), *_END),
@@ -130,8 +131,8 @@ RECIPES = (
         optimizer=SGD(0.02, 0.9, weight_decay=0.1, nesterov=True, course=_CURVE, clip_norm=5.0),
     ),
     _five_steps(
-        "velocity and average of residuals",
-        RESIDUAL,
+        "velocity and average of a batch norm",
+        BATCH_NORM,
         optimizer=SGD(0.02, 0.9, "velocity", nesterov=True, course=_CURVE, groups=(Group("matrices", 0.2),)),
         weight_average=WeightAverage(0.3),
     ),

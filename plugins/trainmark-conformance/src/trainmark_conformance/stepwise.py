@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
 
-from trainmark.backends.stepwise import Stepwise
 from trainmark.workload.layers import Attention, Dropout, Flatten, MaxPool, ReLU, Residual, TiedHead, TokenEmbedding
-from trainmark.workload.model import Weights
 from trainmark.workload.optimizers import SGD
 from trainmark.workload.pixels import Input
 from trainmark.workload.tokens import Tokens
@@ -18,7 +15,6 @@ from trainmark_conformance import acts
 from trainmark_conformance.cases import Case, a_workload, conv, dense
 from trainmark_conformance.contract import PLAIN, REMEMBERING, RUNNING
 from trainmark_conformance.modern import NETWORKS, OPTIMIZERS, RECIPES, WHOLE
-from trainmark_conformance.oracle import Act
 from trainmark_conformance.suite import Suite
 
 TRAINED = tuple(
@@ -91,30 +87,6 @@ class RecipeConformance(Suite):
         assert one.mean() == pytest.approx(0.5, abs=0.1)
         assert other[one].mean() == pytest.approx(0.5, abs=0.1)
         assert (one == third)[kept["residual1"]].mean() == pytest.approx(0.5, abs=0.2)
-
-    def compare_stepwise(self, case: Case, act: Act) -> None:
-        """Compare as :meth:`compare` does, with a trainer that keeps gradients.
-
-        Args:
-            case: the training.
-            act: what is done with the trainer, and whose results are compared.
-        """
-        self.require(act(self.stepwise(case), case), case, act)
-
-    def stepwise(self, case: Case, weights: Weights | None = None) -> Any:
-        """Make a trainer that keeps gradients; skips the test if it is not step-wise.
-
-        Args:
-            case: the training.
-            weights: weights to load instead of the first weights of the case.
-
-        Returns:
-            The trainer.
-        """
-        trainer = self.trainer(case, weights, keeps_gradients=True)
-        if not isinstance(trainer, Stepwise):
-            pytest.skip(f"{self.backend} can't set and read a state")
-        return trainer
 
 
 class StepwiseConformance(RecipeConformance):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from trainmark.backends import base, registry
+from trainmark.backends.stepwise import Stepwise
 from trainmark.workload.model import Weights
 from trainmark.workload.precision import Precision
 from trainmark_conformance.cases import Case
@@ -99,6 +100,30 @@ class Suite:
             act: what is done with the trainer, and whose results are compared.
         """
         self.require(act(self.trainer(case), case), case, act)
+
+    def stepwise(self, case: Case, weights: Weights | None = None) -> Any:
+        """Make a trainer that keeps gradients; skips the test if its state can't be set and read.
+
+        Args:
+            case: the training.
+            weights: weights to load instead of the first weights of the case.
+
+        Returns:
+            The trainer.
+        """
+        trainer = self.trainer(case, weights, keeps_gradients=True)
+        if not isinstance(trainer, Stepwise):
+            pytest.skip(f"{self.backend} can't set and read a state")
+        return trainer
+
+    def compare_stepwise(self, case: Case, act: Act) -> None:
+        """Do the same as :meth:`compare` with a step-wise trainer.
+
+        Args:
+            case: the training.
+            act: what is done with the trainer, and whose results are compared.
+        """
+        self.require(act(self.stepwise(case), case), case, act)
 
     def require(self, found: Results, case: Case, act: Act) -> None:
         """Fail unless results are the oracle's, up to rounding.
