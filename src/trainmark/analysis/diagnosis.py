@@ -163,11 +163,11 @@ def _frozen(replay: Replay) -> Diagnosis | None:
     if not replay.opened:
         return None
     first, last = replay.opened[0], replay.opened[-1]
-    kernels = [name for name in first.unchanged if name in first.moved and name in last.unchanged]
-    if not kernels:
+    matrices = [name for name in first.unchanged if name in first.moved and name in last.unchanged]
+    if not matrices:
         return None
     gradients = {tensor.name: tensor.largest for tensor in first.tensors if tensor.kind == "gradient"}
-    asleep = [name for name in kernels if gradients.get(name, 0.0) > 0]
+    asleep = [name for name in matrices if gradients.get(name, 0.0) > 0]
     if asleep:
         evidence = (
             f"{', '.join(asleep)} did not change at all, although the gradient of {asleep[0]} reaches "
@@ -175,7 +175,7 @@ def _frozen(replay: Replay) -> Diagnosis | None:
         )
         return _diagnosis("nothing-is-training", first.step, f"update {asleep[0]}", evidence)
     return _dead(replay) or _diagnosis(
-        "nothing-is-training", first.step, f"gradient {kernels[0]}", f"the gradient of {', '.join(kernels)} is zero"
+        "nothing-is-training", first.step, f"gradient {matrices[0]}", f"the gradient of {', '.join(matrices)} is zero"
     )
 
 

@@ -50,8 +50,9 @@ def require_fit(workload: Workload) -> None:
         if isinstance(plan.layer, BatchNorm) and smallest * math.prod(plan.input_shape[:-1]) == 1:
             raise SpecError(
                 f"{plan.name!r} in {workload.name!r} can't normalise a batch of one",
-                expected="a larger batches.size, for at least two values per channel",
-                found="1",
+                expected="at least two values per channel in every batch",
+                found="a batch of 1",
+                fix="Use a larger batches.size, or batches.last = 'drop'.",
             )
     if model.classes < classes:
         raise SpecError(

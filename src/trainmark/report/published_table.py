@@ -54,7 +54,7 @@ def _printed(value: ValueResult) -> Callable[[float | None], str]:
 
 
 def _loss(value: float | None) -> str:
-    """Return a loss with four decimals, as it is published."""
+    """Return a loss with four decimals."""
     if value is None:
         return units.MISSING
     return "NaN" if math.isnan(value) else f"{value:.4f}"

@@ -10,6 +10,8 @@ from trainmark.workload.model import Model
 from trainmark.workload.optimizers import SGD, Adam, AdamW, Optimizer, RMSprop
 
 FLOAT32_BYTES = 4
+_KEEPING = (Dense, Conv2D, Attention, TiedHead, BatchNorm, LayerNorm)
+"""Layers whose gradients need their inputs."""
 
 
 def states(optimizer: Optimizer) -> int:
@@ -34,16 +36,12 @@ def compulsory(model: Model, optimizer: Optimizer, batch: float, value_bytes: in
 def held(model: Model, optimizer: Optimizer, value_bytes: int = FLOAT32_BYTES) -> tuple[int, int]:
     """Return the bytes that a step must hold: weights, gradients and states; and for each example, what backward needs.
 
-    That is the inputs of products and normalisations, of attention also queries, keys, values and their mix, and twice
-    the network's output, for its gradient.
+    That is the network's output and the inputs of products and normalisations; attention also keeps queries, keys,
+    values and their mix.
     """
     beside = {inner.name for plan in model.every_layer for inner in plan.shortcut}  # they take the body's input
-    kept = 0
+    kept = math.prod(model.layers[-1].output_shape)
     for plan in model.every_layer:
-        if (
-            isinstance(plan.layer, (Dense, Conv2D, Attention, TiedHead, BatchNorm, LayerNorm))
-            and plan.name not in beside
-        ):
+        if plan.name not in beside and isinstance(plan.layer, _KEEPING):
             kept += (5 if isinstance(plan.layer, Attention) else 1) * math.prod(plan.input_shape)
-    outputs = 2 * math.prod(model.layers[-1].output_shape)
-    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * kept + FLOAT32_BYTES * outputs
+    return FLOAT32_BYTES * model.parameters * (2 + states(optimizer)), value_bytes * kept
