@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_SCALES: list[Any] = []
+"""The scale of the gradient scaler that was used last."""
 
 
 def install(torch: Any, observer: Observer) -> None:
@@ -25,6 +27,7 @@ def install(torch: Any, observer: Observer) -> None:
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,
+        "GradScaler": _scalers,
         "DataLoader": _loaders,
         "module places": _modules,
         "tensor reads": _reads,
@@ -42,7 +45,7 @@ class _Network:
         self._torch, self._observer = torch, observer
         self._root: Any = None
         self._search: Any = None
-        self._autocast: str | None = None
+        self._autocast: Any = None
 
     def find(self) -> None:
         """Take the first module that is called to train.
@@ -61,6 +64,8 @@ class _Network:
                 self._root = called
                 self._observer.made_at("model", getattr(called, "_orig_mod", called))
                 self._forward(called, args, {})
+            elif not trains:
+                self._observer.forward(training=False, grad=False)
 
         self._search = module.register_module_forward_pre_hook(called)
         compile_ = torch.compile
@@ -82,15 +87,16 @@ class _Network:
                 tokens = examples * tensor.shape[1]
         grad = self._torch.is_grad_enabled()
         self._observer.forward(training=called.training, grad=grad, examples=examples, tokens=tokens)
-        if self._observer.steps == 0 and self._torch.is_autocast_enabled():
-            self._autocast = "cuda"
+        if self._observer.steps < 3 and self._autocast is None and tensor is not None:
+            kind = tensor.device.type
+            self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
         weight = next(self._root.parameters(), None) if self._root is not None else None
         return {
             "threads": self._torch.get_num_threads(),
-            "precision": None if weight is None else str(weight.dtype)[len("torch.") :],
+            "precision": None if weight is None else str(self._autocast or weight.dtype)[len("torch.") :],
             "device": None if weight is None else str(weight.device),
         }
 
@@ -103,15 +109,15 @@ def _steps(_: Any, observer: Observer) -> None:
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    scalers: list[Any] = []
+    ended = observer.guarded(observer.differentiated)
 
     @observer.guarded
     def keep(loss: Any, frame: Any) -> None:
         if loss.numel() != 1:
             return
         loss = loss.detach().reshape(())
-        if scalers:
-            loss = loss / scalers[0]._scale.to(loss.device)
+        if _SCALES:
+            loss = loss / _SCALES[0].to(loss.device)
         observer.loss(loss if loss.device.type != "cpu" else float(loss))
         if "backward" not in observer.places:
             observer.place("backward", frame)
@@ -121,9 +127,15 @@ def _losses(torch: Any, observer: Observer) -> None:
     @functools.wraps(backward)
     def differentiated(self: Any, *args: Any, **more: Any) -> Any:
         keep(self, sys._getframe(1))
-        return backward(self, *args, **more)
+        found = backward(self, *args, **more)
+        ended()
+        return found
 
     torch.Tensor.backward = differentiated
+
+
+def _scalers(torch: Any, observer: Observer) -> None:
+    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are counted."""
     scaler = torch.amp.GradScaler
     scale, step = scaler.scale, scaler.step
 
@@ -131,7 +143,7 @@ def _losses(torch: Any, observer: Observer) -> None:
     def scaled(self: Any, outputs: Any) -> Any:
         found = scale(self, outputs)
         if self._enabled:
-            scalers[:] = [self]
+            _SCALES[:] = [self._scale]
         return found
 
     @functools.wraps(step)
@@ -151,6 +163,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
     _after_init(loader, observer)
     opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
+    read_out = observer.guarded(observer.read_out)
 
     @observer.guarded
     def fetched(start: float, batch: Any) -> None:
@@ -162,6 +175,10 @@ def _loaders(torch: Any, observer: Observer) -> None:
         start = clock()
         found = start_iteration(self)
         found._trainmark_steps = observer.steps
+        try:
+            found._trainmark_length = len(self)
+        except TypeError:  # an iterable dataset
+            found._trainmark_length = 0
         opened(self, start)
         return found
 
@@ -174,6 +191,8 @@ def _loaders(torch: Any, observer: Observer) -> None:
             exhausted(getattr(self, "_trainmark_steps", observer.steps))
             raise
         fetched(start, batch)
+        if self._num_yielded == getattr(self, "_trainmark_length", 0):
+            read_out(self._trainmark_steps)
         return batch
 
     loader.__iter__, iterator.__next__ = opens, advances
