@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import FrameType
 
 FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 """Environment variables: folder for agreements between processes; the step after which the training ends."""
@@ -63,8 +63,8 @@ class Observer:
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
-        self._users: dict[CodeType, bool] = {}
-        self._lines: dict[tuple[CodeType, int, str], str] = {}
+        self._users: dict[str, bool] = {}
+        self._lines: dict[tuple[str, int, str], str] = {}
         self._totals = dict.fromkeys(
             ("seconds", "loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "examples", "tokens"), 0.0
         )
@@ -124,9 +124,9 @@ class Observer:
         return self._role == _SPEAKS
 
     @property
-    def is_off(self) -> bool:
-        """Whether this process is not observed any more."""
-        return self._role == _OFF
+    def counts_examples(self) -> bool:
+        """Whether :meth:`forward` should be given numbers of examples, since no loader gives them."""
+        return not self._has_loader
 
     # What happens
 
@@ -160,7 +160,7 @@ class Observer:
         if self.steps > steps_before:
             self._last_read = self.steps
 
-    def forward(self, *, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
+    def forward(self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
         """The network is about to compute a batch.
 
         Args:
@@ -230,7 +230,7 @@ class Observer:
 
     def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        key = (frame.f_code, frame.f_lineno, call)
+        key = (frame.f_code.co_filename, frame.f_lineno, call)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = f"{_place(frame)} {call}"
@@ -254,12 +254,10 @@ class Observer:
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
-        code = frame.f_code
-        known = self._users.get(code)
+        name = frame.f_code.co_filename
+        known = self._users.get(name)
         if known is None:
-            name = code.co_filename
-            known = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
-            self._users[code] = known
+            known = self._users[name] = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
         return known
 
     def users_place(self, frame: FrameType | None) -> str | None:

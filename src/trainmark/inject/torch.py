@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_FEW = 3
+"""Steps in which the input of the network is looked at more closely."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -46,6 +48,7 @@ class _Network:
         self._root: Any = None
         self._search: Any = None
         self._autocast: Any = None
+        self._tensor, self._has_tokens = torch.Tensor, False
 
     def find(self) -> None:
         """Take the first module that is called to train.
@@ -72,6 +75,7 @@ class _Network:
 
         @functools.wraps(compile_)
         def compiles(*args: Any, **more: Any) -> Any:
+            _restore_reads(torch)
             if not (args and isinstance(args[0], torch.nn.Module)):
                 self._search.remove()  # a compiled function would see the hook in all modules
             return compile_(*args, **more)
@@ -79,17 +83,24 @@ class _Network:
         torch.compile = compiles
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
-        tensor = _first_tensor(self._torch.Tensor, (args, more))
-        examples = tokens = None
-        if tensor is not None and tensor.ndim:
-            examples = tensor.shape[0]
-            if tensor.ndim == 2 and not tensor.is_floating_point():
-                tokens = examples * tensor.shape[1]
-        grad = self._torch.is_grad_enabled()
-        self._observer.forward(training=called.training, grad=grad, examples=examples, tokens=tokens)
-        if self._observer.steps < 3 and self._autocast is None and tensor is not None:
+        observer, examples, tokens = self._observer, None, None
+        few = observer.steps < _FEW
+        if few or self._has_tokens or observer.counts_examples:
+            tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
+            shape = () if tensor is None else tensor.shape
+            examples = shape[0] if shape else None
+            if self._has_tokens and len(shape) == 2:
+                tokens = shape[0] * shape[1]
+        observer.forward(called.training, self._torch.is_grad_enabled(), examples, tokens)
+
+    def _look(self, args: Any, more: Any) -> Any:
+        """Return the first tensor; in the first steps, see whether it has tokens, and whether autocast is on."""
+        tensor = _first_tensor(self._tensor, (args, more))
+        if tensor is not None and self._observer.steps < _FEW:
+            self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
             self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
+        return tensor
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
@@ -111,14 +122,17 @@ def _steps(_: Any, observer: Observer) -> None:
 def _losses(torch: Any, observer: Observer) -> None:
     ended = observer.guarded(observer.differentiated)
 
+    item = torch.Tensor.item
+
     @observer.guarded
     def keep(loss: Any, frame: Any) -> None:
         if loss.numel() != 1:
             return
-        loss = loss.detach().reshape(())
-        if _SCALES:
-            loss = loss / _SCALES[0].to(loss.device)
-        observer.loss(loss if loss.device.type != "cpu" else float(loss))
+        if not loss.is_cpu:
+            loss = loss.detach().reshape(())
+            observer.loss(loss / _SCALES[0].to(loss.device) if _SCALES else loss)
+        else:
+            observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
             observer.place("backward", frame)
 
@@ -225,6 +239,14 @@ def _reads(torch: Any, observer: Observer) -> None:
         setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
 
 
+def _restore_reads(torch: Any) -> None:
+    """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
+    for name in _READS:
+        read = torch.Tensor.__dict__.get(name)
+        if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
+            setattr(torch.Tensor, name, read.__wrapped__)
+
+
 def _read(read: Any, name: str, observer: Observer) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
     synchronised = observer.guarded(observer.synchronised)
@@ -239,6 +261,7 @@ def _read(read: Any, name: str, observer: Observer) -> Any:
         synchronised(word, clock() - start, frame)
         return found
 
+    reads._trainmark = True  # type: ignore[attr-defined]
     return reads
 
 
