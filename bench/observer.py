@@ -39,7 +39,7 @@ def observed(folder: str) -> Any:
     return module.observer
 
 
-def batches(torch: Any, loader: Any) -> Iterator[Any]:
+def batches(loader: Any) -> Iterator[Any]:
     """The batches of the loader, without end."""
     while True:
         yield from loader
@@ -48,7 +48,7 @@ def batches(torch: Any, loader: Any) -> Iterator[Any]:
 def training(torch: Any, width: int) -> Callable[[int], float]:
     """A training as most scripts have it; returns a function that trains some steps and returns the seconds."""
     data = torch.utils.data.TensorDataset(torch.randn(64 * 50, 64), torch.randint(0, 10, (64 * 50,)))
-    stream = batches(torch, torch.utils.data.DataLoader(data, batch_size=64))
+    stream = batches(torch.utils.data.DataLoader(data, batch_size=64))
     layers = [torch.nn.Linear(64, width), torch.nn.ReLU(), torch.nn.Linear(width, width), torch.nn.ReLU()]
     model = torch.nn.Sequential(*layers, torch.nn.Linear(width, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)

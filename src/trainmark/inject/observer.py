@@ -302,6 +302,7 @@ class Observer:
     # Private
 
     _loader_place: str | None = None
+    _is_cut = False
 
     def _forked(self) -> None:
         if self._role != _UNDECIDED:
@@ -357,10 +358,8 @@ class Observer:
         self._others.clear()
         totals, is_first = self._totals, not self._mark
         self._has_loader = self._has_loader or self._loaded > 0
-        if self._has_loader:
-            examples = self._loaded
-        else:
-            examples = 0 if is_first else self._examples  # of the first step, a part may not have been seen
+        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
+        examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
         totals["tokens"] += 0 if is_first else self._tokens
         self._examples = self._tokens = self._loaded = 0
@@ -466,7 +465,7 @@ class Observer:
         if self._evaluates_since is not None:
             self._evaluated(clock())
         self._end_read_epoch()
-        if self._epoch_steps:
+        if self._epoch_steps and not self._is_cut:
             self._end_epoch(self._mark)
         self._report(early=early)
         self._role = _OFF
@@ -523,7 +522,8 @@ class Observer:
         return self.steps >= self._last_step
 
     def _tell_to_end(self) -> None:
-        """End now or, with several ranks, all of them after the next step."""
+        """End now or, with several ranks, all of them after the next step; the slices are enough."""
+        self._is_cut = True
         if not self._ranks:
             self.end()
         self._last_step = self.steps + 1

@@ -87,7 +87,7 @@ class _Network:
         few = observer.steps < _FEW
         if few or self._has_tokens or observer.counts_examples:
             tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
-            shape = () if tensor is None else tensor.shape
+            shape: Any = () if tensor is None else tensor.shape
             examples = shape[0] if shape else None
             if self._has_tokens and len(shape) == 2:
                 tokens = shape[0] * shape[1]
