@@ -151,9 +151,9 @@ class Observer:
 
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
-        self._last_read = -1
+        self._last_read, self._fetch = -1, clock()
         if self.steps > steps_before and self._epoch_steps:
-            self._due = clock()
+            self._due = self._fetch
 
     def read_out(self, steps_before: int) -> None:
         """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
