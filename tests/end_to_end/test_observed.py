@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from tests.slow import slow
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import Observed, Record
 
@@ -89,8 +90,8 @@ def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> 
     ("script", "steps", "examples", "epochs"),
     [
         ("lightning_script.py", 60, 10, [19, 20, 20]),
-        ("transformers_script.py", 16, 8, [7, 8]),
-        ("accelerate_script.py", 20, 16, [9, 10]),
+        slow("transformers_script.py", 16, 8, [7, 8]),
+        slow("accelerate_script.py", 20, 16, [9, 10]),
     ],
 )
 def test_trainers_of_libraries(command: CommandLine, script: str, steps: int, examples: int, epochs: list[int]) -> None:

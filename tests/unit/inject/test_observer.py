@@ -78,6 +78,39 @@ def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, 
     assert (epoch["steps"], epoch["examples"]) == (399, 399 * 8)
 
 
+def test_losses_on_a_device_are_read_at_the_end_only(observer: Observer, pipe: Path) -> None:
+    read: list[int] = []
+
+    def read_losses(kept: list[Any]) -> list[float]:
+        read.append(len(kept))
+        return [float(each.numerator) for each in kept]
+
+    observer.read_losses, leader = read_losses, Optimiser()
+    for number in range(5):
+        observer.loss(number)  # an int stands for a tensor on a device
+        observer.stepped(leader, "fake")
+        observer._report(reads=False)
+    assert read == []
+    observer._finish()
+    assert read == [5]
+    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [0, 1, 2, 3, 4]
+    assert said(pipe, "epoch")[0]["loss"] == 2.0
+
+
+def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(observer: Observer, pipe: Path) -> None:
+    leader = Optimiser()
+    for _ in range(3):
+        observer.opened(observer, module.clock())
+        before = observer.steps
+        for number in range(4):
+            observer.fetched(module.clock(), 8)
+            if number == 3:
+                observer.read_out(before)
+            step(observer, leader)
+    observer._finish()
+    assert [epoch["steps"] for epoch in said(pipe, "epoch")] == [3, 4, 4]
+
+
 def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observer: Observer) -> None:
     leader = Optimiser()
     for number in range(60):
@@ -101,6 +134,7 @@ def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Obs
         observer.forward(training=False, grad=True)
         observer.loss(1.0)
         observer.stepped(leader, "fake")
+    observer._finish()
     assert observer.figures()["evaluations"] == 0
 
 
