@@ -175,7 +175,7 @@ def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
     yield "step", units.seconds(seen.seconds / max(seen.steps - 1, 1) or None), "mean, without evaluation"
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         if count is not None:
-            yield f"{name} per step", units.significant(count), seen.places.get("loader", "")
+            yield f"{name} per step", f"{count:,.4g}", seen.places.get("loader", "")
     for name, place in (("loader wait", "loader"), ("optimizer", "optimizer"), ("saving", "save"), ("sync", "")):
         seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
         if seconds is not None:
