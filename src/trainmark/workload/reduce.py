@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Callable
+from typing import Literal
 
 from trainmark.workload.decode import Misfit
 from trainmark.workload.layers import (
@@ -19,6 +20,7 @@ from trainmark.workload.layers import (
     LayerNorm,
     LocalResponseNorm,
     MaxPool,
+    PositionEmbedding,
     ReLU,
     Repeat,
     Scale,
@@ -30,7 +32,9 @@ from trainmark.workload.layers import (
 from trainmark.workload.model import lay_out
 from trainmark.workload.spec import Workload
 
-_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, LocalResponseNorm, LayerNorm, BatchNorm, Scale)
+Ablated = Literal["attention", "norms", "memory", "embedding"]
+_NORMS = (LayerNorm, BatchNorm, LocalResponseNorm)
+_ELEMENTWISE = (ReLU, GELU, Dropout, ChannelDropout, Scale, *_NORMS)
 """Layers that read and write every value but compute little; removing them does not change the shapes."""
 
 
@@ -61,13 +65,26 @@ def reduced(workload: Workload, width: int | None = None, depth: int | None = No
 
 def without_elementwise(workload: Workload) -> Workload:
     """Keep only products and convolutions; pooling becomes subsampling if the shapes allow it."""
-    kept = changed(workload.model, lambda layer: None if isinstance(layer, _ELEMENTWISE) else layer)
-    with_pooling = dataclasses.replace(workload, model=kept)
-    plain = dataclasses.replace(workload, model=changed(kept, _subsampling))
+    with_pooling = _without(workload, *_ELEMENTWISE)
+    plain = dataclasses.replace(workload, model=changed(with_pooling.model, _subsampling))
     with contextlib.suppress(Misfit):
         if lay_out(plain).training_flops == lay_out(workload).training_flops:
             return plain
     return with_pooling
+
+
+def ablated(workload: Workload) -> dict[Ablated, Workload]:
+    """Return the workload without ever more layers, by what is removed last; for ``embedding``, embeddings alone."""
+    found: dict[Ablated, Workload] = {}
+    if (less := _without(workload, Attention)) != workload:
+        found["attention"] = workload = less
+    if (less := _without(workload, *_NORMS)) != workload:
+        found["norms"] = workload = less
+    found["memory"] = without_elementwise(workload)
+    embeddings = [layer for layer in workload.model if isinstance(layer, (TokenEmbedding, PositionEmbedding))]
+    if embeddings:
+        found["embedding"] = dataclasses.replace(workload, model=tuple(embeddings))
+    return found
 
 
 def without_chance(workload: Workload) -> Workload:
@@ -81,6 +98,11 @@ def without_chance(workload: Workload) -> Workload:
 def with_batch(workload: Workload, size: int) -> Workload:
     """Return the workload with ``size`` examples per step; drops a smaller batch at the end of a pass."""
     return dataclasses.replace(workload, batches=dataclasses.replace(workload.batches, size=size, last="drop"))
+
+
+def _without(workload: Workload, *kinds: type[Layer]) -> Workload:
+    kept = changed(workload.model, lambda layer: None if isinstance(layer, kinds) else layer)
+    return dataclasses.replace(workload, model=kept)
 
 
 def _subsampling(layer: Layer) -> Layer:
