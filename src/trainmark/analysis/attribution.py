@@ -47,13 +47,8 @@ CAUSES: tuple[Cause, ...] = get_args(Cause)
 WHOLE, LARGER, FAST = "whole", "larger batch", "the style fast"
 PARTS: tuple[Literal["fetch", "input", "copy", "optimizer"], ...] = ("fetch", "input", "copy", "optimizer")
 CAPTURED, SHRUNK = "captured", "shrunk"
-LAYERS: dict[Cause, str] = {
-    "attention": "without attention",
-    "norms": "without norms",
-    "memory": "without elementwise layers and loss",
-    "embedding": "embeddings alone",
-}
-"""The variants that remove layers, each in addition to the previous ones; the last one removes all but embeddings."""
+LAYERS: tuple[Cause, ...] = ("attention", "norms", "memory", "embedding")
+"""What is removed after the parts, each in addition to the previous ones; last, everything but the embeddings."""
 _OF_SOME_NETWORKS: tuple[Cause, ...] = ("attention", "norms", "embedding")
 PRODUCTS, EMPTY, PEAK = "products", "empty", "peak"
 
@@ -234,8 +229,8 @@ def _split(seconds: Round, starts: Round, found: Dissection) -> _Split:
     elif SHRUNK in seconds:
         causes["dispatch"] = seconds[SHRUNK]
         left -= seconds[SHRUNK]
-    for cause, name in LAYERS.items():
-        if (rest := _without_launches(name, seconds, found)) is not None:
+    for cause in LAYERS:
+        if (rest := _without_launches(f"ablation of {cause}", seconds, found)) is not None:
             causes[cause] = rest if cause == "embedding" else left - rest
             left -= causes[cause]
     if PEAK in seconds and found.peak_flops:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, LAYERS, PARTS, SHRUNK, WHOLE
+from trainmark.analysis.attribution import CAPTURED, FAST, LARGER, PARTS, SHRUNK, WHOLE
 from trainmark.backends.base import Options, Part
 from trainmark.execute.protocol.requests import Variant
 from trainmark.workload.reduce import ablated, shrunk, with_batch
@@ -39,9 +39,9 @@ def variants(
         yield Variant(CAPTURED, workload, rest, PARTS)
     for cause, less in ablated(workload).items():
         parts: tuple[Part, ...] = PARTS if cause in ("attention", "norms") else (*PARTS, "loss")
-        yield Variant(LAYERS[cause], less, rest, parts)
+        yield Variant(f"ablation of {cause}", less, rest, parts)
         if not accelerator or cause == "embedding":
-            yield Variant(f"{SHRUNK} {LAYERS[cause]}", shrunk(less), rest, parts, stretch=_SHRUNK_STRETCH)
+            yield Variant(f"{SHRUNK} ablation of {cause}", shrunk(less), rest, parts, stretch=_SHRUNK_STRETCH)
     if fast and options.style != "fast":
         yield Variant(FAST, workload, dataclasses.replace(options, style="fast"))
     size = workload.batches.size
