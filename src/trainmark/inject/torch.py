@@ -23,7 +23,7 @@ _SCALES: list[Any] = []
 def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
-    observer.describe, observer.read_losses = network.describe, lambda kept: torch.stack(kept).tolist()
+    observer.describe["torch"], observer.read_losses["torch"] = network.describe, lambda kept: torch.stack(kept).tolist()
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,
@@ -105,7 +105,7 @@ def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda each, *_: observer.stepping(each)))
     optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
-    _after_init(optimizer.Optimizer, observer)
+    after_init(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
@@ -161,7 +161,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     loader, iterator = module.DataLoader, module._BaseDataLoaderIter
     start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
-    _after_init(loader, observer)
+    after_init(loader, observer)
     opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
     read_out = observer.guarded(observer.read_out)
 
@@ -199,10 +199,10 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
 
 def _modules(torch: Any, observer: Observer) -> None:
-    _after_init(torch.nn.Module, observer)
+    after_init(torch.nn.Module, observer)
 
 
-def _after_init(kind: Any, observer: Observer) -> None:
+def after_init(kind: Any, observer: Observer) -> None:
     """Keep where things of this kind are made."""
     init = kind.__init__
 
@@ -222,10 +222,11 @@ def _after_init(kind: Any, observer: Observer) -> None:
 
 def _reads(torch: Any, observer: Observer) -> None:
     for name in _READS:
-        setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
+        setattr(torch.Tensor, name, timed_read(getattr(torch.Tensor, name), name, observer))
 
 
-def _read(read: Any, name: str, observer: Observer) -> Any:
+def timed_read(read: Any, name: str, observer: Observer) -> Any:
+    """Return a method that reads a value, and tells how long the user's own code waits for it."""
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
     synchronised = observer.guarded(observer.synchronised)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .observer import Observer
 
-FRAMEWORKS = ("torch", "keras", "jax")
+FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 """Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
