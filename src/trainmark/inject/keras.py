@@ -105,7 +105,7 @@ class _Fit:
         self._stepped(model, 1, shape[0] if shape else None)
 
     def _begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
-        self._callbacks = callbacks
+        self._callbacks, self._fetched, self._examples = callbacks, 0, 0
 
     def _begin_epoch(self, *_: Any, **__: Any) -> None:
         self._weight, self._mean = 0, None
@@ -139,7 +139,7 @@ class _Fit:
         steps, examples = min(at_once, total - (last - at_once + 1)), None
         if self.engine == "jax":
             steps, examples, self._fetched, self._examples = self._fetched, self._examples, 0, 0
-        elif self.engine == "tensorflow":
+        else:
             examples = _examples(self._batches.data_adapter, last, total, steps)
         self._logs = logs or {}
         name = _loss_of(self._logs)

@@ -33,6 +33,7 @@ _NEW_LEADER = 20
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+_NOT_IN = ("-packages", "__autograph_generated")
 clock = time.perf_counter
 
 
@@ -154,12 +155,12 @@ class Observer:
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
         self._last_read = -1
-        if self.steps > steps_before and self._epoch_steps:
+        if self.steps > steps_before and self._epoch_steps and not self.is_led:
             self._due = clock()
 
     def read_out(self, steps_before: int) -> None:
         """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
-        if self.steps > steps_before:
+        if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
 
     def forward(self, *, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
@@ -283,7 +284,7 @@ class Observer:
         known = self._users.get(code)
         if known is None:
             name = code.co_filename
-            known = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
+            known = not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
             self._users[code] = known
         return known
 
@@ -335,6 +336,7 @@ class Observer:
             self._role = _OFF
 
     def _fail(self, where: str, error: Exception) -> None:
+        import traceback; traceback.print_exc()
         self.injected.append(f"turned off by {where}: {type(error).__name__}: {error}"[:200])
         if self._role == _SPEAKS:
             self._report()

@@ -80,6 +80,8 @@ class _Network:
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
         tensor = _first_tensor(self._torch.Tensor, (args, more))
+        if tensor is not None and tensor.is_meta:  # only shapes are computed
+            return
         examples = tokens = None
         if tensor is not None and tensor.ndim:
             examples = tensor.shape[0]
