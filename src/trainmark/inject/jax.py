@@ -49,9 +49,9 @@ class _Call:
         numbers.sort(key=lambda at: "loss" not in returned[at][0])
         self.losses = {at: returned[at][1] for at in numbers}
 
-    def returned(self) -> set[int]:
-        """Return the ids of the results that still exist."""
-        return {key for each, key in self._returned if each() is not None}
+    def returned(self) -> dict[int, int]:
+        """Return the positions of the results that still exist, by their ids."""
+        return {key: at for at, (each, key) in enumerate(self._returned) if each() is not None}
 
 
 class _Training:
@@ -60,12 +60,16 @@ class _Training:
     Args:
         loss: position of the loss among the results.
         batch: position of the batch among the arguments.
+
+    Attributes:
+        weight: position of a weight among the results of the step.
     """
 
     def __init__(self, loss: int | None, batch: int | None) -> None:
         self._loss, self._batch = loss, batch
         self.loss: Any = None
         self.examples: int | None = None
+        self.weight: int | None = None
 
     def called(self, given: list[Any], returned: list[Any]) -> None:
         """Keep loss and number of examples of a call."""
@@ -100,7 +104,7 @@ class _Steps:
         self._calls: weakref.WeakKeyDictionary[Any, list[_Call]] = weakref.WeakKeyDictionary()
         self._steps: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
         self._losses: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
-        self._precision = self._device = None
+        self._precision = self._device = self._weight = None
         self._given: list[Any] = []
         self._before = observer.guarded(self._look_before)
         self._after = observer.guarded(self._look_after)
@@ -149,10 +153,14 @@ class _Steps:
     def _look_before(self, function: Any, args: Any, more: Any) -> None:
         """Take a function for the step if it is given what it has returned."""
         given = self._given = self._jax.tree_util.tree_leaves((args, more))
+        if function in self._losses:
+            self._observer.evaluated()
+        elif self._weight is not None and any(each is self._weight for each in given):
+            self._observer.evaluating()
         if function in self._steps or function not in self._calls:
             return
         state, ids = self._calls[function][-1].returned(), {id(each) for each in given}
-        if not state & ids:
+        if not state.keys() & ids:
             return
         computes = self._source(function, ids)
         calls, itself = self._calls[computes], computes is function
@@ -164,6 +172,7 @@ class _Steps:
         weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
         if weights:
             self._precision, self._device = str(weights[0].dtype), str(next(iter(weights[0].devices())))
+            training.weight = self._calls[function][-1].returned()[id(weights[0])]
         self._observer.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
         self._step(function)  # the first one, late
@@ -173,7 +182,7 @@ class _Steps:
         """Return the function that computes the loss: itself, or one whose other results it is given."""
         for other in (function, *self._calls):
             last = self._calls[other][-1]
-            if any(id(each) not in ids for each in last.losses.values()) and (other is function or last.returned() & ids):
+            if any(id(each) not in ids for each in last.losses.values()) and (other is function or last.returned().keys() & ids):
                 return other
         return function
 
@@ -185,6 +194,7 @@ class _Steps:
         if function in self._losses:
             self._losses[function].called(given, leaves)
         if function in self._steps:
+            self._weight = _at(leaves, self._steps[function].weight)
             self._step(function)
         elif function not in self._losses:
             self._note(function, given, found)

@@ -336,7 +336,6 @@ class Observer:
             self._role = _OFF
 
     def _fail(self, where: str, error: Exception) -> None:
-        import traceback; traceback.print_exc()
         self.injected.append(f"turned off by {where}: {type(error).__name__}: {error}"[:200])
         if self._role == _SPEAKS:
             self._report()

@@ -232,7 +232,7 @@ def timed_read(read: Any, name: str, observer: Observer) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
     synchronised = observer.guarded(observer.synchronised)
 
-    @functools.wraps(read)
+    @functools.wraps(read, ("__name__", "__doc__"))
     def reads(self: Any, *args: Any, **more: Any) -> Any:
         frame = sys._getframe(1)
         if not (observer.speaks and observer.is_users(frame)):
