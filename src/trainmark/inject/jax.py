@@ -13,7 +13,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
-from .torch import timed_read
+from .patch import around, time_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,8 @@ def install(jax: Any, observer: Observer) -> None:
     steps = _Steps(jax, observer)
     observer.describe["jax"], observer.read_losses["jax"] = steps.describe, lambda kept: [float(each) for each in kept]
     observer.attempt("jax.jit", steps.follow)
-    observer.attempt("jax.Array reads", functools.partial(_reads, jax, observer))
+    arrays: Any = importlib.import_module("jax._src.array")
+    observer.attempt("jax.Array reads", lambda: time_reads(arrays.ArrayImpl, _READS, observer))
 
 
 class _Call:
@@ -111,29 +112,24 @@ class _Steps:
 
     def follow(self) -> None:
         """Wrap what ``jax.jit`` returns, and calls of what was compiled ahead of time."""
-        transform, kind = self._jax.jit, self._jax.stages.Compiled
-        call = kind.__call__
 
-        @functools.wraps(transform)
-        def jit(*args: Any, **more: Any) -> Any:
+        def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
             found = transform(*args, **more)
             return self._wrapped(found) if hasattr(found, "lower") else lambda each: self._wrapped(found(each))
 
-        @functools.wraps(call)
-        def called(compiled: Any, *args: Any, **more: Any) -> Any:
+        def called(call: Callable[..., Any], compiled: Any, *args: Any, **more: Any) -> Any:
             return self._call(compiled, functools.partial(call, compiled), args, more)
 
-        self._jax.jit, kind.__call__ = jit, called
+        around(self._jax, "jit", jit)
+        around(self._jax.stages.Compiled, "__call__", called)
 
     def _wrapped(self, jitted: Any) -> Any:
         @functools.wraps(jitted)
         def call(*args: Any, **more: Any) -> Any:
             return self._call(call, jitted, args, more)
 
-        for name in dir(jitted):
-            if not name.startswith("__"):
-                setattr(call, name, getattr(jitted, name))
-        call.__wrapped__ = getattr(jitted, "__wrapped__", jitted)  # type: ignore[attr-defined]
+        for name in ("__wrapped__", *(name for name in dir(jitted) if not name.startswith("__"))):
+            setattr(call, name, getattr(jitted, name))
         self._observer.made(call, sys._getframe(1))
         return call
 
@@ -153,7 +149,7 @@ class _Steps:
     def _look_before(self, function: Any, args: Any, more: Any) -> None:
         """Take a function for the step if it is given what it has returned."""
         given = self._given = self._jax.tree_util.tree_leaves((args, more))
-        if function in self._losses:
+        if function in self._losses or function in self._steps:
             self._observer.evaluated()
         elif self._weight is not None and any(each is self._weight for each in given):
             self._observer.evaluating()
@@ -218,9 +214,3 @@ class _Steps:
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
         return {"precision": self._precision, "device": self._device}
-
-
-def _reads(_: Any, observer: Observer) -> None:
-    kind = importlib.import_module("jax._src.array").ArrayImpl
-    for name in _READS:
-        setattr(kind, name, timed_read(getattr(kind, name), name, observer))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import FrameType
 
 FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 """Environment variables: folder for agreements between processes; the step after which the training ends."""
@@ -66,8 +66,8 @@ class Observer:
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
-        self._users: dict[CodeType, bool] = {}
-        self._lines: dict[tuple[CodeType, int, str], str] = {}
+        self._users: dict[str, bool] = {}
+        self._lines: dict[tuple[str, int, str], str] = {}
         self._totals = dict.fromkeys(
             ("seconds", "loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "examples", "tokens"), 0.0
         )
@@ -127,9 +127,9 @@ class Observer:
         return self._role == _SPEAKS
 
     @property
-    def is_off(self) -> bool:
-        """Whether this process is not observed any more."""
-        return self._role == _OFF
+    def counts_examples(self) -> bool:
+        """Whether :meth:`forward` should be given numbers of examples, since no loader gives them."""
+        return not self._has_loader
 
     # What happens
 
@@ -163,7 +163,7 @@ class Observer:
         if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
 
-    def forward(self, *, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
+    def forward(self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
         """The network is about to compute a batch.
 
         Args:
@@ -256,7 +256,7 @@ class Observer:
 
     def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        key = (frame.f_code, frame.f_lineno, call)
+        key = (frame.f_code.co_filename, frame.f_lineno, call)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = f"{_place(frame)} {call}"
@@ -280,12 +280,11 @@ class Observer:
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
-        code = frame.f_code
-        known = self._users.get(code)
+        name = frame.f_code.co_filename
+        known = self._users.get(name)
         if known is None:
-            name = code.co_filename
             known = not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
-            self._users[code] = known
+            self._users[name] = known
         return known
 
     def users_place(self, frame: FrameType | None) -> str | None:
@@ -330,6 +329,7 @@ class Observer:
     # Private
 
     _loader_place: str | None = None
+    _is_cut = False
 
     def _forked(self) -> None:
         if self._role != _UNDECIDED:
@@ -385,10 +385,8 @@ class Observer:
         self._others.clear()
         totals, is_first = self._totals, not self._mark
         self._has_loader = self._has_loader or self._loaded > 0
-        if self._has_loader:
-            examples = self._loaded
-        else:
-            examples = 0 if is_first else self._examples  # of the first step, a part may not have been seen
+        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
+        examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
         totals["tokens"] += 0 if is_first else self._tokens
         self._examples = self._tokens = self._loaded = 0
@@ -500,7 +498,7 @@ class Observer:
         if self._evaluates_since is not None:
             self._trains_again(clock())
         self._end_read_epoch()
-        if self._epoch_steps:
+        if self._epoch_steps and not self._is_cut:
             self._end_epoch(self._mark)
         self._report(early=early)
         self._role = _OFF
@@ -557,7 +555,8 @@ class Observer:
         return self.steps >= self._last_step
 
     def _tell_to_end(self) -> None:
-        """End now or, with several ranks, all of them after the next step."""
+        """End now or, with several ranks, all of them after the next step; the slices are enough."""
+        self._is_cut = True
         if not self._ranks:
             self.end()
         self._last_step = self.steps + 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import sys
 import weakref
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
-from .torch import timed_read
+from .patch import around, time_reads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -17,18 +16,16 @@ if TYPE_CHECKING:
     from .observer import Observer
 
 _READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
-_CONTROL_FLOW = ("WhileBodyFuncGraph", "CondBranchFuncGraph")
+_ALIKE = 10
+"""Number of calls with one step each, after which the steps of a function are not read from the optimiser any more."""
 
 
 def install(tensorflow: Any, observer: Observer) -> None:
     """Observe the data and the tensors of this process; steps are seen by ``keras.py``."""
-    patches: dict[str, Callable[[Any, Observer], object]] = {
-        "tf.data": _datasets,
-        "tf.GradientTape": _gradients,
-        "tf.Tensor reads": _reads,
-    }
-    for name, patch in patches.items():
-        observer.attempt(name, functools.partial(patch, tensorflow, observer))
+    tensors: Any = importlib.import_module("tensorflow.python.framework.ops")
+    observer.attempt("tf.data", lambda: _datasets(observer))
+    observer.attempt("tf.GradientTape", lambda: _gradients(tensorflow, observer))
+    observer.attempt("tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer))
 
 
 class Functions:
@@ -38,43 +35,35 @@ class Functions:
         self._tensorflow, self._observer = tensorflow, observer
         self._outermost: Any = None
         self._applied: weakref.WeakKeyDictionary[Any, dict[int, _Applied]] = weakref.WeakKeyDictionary()
+        self._called = observer.guarded(self._look)
 
     def follow(self) -> None:
         """Patch the calls."""
         module: Any = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
-        observer, call, called = self._observer, module.Function.__call__, self._observer.guarded(self._called)
+        around(module.Function, "__call__", self._call)
 
-        @functools.wraps(call)
-        def calls(function: Any, *args: Any, **more: Any) -> Any:
-            if self._outermost is not None or observer.is_led or observer.is_off:
-                return call(function, *args, **more)
-            self._outermost = function
-            try:
-                found = call(function, *args, **more)
-            finally:
-                self._outermost = None
-            if function in self._applied:
-                called(function, found, args, more)
-            return found
-
-        module.Function.__call__ = calls
+    def _call(self, real: Callable[..., Any], function: Any, *args: Any, **more: Any) -> Any:
+        if self._outermost is not None or self._observer.is_led or self._observer.is_off:
+            return real(function, *args, **more)
+        self._outermost = function
+        try:
+            found = real(function, *args, **more)
+        finally:
+            self._outermost = None
+        if function in self._applied:
+            self._called(function, found, args, more)
+        return found
 
     def traced(self, optimizer: Any) -> None:
-        """Tell that an optimiser is applied in what is traced."""
+        """Keep that an optimiser is applied in what is traced."""
         if self._outermost is not None:
-            graph: Any = self._tensorflow.compat.v1.get_default_graph()
-            plain = True
-            while graph is not None:
-                plain = plain and type(graph).__name__ not in _CONTROL_FLOW
-                graph = getattr(graph, "outer_graph", None)
             with self._tensorflow.init_scope():
-                applied = _Applied(optimizer, plain)
+                applied = _Applied(optimizer)
             self._applied.setdefault(self._outermost, {}).setdefault(id(optimizer), applied)
 
-    def _called(self, function: Any, found: Any, args: Any, more: Any) -> None:
-        shapes = [each.shape for _, each in leaves((args, more)) if getattr(each, "shape", ())]
-        self._observer.forward(training=True, grad=True, examples=max(shapes, key=len)[0] if shapes else None)
-        loss = scalar(found)
+    def _look(self, function: Any, found: Any, args: Any, more: Any) -> None:
+        self._observer.forward(training=True, grad=True, examples=examples((args, more)))
+        loss = number(found)
         if loss is not None:
             self._observer.loss(loss)
         for applied in list(self._applied[function].values()):
@@ -84,47 +73,47 @@ class Functions:
 
 
 class _Applied:
-    """An optimiser that a function applies, once in each call or as often as its counter says."""
+    """An optimiser that a function applies."""
 
-    def __init__(self, optimizer: Any, plain: bool) -> None:
-        self.optimizer, self._plain, self._once = optimizer, plain, False
-        self._count = int(optimizer._iterations)
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer, self._count, self._alike = optimizer, int(optimizer._iterations), 0
 
     def steps(self) -> int:
-        """Return the number of steps of the last call; only the first one's is read if all are the same."""
-        if self._once:
+        """Return the number of steps of the last call, of which a loop may take many, and a condition none."""
+        if self._alike == _ALIKE:
             return 1
         before, self._count = self._count, int(self.optimizer._iterations)
-        self._once = self._plain and self._count - before == 1
+        self._alike = self._alike + 1 if self._count - before == 1 else -sys.maxsize
         return self._count - before
 
 
-def leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Yield what nested sequences and mappings hold, with its name."""
-    if isinstance(value, dict):
-        for key, each in value.items():
-            yield from leaves(each, str(key))
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from leaves(each, name)
+    if isinstance(value, (dict, list, tuple)):
+        for key, each in value.items() if isinstance(value, dict) else ((name, each) for each in value):
+            yield from _leaves(each, str(key))
     else:
         yield name, value
 
 
-def scalar(value: Any) -> Any:
+def number(value: Any) -> Any:
     """Return the loss among the results of a step: the number that is named so, or the first; None without numbers."""
-    found = [(name, each) for name, each in leaves(value) if _is_number(each)]
+    found = [(name, each) for name, each in _leaves(value) if isinstance(each, float) or _is_number(each)]
     return next((each for name, each in found if "loss" in name), found[0][1] if found else None)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (getattr(value, "shape", None) == () and "float" in str(getattr(value, "dtype", "")))
+    return getattr(value, "shape", None) == () and "float" in str(getattr(value, "dtype", ""))
 
 
-def _datasets(_: Any, observer: Observer) -> None:
+def examples(value: Any) -> int | None:
+    """Return the number of examples of a batch, by its first array."""
+    return next((each.shape[0] for _, each in _leaves(value) if getattr(each, "shape", ())), None)
+
+
+def _datasets(observer: Observer) -> None:
     datasets: Any = importlib.import_module("tensorflow.python.data.ops.dataset_ops")
     iterators: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
-    iterate, advance = datasets.DatasetV2.__iter__, iterators.OwnedIterator.__next__
 
     @observer.guarded
     def opened(dataset: Any, iterator: Any, start: float, frame: Any) -> None:
@@ -134,8 +123,7 @@ def _datasets(_: Any, observer: Observer) -> None:
 
     @observer.guarded
     def fetched(start: float, batch: Any) -> None:
-        shapes = [each.shape for _, each in leaves(batch) if getattr(each, "shape", ())]
-        observer.fetched(start, shapes[0][0] if shapes else None)
+        observer.fetched(start, examples(batch))
 
     @observer.guarded
     def exhausted(steps_before: int, start: float) -> None:
@@ -145,49 +133,39 @@ def _datasets(_: Any, observer: Observer) -> None:
             observer.evaluating(start)
             observer.evaluated()
 
-    @functools.wraps(iterate)
-    def opens(self: Any) -> Any:
+    def opens(real: Callable[..., Any], dataset: Any) -> Any:
         start = clock()
-        found = iterate(self)
-        if not observer.is_led and hasattr(found, "_element_spec"):
-            opened(self, found, start, sys._getframe(1))
+        found = real(dataset)
+        if not observer.is_led:
+            opened(dataset, found, start, sys._getframe(2))
         return found
 
-    @functools.wraps(advance)
-    def advances(self: Any) -> Any:
-        start, opening = clock(), getattr(self, "_trainmark", None)
+    def advances(real: Callable[..., Any], iterator: Any) -> Any:
+        start, opening = clock(), getattr(iterator, "_trainmark", None)
         if opening is None or observer.is_led:
-            return advance(self)
+            return real(iterator)
         try:
-            batch = advance(self)
+            batch = real(iterator)
         except StopIteration:
             exhausted(*opening)
             raise
         fetched(start, batch)
         return batch
 
-    datasets.DatasetV2.__iter__, iterators.OwnedIterator.__next__ = opens, advances
+    around(datasets.DatasetV2, "__iter__", opens)
+    around(iterators.OwnedIterator, "__next__", advances)
 
 
 def _gradients(tensorflow: Any, observer: Observer) -> None:
-    gradient = tensorflow.GradientTape.gradient
-
     @observer.guarded
     def keep(target: Any, frame: Any) -> None:
         observer.place("backward", frame)
         if tensorflow.executing_eagerly() and _is_number(target):
             observer.loss(target)
 
-    @functools.wraps(gradient)
-    def differentiated(self: Any, target: Any, *args: Any, **more: Any) -> Any:
+    def differentiated(real: Callable[..., Any], tape: Any, target: Any, *args: Any, **more: Any) -> Any:
         if not observer.is_led:
-            keep(target, sys._getframe(1))
-        return gradient(self, target, *args, **more)
+            keep(target, sys._getframe(2))
+        return real(tape, target, *args, **more)
 
-    tensorflow.GradientTape.gradient = differentiated
-
-
-def _reads(_: Any, observer: Observer) -> None:
-    kind = importlib.import_module("tensorflow.python.framework.ops")._EagerTensorBase  # type: ignore[attr-defined]
-    for name in _READS:
-        setattr(kind, name, timed_read(getattr(kind, name), name, observer))
+    around(tensorflow.GradientTape, "gradient", differentiated)

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
+from .patch import keep_places, time_reads, time_saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_FEW = 3
+"""Steps in which the input of the network is looked at more closely."""
 _SCALES: list[Any] = []
 """The scale of the gradient scaler that was used last."""
 
@@ -31,7 +34,7 @@ def install(torch: Any, observer: Observer) -> None:
         "DataLoader": _loaders,
         "module places": _modules,
         "tensor reads": _reads,
-        "torch.save": _saves,
+        "torch.save": lambda torch, observer: time_saves(torch, ("save",), observer),
     }
     observer.attempt("forward", network.find)
     for name, patch in patches.items():
@@ -46,6 +49,7 @@ class _Network:
         self._root: Any = None
         self._search: Any = None
         self._autocast: Any = None
+        self._tensor, self._has_tokens = torch.Tensor, False
 
     def find(self) -> None:
         """Take the first module that is called to train.
@@ -72,6 +76,7 @@ class _Network:
 
         @functools.wraps(compile_)
         def compiles(*args: Any, **more: Any) -> Any:
+            _restore_reads(torch)
             if not (args and isinstance(args[0], torch.nn.Module)):
                 self._search.remove()  # a compiled function would see the hook in all modules
             return compile_(*args, **more)
@@ -79,19 +84,26 @@ class _Network:
         torch.compile = compiles
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
-        tensor = _first_tensor(self._torch.Tensor, (args, more))
-        if tensor is not None and tensor.is_meta:  # only shapes are computed
+        if args and getattr(args[0], "is_meta", False):  # only shapes are computed
             return
-        examples = tokens = None
-        if tensor is not None and tensor.ndim:
-            examples = tensor.shape[0]
-            if tensor.ndim == 2 and not tensor.is_floating_point():
-                tokens = examples * tensor.shape[1]
-        grad = self._torch.is_grad_enabled()
-        self._observer.forward(training=called.training, grad=grad, examples=examples, tokens=tokens)
-        if self._observer.steps < 3 and self._autocast is None and tensor is not None:
+        observer, examples, tokens = self._observer, None, None
+        few = observer.steps < _FEW
+        if few or self._has_tokens or observer.counts_examples:
+            tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
+            shape: Any = () if tensor is None else tensor.shape
+            examples = shape[0] if shape else None
+            if self._has_tokens and len(shape) == 2:
+                tokens = shape[0] * shape[1]
+        observer.forward(called.training, self._torch.is_grad_enabled(), examples, tokens)
+
+    def _look(self, args: Any, more: Any) -> Any:
+        """Return the first tensor; in the first steps, see whether it has tokens, and whether autocast is on."""
+        tensor = _first_tensor(self._tensor, (args, more))
+        if tensor is not None and self._observer.steps < _FEW:
+            self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
             kind = tensor.device.type
             self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
+        return tensor
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
@@ -107,20 +119,23 @@ def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda each, *_: observer.stepping(each)))
     optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
-    after_init(optimizer.Optimizer, observer)
+    keep_places(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
     ended = observer.guarded(observer.differentiated)
 
+    item = torch.Tensor.item
+
     @observer.guarded
     def keep(loss: Any, frame: Any) -> None:
         if loss.numel() != 1:
             return
-        loss = loss.detach().reshape(())
-        if _SCALES:
-            loss = loss / _SCALES[0].to(loss.device)
-        observer.loss(loss if loss.device.type != "cpu" else float(loss))
+        if not loss.is_cpu:
+            loss = loss.detach().reshape(())
+            observer.loss(loss / _SCALES[0].to(loss.device) if _SCALES else loss)
+        else:
+            observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
             observer.place("backward", frame)
 
@@ -163,7 +178,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     loader, iterator = module.DataLoader, module._BaseDataLoaderIter
     start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
-    after_init(loader, observer)
+    keep_places(loader, observer)
     opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
     read_out = observer.guarded(observer.read_out)
 
@@ -201,61 +216,19 @@ def _loaders(torch: Any, observer: Observer) -> None:
 
 
 def _modules(torch: Any, observer: Observer) -> None:
-    after_init(torch.nn.Module, observer)
-
-
-def after_init(kind: Any, observer: Observer) -> None:
-    """Keep where things of this kind are made."""
-    init = kind.__init__
-
-    @observer.guarded
-    def made(thing: Any, frame: Any) -> None:
-        while frame.f_back is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is thing:
-            frame = frame.f_back
-        observer.made(thing, frame)
-
-    @functools.wraps(init)
-    def initialised(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **more)
-        made(self, sys._getframe(1))
-
-    kind.__init__ = initialised
+    keep_places(torch.nn.Module, observer)
 
 
 def _reads(torch: Any, observer: Observer) -> None:
+    time_reads(torch.Tensor, _READS, observer)
+
+
+def _restore_reads(torch: Any) -> None:
+    """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
     for name in _READS:
-        setattr(torch.Tensor, name, timed_read(getattr(torch.Tensor, name), name, observer))
-
-
-def timed_read(read: Any, name: str, observer: Observer) -> Any:
-    """Return a method that reads a value, and tells how long the user's own code waits for it."""
-    word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
-    synchronised = observer.guarded(observer.synchronised)
-
-    @functools.wraps(read, ("__name__", "__doc__"))
-    def reads(self: Any, *args: Any, **more: Any) -> Any:
-        frame = sys._getframe(1)
-        if not (observer.speaks and observer.is_users(frame)):
-            return read(self, *args, **more)
-        start = clock()
-        found = read(self, *args, **more)
-        synchronised(word, clock() - start, frame)
-        return found
-
-    return reads
-
-
-def _saves(torch: Any, observer: Observer) -> None:
-    save, saved = torch.save, observer.guarded(observer.saved)
-
-    @functools.wraps(save)
-    def saves(*args: Any, **more: Any) -> Any:
-        start = clock()
-        found = save(*args, **more)
-        saved(clock() - start, sys._getframe(1))
-        return found
-
-    torch.save = saves
+        read = torch.Tensor.__dict__.get(name)
+        if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
+            setattr(torch.Tensor, name, read.__wrapped__)
 
 
 def _first_tensor(kind: Any, value: Any, depth: int = 3) -> Any:

@@ -1,4 +1,4 @@
-"""A script in the style of nanoGPT: batches from a function, accumulated gradients, a scaler, evaluations in between."""
+"""A script in the style of nanoGPT: batches from a function, accumulated gradients, a scaler, evaluations."""
 
 import inspect
 import sys
@@ -23,7 +23,9 @@ class Model(nn.Module):
 
 def get_batch():
     at = torch.randint(len(data) - block_size, (batch_size,))
-    return torch.stack([data[i : i + block_size] for i in at]), torch.stack([data[i + 1 : i + 1 + block_size] for i in at])
+    return torch.stack([data[i : i + block_size] for i in at]), torch.stack(
+        [data[i + 1 : i + 1 + block_size] for i in at]
+    )
 
 
 @torch.no_grad()

@@ -29,6 +29,11 @@ class Lit(lightning.LightningModule):
 torch.manual_seed(0)
 loader = DataLoader(TensorDataset(torch.randn(200, 16)), batch_size=10)
 trainer = lightning.Trainer(
-    max_epochs=3, logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False, accelerator="cpu"
+    max_epochs=3,
+    logger=False,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    enable_model_summary=False,
+    accelerator="cpu",
 )
 trainer.fit(Lit(), loader, loader)

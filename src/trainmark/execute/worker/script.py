@@ -11,6 +11,7 @@ import math
 import os
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
-from trainmark.execute.protocol.requests import RunScript, Stop
+from trainmark.execute.protocol.requests import NOT_COPIED, RunScript, Stop
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
@@ -48,10 +49,11 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         environment[TURNS] = str(place)
         threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
+    folder = None if request.scratch is None else _copied(Path(request.scratch))
     say(Ready())
     start = clock()
     try:
-        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, close_fds=True)
+        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder)
     except OSError as error:
         say(Failed(f"the command can't be started: {error}"))
         return
@@ -111,6 +113,13 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
     steps = {} if most_steps is None else {"TRAINMARK_STEPS": str(most_steps)}
     return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), **steps}
+
+
+def _copied(folder: Path) -> Path:
+    """Copy the working folder to where it is removed at the end; returns the copy."""
+    copy = _folder() / folder.name
+    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    return copy
 
 
 def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
