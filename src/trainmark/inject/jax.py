@@ -105,7 +105,8 @@ class _Steps:
         self._calls: weakref.WeakKeyDictionary[Any, list[_Call]] = weakref.WeakKeyDictionary()
         self._steps: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
         self._losses: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
-        self._precision = self._device = self._weight = None
+        self._weight: Any = None
+        self._described: dict[str, str] = {}
         self._given: list[Any] = []
         self._before = observer.guarded(self._look_before)
         self._after = observer.guarded(self._look_after)
@@ -135,7 +136,7 @@ class _Steps:
 
     def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
         observer = self._observer
-        if getattr(self._inside, "call", False) or observer.is_led or observer.is_off:
+        if getattr(self._inside, "call", False) or observer.is_led:
             return jitted(*args, **more)
         self._inside.call = True
         try:
@@ -167,7 +168,7 @@ class _Steps:
         self._steps[function] = self._losses[computes] = training
         weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
         if weights:
-            self._precision, self._device = str(weights[0].dtype), str(next(iter(weights[0].devices())))
+            self._described = {"precision": str(weights[0].dtype), "device": str(next(iter(weights[0].devices())))}
             training.weight = self._calls[function][-1].returned()[id(weights[0])]
         self._observer.made_at("step", function)
         training.called_earlier(calls[-1] if itself else calls[0])
@@ -178,7 +179,9 @@ class _Steps:
         """Return the function that computes the loss: itself, or one whose other results it is given."""
         for other in (function, *self._calls):
             last = self._calls[other][-1]
-            if any(id(each) not in ids for each in last.losses.values()) and (other is function or last.returned().keys() & ids):
+            if any(id(each) not in ids for each in last.losses.values()) and (
+                other is function or last.returned().keys() & ids
+            ):
                 return other
         return function
 
@@ -213,4 +216,4 @@ class _Steps:
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
-        return {"precision": self._precision, "device": self._device}
+        return self._described

@@ -38,7 +38,7 @@ def install(keras: Any, observer: Observer) -> None:
 
 
 class _Fit:
-    """Follows a ``fit`` through its list of callbacks; a callback more could make Keras wait for each step's results."""
+    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for results."""
 
     def __init__(self, keras: Any, observer: Observer) -> None:
         self._keras, self._observer = keras, observer
@@ -133,9 +133,9 @@ class _Fit:
     def _end_batch(self, callbacks: Any, last: int, logs: Any = None) -> None:
         if callbacks is not self._callbacks:
             return
-        if self.engine == "jax":
-            steps, size, self._fetched, self._examples = self._fetched, self._examples, 0, 0
-        else:
+        steps, size = self._fetched, self._examples or None
+        self._fetched = self._examples = 0
+        if self.engine != "jax":
             steps, size = self._counted(callbacks.model, last)
         self._logs = logs or {}
         name = _loss_of(self._logs)
@@ -149,7 +149,10 @@ class _Fit:
         if total:
             steps = min(at_once, total - (last - at_once + 1))
         elif at_once > 1:
-            steps, self._iterations = int(model.optimizer._iterations) - self._iterations, int(model.optimizer._iterations)
+            steps, self._iterations = (
+                int(model.optimizer._iterations) - self._iterations,
+                int(model.optimizer._iterations),
+            )
         else:
             steps = 1
         return steps, _examples(self._batches.data_adapter, steps, ends=total is not None and last + 1 >= total)
@@ -203,7 +206,7 @@ def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
             size, inside = int(dataset._batch_size), int(dataset._input_dataset.cardinality())
             rest = inside % size if inside > 0 else None
         dataset = getattr(dataset, "_input_dataset", None)
-    return size and steps * size - (size - rest if rest and ends else 0)
+    return None if size is None else int(steps * size - (size - rest if rest and ends else 0))
 
 
 def _loss_of(logs: dict[str, Any]) -> str | None:

@@ -1,4 +1,4 @@
-"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, and calls of a ``tf.function`` that trains."""
+"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a ``tf.function`` that trains."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Functions:
         around(module.Function, "__call__", self._call)
 
     def _call(self, real: Callable[..., Any], function: Any, *args: Any, **more: Any) -> Any:
-        if self._outermost is not None or self._observer.is_led or self._observer.is_off:
+        if self._outermost is not None or self._observer.is_led:
             return real(function, *args, **more)
         self._outermost = function
         try:

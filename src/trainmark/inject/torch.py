@@ -26,7 +26,8 @@ _SCALES: list[Any] = []
 def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
-    observer.describe["torch"], observer.read_losses["torch"] = network.describe, lambda kept: torch.stack(kept).tolist()
+    observer.describe["torch"] = network.describe
+    observer.read_losses["torch"] = lambda kept: torch.stack(kept).tolist()
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,

@@ -12,8 +12,10 @@ x, y = rng.random((120, 12), dtype="float32"), rng.integers(0, 4, 120)
 
 def init(key):
     first, second = jax.random.split(key)
-    scale = jnp.float32(0.1)
-    return [(scale * jax.random.normal(first, (12, 32)), jnp.zeros(32)), (scale * jax.random.normal(second, (32, 4)), jnp.zeros(4))]
+    return [
+        (0.1 * jax.random.normal(key, shape), jnp.zeros(shape[1]))
+        for key, shape in ((first, (12, 32)), (second, (32, 4)))
+    ]
 
 
 def predict(params, x):

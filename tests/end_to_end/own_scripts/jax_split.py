@@ -24,10 +24,11 @@ def apply(params, opt_state, grads):
     mean = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, mean, grads)
     square = jax.tree.map(lambda s, g: 0.99 * s + 0.01 * g * g, square, grads)
     step = 0.01 * jnp.sqrt(1 - 0.99 ** (count + 1)) / (1 - 0.9 ** (count + 1))
-    return jax.tree.map(lambda p, m, s: p - step * m / (jnp.sqrt(s) + 1e-8), params, mean, square), (count + 1, mean, square)
+    params = jax.tree.map(lambda p, m, s: p - step * m / (jnp.sqrt(s) + 1e-8), params, mean, square)
+    return params, (count + 1, mean, square)
 
 
-params = {"in": jnp.asarray(rng.random((30, 8), dtype="float32")), "out": jnp.asarray(rng.random((8, 30), dtype="float32"))}
+params = {"in": jnp.asarray(rng.random((30, 8), "float32")), "out": jnp.asarray(rng.random((8, 30), "float32"))}
 zeros = jax.tree.map(jnp.zeros_like, params)
 opt_state = jnp.float32(0), zeros, zeros
 for step in range(25):

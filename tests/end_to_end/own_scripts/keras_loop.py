@@ -41,5 +41,6 @@ for _ in range(9):
 for x_batch, y_batch in train_dataset.take(3):  # the same without a tf.function
     with tf.GradientTape() as tape:
         loss_value = loss_fn(y_batch, model(x_batch, training=True))
-    optimizer.apply_gradients(zip(tape.gradient(loss_value, model.trainable_weights), model.trainable_weights))
+    grads = tape.gradient(loss_value, model.trainable_weights)
+    optimizer.apply_gradients(zip(grads, model.trainable_weights, strict=True))
     print("loss", repr(float(loss_value)))
