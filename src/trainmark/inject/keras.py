@@ -47,6 +47,7 @@ class _Fit:
         self._batches: Any = None
         self._evaluations = self._fetched = self._examples = 0
         self._logs: dict[str, Any] = {}
+        self._enter = observer.guarded(self._places)
         self._weight, self._mean = 0, None
 
     def follow(self) -> None:
@@ -87,8 +88,7 @@ class _Fit:
         observer = self._observer
         if observer.is_led:
             return real(model, *args, **more)
-        if real.__name__ == "fit":
-            observer.place("fit", sys._getframe(2))
+        self._enter(model, real.__name__, sys._getframe(2))
         observer.is_led = True
         try:
             found = real(model, *args, **more)
@@ -98,9 +98,15 @@ class _Fit:
             observer.guarded(self._trained_on_batch)(model, found, examples((args, more)))
         return found
 
+    def _places(self, model: Any, method: str, frame: Any) -> None:
+        if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
+            self._observer.place("fit", frame)
+            self._observer.places.pop("model", None)  # of PyTorch's, a layer's
+            self._observer.made_at("model", model)
+
     def _trained_on_batch(self, model: Any, found: Any, size: int | None) -> None:
         if self.engine != "torch":
-            self._observer.loss(float(number(found)))
+            self._observer.loss((number(found), 1, None, 0))
         self._stepped(model, 1, size)
 
     def _begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
@@ -168,7 +174,6 @@ class _Fit:
         self._observer.loss((self._mean, self._weight, mean, weight))
 
     def _stepped(self, model: Any, steps: int, examples: int | None) -> None:
-        self._observer.made_at("model", model)
         self._observer.stepped(model.optimizer, "keras", steps, examples)
 
     def _end_epoch(self, callbacks: Any, *_: Any, **__: Any) -> None:

@@ -44,3 +44,17 @@ for x_batch, y_batch in train_dataset.take(3):  # the same without a tf.function
     grads = tape.gradient(loss_value, model.trainable_weights)
     optimizer.apply_gradients(zip(grads, model.trainable_weights, strict=True))
     print("loss", repr(float(loss_value)))
+batch = x[:50], y[:50]
+model.compile(optimizer, loss_fn)
+for _ in range(4):
+    print("loss", repr(float(model.train_on_batch(*batch))))
+
+
+@tf.function
+def epoch(data):
+    for x_batch, y_batch in data:
+        train_step(x_batch, y_batch)
+
+
+epoch(train_dataset)
+print("examples", 9 * 100 + 48 + 4 * 50)
