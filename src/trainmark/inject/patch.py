@@ -26,15 +26,15 @@ def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
     setattr(owner, name, replaced)
 
 
-def time_reads(kind: Any, names: Iterable[str], observer: Observer) -> None:
-    """Replace methods that wait for a value by ones that tell how long the user's own code waits."""
-    for name in names:
-        setattr(kind, name, _timed(getattr(kind, name), name, observer))
+def time_reads(kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()) -> None:
+    """Replace methods that wait for a value, or copy one to another device, by ones that tell how long users wait."""
+    for name in (*names, *copies):
+        setattr(kind, name, _timed(getattr(kind, name), name, observer, copies))
 
 
-def _timed(read: Any, name: str, observer: Observer) -> Any:
+def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
-    synchronised = observer.guarded(observer.synchronised)
+    synchronised, copied = observer.guarded(observer.synchronised), observer.guarded(observer.copied)
 
     @functools.wraps(read, ("__name__", "__doc__"))
     def reads(self: Any, *args: Any, **more: Any) -> Any:
@@ -43,7 +43,10 @@ def _timed(read: Any, name: str, observer: Observer) -> Any:
             return read(self, *args, **more)
         start = clock()
         found = read(self, *args, **more)
-        synchronised(word, clock() - start, frame)
+        if name not in copies or found.device.type == "cpu" != self.device.type:
+            synchronised(word, clock() - start, frame)
+        elif found.device != self.device:
+            copied(clock() - start)
         return found
 
     reads._trainmark = True  # type: ignore[attr-defined]

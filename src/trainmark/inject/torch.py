@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_COPIES = ("to", "cuda")
 _FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _SCALES: list[Any] = []
@@ -33,7 +34,7 @@ def install(torch: Any, observer: Observer) -> None:
         "Tensor.backward": _losses,
         "GradScaler": _scalers,
         "DataLoader": _loaders,
-        "module places": _modules,
+        "module places": lambda torch, observer: keep_places(torch.nn.Module, observer),
         "tensor reads": _reads,
         "torch.save": lambda torch, observer: time_saves(torch, ("save",), observer),
     }
@@ -216,17 +217,14 @@ def _loaders(torch: Any, observer: Observer) -> None:
     loader.__iter__, iterator.__next__ = opens, advances
 
 
-def _modules(torch: Any, observer: Observer) -> None:
-    keep_places(torch.nn.Module, observer)
-
-
 def _reads(torch: Any, observer: Observer) -> None:
-    time_reads(torch.Tensor, _READS, observer)
+    on_gpus = torch.version.cuda or getattr(torch.version, "hip", None)
+    time_reads(torch.Tensor, _READS, observer, _COPIES if on_gpus else ())
 
 
 def _restore_reads(torch: Any) -> None:
     """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
-    for name in _READS:
+    for name in (*_READS, *_COPIES):
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
             setattr(torch.Tensor, name, read.__wrapped__)
