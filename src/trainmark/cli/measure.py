@@ -31,6 +31,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
 @click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
+@click.option("--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]")
+@click.option("--steps", type=click.IntRange(1), metavar="N", help="End an observed training after N steps.")
 @shared.repeats_option()
 @shared.budget_option(0.0)
 @shared.margin_option
@@ -57,7 +59,9 @@ def command(words: tuple[str, ...], **options: Any) -> int:
     from trainmark.study.run import measure
 
     store = Store(options["out"])
-    measured = commands.Command(options["name"] or commands.name_of(words), words, working_folder())
+    name = options["name"] or commands.name_of(words)
+    inject, steps = options["inject"], options["steps"]
+    measured = commands.Command(name, words, working_folder(), inject=inject, most_steps=steps)
     prices, typed = read_prices(options["prices"]), shared.typed()
     settings = Settings(seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed)
     sides = commands.sides(measured, options["device"], _varied(options["vary"]))

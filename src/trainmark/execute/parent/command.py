@@ -9,7 +9,7 @@ import platform
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainmark import regular
@@ -26,9 +26,15 @@ DEVICE, SEED = "device", "seed"
 
 @dataclass(frozen=True)
 class CommandSide:
-    """One side of a comparison: the values of the placeholders, except the seed, which changes with the round."""
+    """One side of a comparison.
+
+    Args:
+        values: of the placeholders, except the seed, which changes with the round.
+        environment: additional environment variables of the command.
+    """
 
     values: Mapping[str, str]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def device(self) -> str | None:
@@ -54,11 +60,17 @@ class Command:
         name: name of the training.
         template: words of the command, with placeholders.
         directory: its working folder.
+        inject: observe the steps of its Python processes.
+        most_steps: the step after which an observed training ends; None trains to the end.
+        scratch: run in a copy of the working folder.
     """
 
     name: str
     template: tuple[str, ...]
     directory: Path
+    inject: bool = True
+    most_steps: int | None = None
+    scratch: bool = False
 
     @property
     def placeholders(self) -> frozenset[str]:
@@ -133,7 +145,16 @@ class CommandRun:
     def request(self, origin: float, weight_files: Sequence[Path | None], *, in_turns: bool = False) -> RunScript:
         """The request to the worker; ``weight_files`` are of no use to a command."""
         assert not any(weight_files)
-        return RunScript(origin, tuple(self.words), in_turns)
+        of = self.of
+        return RunScript(
+            origin,
+            tuple(self.words),
+            in_turns,
+            dict(self.side.environment),
+            of.inject,
+            of.most_steps,
+            str(of.directory) if of.scratch else None,
+        )
 
     @property
     def key(self) -> RunKey:

@@ -10,7 +10,7 @@ from msgspec import structs
 from trainmark.execute.parent.command import CommandRun
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
-from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded
+from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
 from trainmark.record.caveats import Caveat
 from trainmark.record.record import (
     BackendRef,
@@ -18,6 +18,7 @@ from trainmark.record.record import (
     Epoch,
     Group,
     Memory,
+    Observed,
     Outcome,
     Process,
     Python,
@@ -26,6 +27,9 @@ from trainmark.record.record import (
     Slice,
     WorkloadRef,
 )
+
+_MOST_LOSSES = 20_000
+"""Of single steps, that a record keeps."""
 
 
 class CommandRecordBuilder(RecordBuilder):
@@ -46,6 +50,8 @@ class CommandRecordBuilder(RecordBuilder):
         self._exited: CommandExited | None = None
         self._start: float | None = None
         self._examples_of_step: float | None = None
+        self._observed: StepsObserved | None = None
+        self._losses: list[float] = []
 
     @property
     def gpu(self) -> int | None:
@@ -60,6 +66,9 @@ class CommandRecordBuilder(RecordBuilder):
             case EpochEnded():
                 self._packages = answer.packages
                 self._examples_of_step = (answer.examples or 1) / (answer.batches or 1)
+            case StepsObserved():
+                self._observed = answer
+                self._losses += answer.losses[: _MOST_LOSSES - len(self._losses)]
             case CommandStarted():
                 self._start = answer.start
             case CommandExited():
@@ -67,8 +76,9 @@ class CommandRecordBuilder(RecordBuilder):
 
     @property
     def slices(self) -> list[Slice]:
-        """The slices so far; none until the first epoch ends, which reports the examples per step."""
-        per_step = self._examples_of_step
+        """The slices so far; none until the observer or the first epoch tells the examples of a step."""
+        seen = self._observed
+        per_step = self._examples_of_step if seen is None else seen.examples_per_step or 1.0
         if per_step is None:
             return []
         return [structs.replace(each, examples=each.timed_steps * per_step) for each in self._slices]
@@ -94,13 +104,18 @@ class CommandRecordBuilder(RecordBuilder):
             metrics=None,
             memory=Memory(self._exited.host_peak_bytes if self._exited else None),
             process=self._process(),
+            observed=self._seen(),
             group=Group(run.group_id, run.session),
         )
+
+    def _seen(self) -> Observed | None:
+        seen = self._observed
+        return None if seen is None else Observed(**{**vars(seen), "losses": self._losses})
 
     def _process(self) -> Process:
         run, end = self.run, dict[str, Any]()
         if exited := self._exited:
-            alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out")
+            alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out", "attached")
             end = {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
         return Process(run.words, str(run.of.directory), self._start, program_sha256=self._program_sha256, **end)
 
@@ -125,7 +140,7 @@ class CommandRecordBuilder(RecordBuilder):
 
     def _holds(self, outcome: Outcome) -> dict[Caveat, bool]:
         return {
-            Caveat.NO_EPOCHS: not self.epochs,
+            Caveat.NO_EPOCHS: not self.epochs and self._observed is None,
             Caveat.ODD_REPORTS: self._exited is not None and self._exited.left_out > 0,
             Caveat.LEFT_PROCESSES: self._exited is not None and self._exited.left > 0,
             Caveat.NOT_LEARNING: outcome.status in ("ok", "diverged") and not self._learned(outcome),

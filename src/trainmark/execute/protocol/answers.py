@@ -200,7 +200,10 @@ class CommandStarted(Answer):
 
 @dataclass(frozen=True)
 class CommandExited(Answer):
-    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its ignored reports."""
+    """A command has ended; ``left`` is the number of processes it left behind, ``left_out`` of its ignored reports.
+
+    ``attached`` is whether the observer was started; None if it should not be.
+    """
 
     code: Annotated[int, Within(-(1 << 31), (1 << 31) - 1)]
     seconds: Seconds
@@ -212,6 +215,37 @@ class CommandExited(Answer):
     odd: list[str]
     packages: dict[str, str]
     language: str | None
+    attached: bool | None = None
+
+
+@dataclass(frozen=True)
+class StepsObserved(Answer):
+    """What the observer of a command has seen so far; the ``losses`` are those since the previous answer."""
+
+    framework: str
+    injected: tuple[str, ...]
+    steps: Count
+    seconds: Seconds
+    examples_per_step: Annotated[float, Within(0, 1e15)] | None = None
+    tokens_per_step: Annotated[float, Within(0, 1e15)] | None = None
+    loader_wait_seconds: Seconds | None = None
+    sync_seconds: Seconds | None = None
+    copy_seconds: Seconds | None = None
+    optimizer_seconds: Seconds | None = None
+    saving_seconds: Seconds | None = None
+    evaluation_seconds: Seconds | None = None
+    evaluations: Count = 0
+    saves: Count = 0
+    skipped: Count = 0
+    losses: list[float] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+    syncs: dict[str, int] = field(default_factory=dict)
+    threads: Count | None = None
+    precision: str | None = None
+    device: str | None = None
+    changed: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    ended_early: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from trainmark.backends.base import Options, Part
@@ -196,11 +196,22 @@ class Dissect:
 
 @dataclass(frozen=True)
 class RunScript:
-    """Run a user's command; if it takes turns, it pauses where it can."""
+    """Run a user's command; if it takes turns, it pauses where it can.
+
+    Args:
+        environment: its additional environment variables.
+        inject: observe the steps of Python processes.
+        most_steps: the step after which an observed training ends; None trains to the end.
+        scratch: folder that is copied for the command, which runs in the copy; None runs it where it is.
+    """
 
     origin: float
     argv: tuple[str, ...]
     in_turns: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    inject: bool = False
+    most_steps: int | None = None
+    scratch: str | None = None
 
 
 Request = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, Waiting
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
 from trainmark.execute.protocol.wire import LONGEST_SECONDS
+from trainmark.workload.decode import Misfit, decode
 
 VERSION = 1
 _T = TypeVar("_T")
@@ -16,7 +18,7 @@ _MOST_LINE_BYTES = 1 << 20
 _MOST_EPOCHS = 100_000
 _MOST_LEFT_OUT, _MOST_TOLD = 10_000, 3
 """Number of lines after which reading stops, to limit the cost of excessive output."""
-Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | Waiting"
+Report: TypeAlias = "EpochEnded | Evaluated | SliceTimed | StepsObserved | Waiting"
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "infinity": math.inf}
 
 
@@ -36,6 +38,7 @@ class Reports:
     def __init__(self, edge: float) -> None:
         self._edge, self._pending, self._epochs = edge, b"", 0
         self._windows: list[tuple[float, float]] = []
+        self._evaluation = 0.0
         self._greeted = self._untested = False
         self.left_out, self.paused_seconds = 0, 0.0
         self.odd: list[str] = []
@@ -85,13 +88,18 @@ class Reports:
             found = self._test(message, now)
         elif event == "slice":
             return self._slice(message, origin, now)
+        elif event == "observed":
+            return self._observed(message)
+        elif event == "evaluated":
+            self._evaluation += _seconds(message.get("seconds")) or 0.0
+            return None
         elif event == "pause":
             self._windows.append((self._edge, now - self._edge))
             found = Waiting(settled=message.get("settled") is True)
         elif event == "resume":
             self.paused_seconds += now - self._edge
         elif event == "begin":
-            self._windows = []
+            self._windows, self._evaluation = [], 0.0
         else:
             index = _shown(message.get("index"))
             self._leave_out(f"event {_shown(event)}, index {index}, after {self._epochs} epochs")
@@ -107,6 +115,22 @@ class Reports:
             return None
         return SliceTimed(start - origin, steps, steps, seconds, None)
 
+    def _observed(self, message: dict[str, Any]) -> StepsObserved | None:
+        losses, fields = message.get("losses"), dict[str, Any]()
+        for name, value in message.items():
+            if isinstance(value, dict):
+                of = int if name == "syncs" else str
+                fields[name] = {str(key)[:200]: each for key, each in value.items() if isinstance(each, of)}
+            elif name in StepsObserved.__annotations__ and name != "losses":
+                fields[name] = value
+        numbers = map(_figure, losses) if isinstance(losses, list) else ()
+        try:
+            found = decode(StepsObserved, fields)
+        except (Misfit, ValueError) as error:
+            self._leave_out(f"observed steps: {error}")
+            return None
+        return dataclasses.replace(found, losses=[number for number in numbers if number is not None])
+
     def _epoch(self, message: dict[str, Any], now: float) -> EpochEnded:
         packages = message.get("packages")
         if isinstance(packages, dict):
@@ -115,13 +139,14 @@ class Reports:
             }
         index, self._epochs, self._untested = self._epochs, self._epochs + 1, True
         windows, self._windows = [*self._windows, (self._edge, now - self._edge)], []
+        evaluation, self._evaluation = self._evaluation, 0.0
         figures = self._figures(message, "train")
         self.not_finite = None
         self._look_at(figures)
         return EpochEnded(
             index=index,
             start=windows[0][0],
-            seconds=math.fsum(seconds for _, seconds in windows),
+            seconds=max(math.fsum(seconds for _, seconds in windows) - evaluation, 0.0),
             windows=windows,
             batches=self._read(message, "batches", _count),
             steps=self._read(message, "steps", _count),

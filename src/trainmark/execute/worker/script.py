@@ -15,11 +15,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
-from trainmark.execute.protocol.requests import RunScript, TakeTurn
+from trainmark.execute.protocol.requests import RunScript, Stop
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
@@ -40,7 +40,9 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     become_subreaper = 36
     lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
     pipe, heard = _pipe("reports")
-    environment, stopped = {**os.environ, VARIABLE: str(pipe)}, _Stopped()
+    environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
+    if request.inject:
+        environment |= _injection(environment, request.most_steps)
     if request.in_turns:
         place, told = _pipe("turns")
         environment[TURNS] = str(place)
@@ -80,6 +82,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
             odd=reports.odd,
             packages=reports.packages,
             language=reports.language,
+            attached=(_folder() / "attached").exists() if request.inject else None,
         )
     )
     if ended.code != 0:
@@ -92,17 +95,33 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
 
 def _pipe(name: str) -> tuple[Path, int]:
     """Create a named pipe, open for reading and writing, so that opening it never blocks."""
-    place = Path(os.environ[SCRATCH]) / name
+    place = _folder() / name
     os.mkfifo(place)
     return place, os.open(place, os.O_RDWR | os.O_NONBLOCK)
+
+
+def _folder() -> Path:
+    """Return the folder for files of this process and the command."""
+    return Path(os.environ[SCRATCH])
+
+
+def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[str, str]:
+    """Return the variables that start the observer in every Python interpreter of the command."""
+    site = Path(__file__).parents[2] / "inject" / "site"
+    path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
+    steps = {} if most_steps is None else {"TRAINMARK_STEPS": str(most_steps)}
+    return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), **steps}
 
 
 def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:
     """Resume the command when it is its turn."""
     while True:
         turn = turns.get()
-        assert turn["event"] == TakeTurn.__name__, turn
-        os.write(told, f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}\n".encode())
+        if turn["event"] == Stop.__name__:
+            line = "-1 0"
+        else:
+            line = f"{math.inf if turn['seconds'] is None else turn['seconds']} {turn['untimed']}"
+        os.write(told, f"{line}\n".encode())
         stopped.go_on()
 
 

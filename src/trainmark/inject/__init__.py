@@ -1,0 +1,28 @@
+"""The observer of a measured command, loaded into the user's own interpreter.
+
+``site/sitecustomize.py`` loads this package by its path under the name ``trainmark_inject``, so that it works in
+interpreters without trainmark. It needs only the standard library of Python 3.8 or newer, and imports nothing else of
+trainmark; the hook (``hook.py``) is its mouth.
+
+- ``watch`` waits until the command imports a framework, and then installs that framework's file here;
+- ``observer`` counts steps, epochs and evaluations, and pauses and ends the training;
+- ``torch`` (and further files, one per framework) tell the observer what happens.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .observer import FOLDER, Observer
+from .watch import watch
+
+
+def start() -> None:
+    """Start to observe this process; the first process of the command that trains is reported."""
+    folder = os.environ.get(FOLDER)
+    if folder is None:
+        return
+    with open(os.path.join(folder, "attached"), "a"):  # noqa: PTH118, PTH123  (tells trainmark that this was reached)
+        pass
+    sys.modules[__name__].observer = watch(Observer(folder))  # type: ignore[attr-defined]  # for `explain`'s changes

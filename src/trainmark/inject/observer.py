@@ -1,0 +1,536 @@
+"""What a training does, whatever its framework: steps, epochs, evaluations, waiting; where it pauses and ends.
+
+The files of the frameworks call the methods below. Nothing here may break the user's script: wrap every callback with
+:meth:`Observer.guarded`, and every patch in :meth:`Observer.attempt`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import sys
+import time
+import weakref
+from importlib.util import module_from_spec, spec_from_file_location
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType, FrameType
+
+FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
+"""Environment variables: folder for agreements between processes; the step after which the training ends."""
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+_WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_HOOK = "TRAINMARK_HOOK"
+_MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 150
+_OFTEN = 8
+"""An evaluation that follows another one after fewer steps is a part of the step."""
+_NEW_LEADER = 20
+"""Steps of another optimiser without one of the leader, after which the other one leads."""
+_UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
+_PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+_NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+clock = time.perf_counter
+
+
+class Observer:
+    """Observes the training of this process, and reports it if it is the command's first one.
+
+    Attributes:
+        framework: the framework that trains; set by the one that steps first.
+        steps: number of steps so far.
+        describe: set by the framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
+        read_losses: set by the framework: converts losses that were kept by reference to numbers; may synchronise.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._role = _UNDECIDED
+        self._hook: Any = None
+        self._pace: Any = None
+        self._own_epochs = False
+        self._last_step = int(os.environ.get(STEPS) or 0)
+        self._ranks = any(int(os.environ.get(name) or 1) > 1 for name in _WORLDS)
+        self.framework = ""
+        self.describe: Callable[[], dict[str, Any]] = dict
+        self.read_losses: Callable[[list[Any]], list[float]] = lambda kept: [float(each) for each in kept]
+        self.injected: list[str] = []
+        self.places: dict[str, str] = {}
+        self.syncs: dict[str, int] = {}
+        self._changed: dict[str, str] = {}
+        self._failed: dict[str, str] = {}
+        self._made: dict[int, str] = {}
+        self._users: dict[CodeType, bool] = {}
+        self._lines: dict[tuple[CodeType, int, str], str] = {}
+        self._totals = dict.fromkeys(
+            ("seconds", "loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "examples", "tokens"), 0.0
+        )
+        self._known: set[str] = set()
+        self._counts = {"evaluations": 0, "saves": 0, "skipped": 0}
+        self.steps = 0
+        self._leader: Callable[[], Any] = lambda: None
+        self._others: dict[int, int] = {}
+        self._mark = self._report_at = self._opened = self._fetch = 0.0
+        self._waited = self._apart = 0.0
+        self._examples = self._tokens = self._loaded = 0
+        self._loss: Any = None
+        self._losses: list[float] = []
+        self._unread: list[Any] = []
+        self._epoch_loss, self._epoch_losses = 0.0, 0
+        self._epoch_steps = self._epoch_examples = 0
+        self._epoch_apart = 0.0
+        self._due: float | None = None
+        self._tested_at: float | None = None
+        self._evaluates_since: float | None = None
+        self._evaluated_at = -_OFTEN
+        self._trains_in_eval = False
+        self._step_began = 0.0
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._forked)
+
+    # For the files of the frameworks: how to hook
+
+    def attempt(self, what: str, patch: Callable[[], object]) -> None:
+        """Patch something of a framework; what fails is reported, and the script goes on without it."""
+        try:
+            patch()
+        except Exception as error:  # noqa: BLE001  (a framework's internals may have changed in any way)
+            self.injected.append(f"not {what}: {type(error).__name__}: {error}"[:200])
+        else:
+            self.injected.append(what)
+
+    def guarded(self, call: Callable[..., None]) -> Callable[..., None]:
+        """Return a callback that can't raise: an error turns the observer off, and is reported."""
+
+        @functools.wraps(call)
+        def callback(*args: Any, **more: Any) -> None:
+            if self._role != _OFF:
+                try:
+                    call(*args, **more)
+                except Exception as error:  # noqa: BLE001
+                    self._fail(call.__name__, error)
+
+        callback._torchdynamo_disable = True  # type: ignore[attr-defined]  # a compiler must not look into it
+        return callback
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this process is the one that is reported; False before its first step."""
+        return self._role == _SPEAKS
+
+    @property
+    def is_off(self) -> bool:
+        """Whether this process is not observed any more."""
+        return self._role == _OFF
+
+    # What happens
+
+    def fetched(self, start: float, examples: int | None = None) -> None:
+        """A loader has returned a batch, which was waited for from ``start`` until now."""
+        self._fetch = start
+        self._waited += clock() - start
+        self._known.add("loader_wait")
+        if examples:
+            self._loaded += examples
+
+    def opened(self, loader: object, start: float) -> None:
+        """The iteration of a loader has begun, which took from ``start`` until now."""
+        self._end_due_epoch()
+        self._opened = start
+        self._waited += clock() - start
+        if "loader" not in self.places and id(loader) in self._made:
+            self._loader_place = self._made[id(loader)]
+
+    def exhausted(self, steps_before: int) -> None:
+        """A loader has no more batches; ``steps_before`` are the :attr:`steps` when its iteration began.
+
+        The epoch ends now or, if the loader was read ahead, with the next step.
+        """
+        if self.steps > steps_before and self._epoch_steps:
+            self._due = clock()
+
+    def forward(self, *, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
+        """The network is about to compute a batch.
+
+        Args:
+            training: whether it is in training mode.
+            grad: whether gradients are recorded.
+            examples: number of examples of the batch.
+            tokens: number of tokens of the batch, if it has any.
+        """
+        if grad and (training or self._trains_in_eval):
+            if self._evaluates_since is not None:
+                self._evaluated(clock())
+            self._examples += examples or 0
+            self._tokens += tokens or 0
+        elif self._role == _SPEAKS:
+            if self._evaluates_since is None:
+                self._end_due_epoch()
+                now = clock()
+                self._evaluates_since = self._opened if self._opened > self._mark else now
+                self.place("evaluation", sys._getframe(1))
+            self._waited, self._loaded = 0.0, 0
+
+    def loss(self, value: Any) -> None:
+        """A loss is differentiated: a number, or anything that ``read_losses`` converts later.
+
+        A step's loss is the sum of those since the previous step of any optimiser.
+        """
+        if self._evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
+            self._trains_in_eval, self._evaluates_since = True, None
+        self._loss = value if self._loss is None else self._loss + value
+
+    def stepping(self, leader: object) -> None:
+        """An optimiser begins a step."""
+        del leader
+        self._step_began = clock()
+
+    def stepped(self, leader: object, framework: str) -> None:
+        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training."""
+        loss, self._loss = self._loss, None
+        if self._leader() is not leader and not self._now_leads(leader):
+            return
+        if self._role == _UNDECIDED:
+            self._claim(framework)
+        if self._role == _OFF:
+            return
+        self.steps += 1
+        if self._role == _SPEAKS:
+            self._count(loss)
+            self._take_turns()
+        if (self._last_step and self.steps >= self._last_step) or (self._ranks and self._is_told_to_end()):
+            self.end()
+
+    def skipped(self) -> None:
+        """A step was skipped, such as by a gradient scaler."""
+        self._counts["skipped"] += 1
+
+    def saved(self, seconds: float, frame: FrameType) -> None:
+        """A file was saved by the code of ``frame``."""
+        if self._role == _SPEAKS:
+            self._counts["saves"] += 1
+            self._add("saving", seconds)
+            self.place("save", frame)
+
+    def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
+        """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
+        key = (frame.f_code, frame.f_lineno, call)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = f"{_place(frame)} {call}"
+        self.syncs[line] = self.syncs.get(line, 0) + 1
+        self._add("sync", seconds)
+
+    def copied(self, seconds: float) -> None:
+        """Data was copied to a device."""
+        if self._role == _SPEAKS:
+            self._add("copy", seconds)
+
+    def changed(self, name: str, proof: str) -> None:
+        """An experiment took effect; ``proof`` says how that is known."""
+        self._changed[name] = proof
+
+    def cannot(self, name: str, why: str) -> None:
+        """An experiment can't be applied."""
+        self._failed[name] = why
+
+    # Where it happens
+
+    def is_users(self, frame: FrameType) -> bool:
+        """Whether a frame is code of the user: neither of a package nor of the standard library."""
+        code = frame.f_code
+        known = self._users.get(code)
+        if known is None:
+            name = code.co_filename
+            known = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
+            self._users[code] = known
+        return known
+
+    def users_place(self, frame: FrameType | None) -> str | None:
+        """Return ``file:line`` of the innermost frame that is the user's."""
+        while frame is not None and not self.is_users(frame):
+            frame = frame.f_back
+        return frame and _place(frame)
+
+    def place(self, what: str, frame: FrameType | None) -> None:
+        """Keep where something happens for the first time: loader, optimizer, model, evaluation, save, backward."""
+        if what not in self.places:
+            self.places[what] = self.users_place(frame) or ""
+
+    def made(self, thing: object, frame: FrameType | None) -> None:
+        """Keep where a thing was made, for :meth:`made_at`."""
+        found = self.users_place(frame)
+        if found:
+            self._made[id(thing)] = found
+
+    def made_at(self, what: str, thing: object) -> None:
+        """Keep where ``thing``, the model or the optimiser of this training, was made."""
+        if id(thing) in self._made:
+            self.places.setdefault(what, self._made[id(thing)])
+
+    # How it ends
+
+    def end(self) -> None:
+        """End the training: report it, end its processes, and leave without cleaning up."""
+        self._finish(early=True)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):  # closed, or replaced by the script
+                stream.flush()
+        multiprocessing: Any = sys.modules.get("multiprocessing")
+        if multiprocessing is not None:
+            children = multiprocessing.active_children()
+            for child in children:
+                child.kill()
+            for child in children:
+                child.join(1)
+        os._exit(0)
+
+    # Private
+
+    _loader_place: str | None = None
+
+    def _forked(self) -> None:
+        if self._role != _UNDECIDED:
+            self._role = _OFF
+
+    def _fail(self, where: str, error: Exception) -> None:
+        self.injected.append(f"turned off by {where}: {type(error).__name__}: {error}"[:200])
+        if self._role == _SPEAKS:
+            self._report()
+        self._role = _OFF
+
+    def _now_leads(self, other: object) -> bool:
+        """Whether an optimiser that does not lead does so from now on."""
+        count = self._others[id(other)] = self._others.get(id(other), 0) + 1
+        if self._leader() is not None and count < _NEW_LEADER:
+            return False
+        try:
+            self._leader = weakref.ref(other)
+        except TypeError:
+            self._leader = lambda: other
+        self._others.clear()
+        self.made_at("optimizer", other)
+        return True
+
+    def _claim(self, framework: str) -> None:
+        """Decide on this process's role, at its first step."""
+        self.framework = framework
+        if any(os.environ.get(rank, "0") != "0" for rank in _RANKS):
+            self._role = _FOLLOWS
+            return
+        try:
+            os.close(os.open(os.path.join(self._folder, "claimed"), os.O_CREAT | os.O_EXCL | os.O_WRONLY))  # noqa: PTH118
+        except OSError:
+            self._role = _OFF
+            return
+        self._role = _SPEAKS
+        loaded = [module for module in list(sys.modules.values()) if getattr(module, "VARIABLE", None) == _HOOK]
+        loaded = [module for module in loaded if hasattr(module, "_pace")]
+        self._own_epochs = bool(loaded)
+        self._hook = loaded[0] if loaded else _load_hook()
+        if self._hook._out is None:
+            self._role = _OFF
+            return
+        self._pace, self._hook._pace = self._hook._pace, _Still(self._hook._pace)
+        atexit.register(self.guarded(self._finish))
+        if self._loader_place:
+            self.places.setdefault("loader", self._loader_place)
+        self._hook._synchronize()
+        self._others.clear()
+
+    def _count(self, loss: Any) -> None:
+        now = clock()
+        self._others.clear()
+        loaded, self._loaded = self._loaded, 0
+        examples, self._examples = loaded or self._examples, 0
+        tokens, self._tokens = self._tokens, 0
+        totals = self._totals
+        totals["examples"] += examples
+        totals["tokens"] += tokens
+        if self._step_began:
+            self._add("optimizer", now - self._step_began)
+            self._step_began = 0.0
+        if loss is not None:
+            self._keep(loss)
+        if not self._mark:  # the first step, whose duration is unknown
+            self._mark = self._report_at = now
+            if not self._own_epochs:
+                self._hook.begin()
+            self._pace.goes_on()
+        else:
+            totals["seconds"] += now - self._mark - self._apart
+            totals["loader_wait"] += self._waited
+            self._pace._mark += self._apart
+            self._pace.stepped(now, self._hook.FEWEST_STEPS)
+            self._epoch_steps += 1
+            self._epoch_examples += examples
+        self._mark, self._waited, self._apart = now, 0.0, 0.0
+        if self._due is not None:
+            self._due = now
+            self._end_due_epoch()
+
+    def _take_turns(self) -> None:
+        if self._pace._turns is not None and self._pace._over:
+            self._report()
+            self._pace.pause()
+            if self._pace._target < 0:
+                self._tell_to_end()
+            self._mark = clock()
+        elif self._mark >= self._report_at:
+            self._report(reads=False)
+
+    def _keep(self, loss: Any) -> None:
+        reported = self.steps <= _MOST_LOSSES or self.steps % _THEN_EVERY == 0
+        if not isinstance(loss, float):
+            self._unread += [loss] if reported else []
+            return
+        self._epoch_loss += loss
+        self._epoch_losses += 1
+        if reported:
+            self._losses.append(loss)
+
+    def _add(self, what: str, seconds: float) -> None:
+        self._known.add(what)
+        self._totals[what] += seconds
+
+    def _evaluated(self, now: float) -> None:
+        """An evaluation has ended."""
+        start, self._evaluates_since = self._evaluates_since or now, None
+        later = [at for at in (self._opened, self._fetch) if start < at]
+        end = later[0] if later else now
+        self._counts["evaluations"] += 1
+        self._add("evaluation", end - start)
+        often, self._evaluated_at = self.steps - self._evaluated_at < _OFTEN, self.steps
+        if not often:
+            self._apart += end - start
+            if self._epoch_steps:
+                self._epoch_apart += end - start
+            elif self._tested_at is not None and not self._own_epochs:
+                self._hook._say({"event": "test", "t": end})
+        self._tested_at = None
+
+    def _end_due_epoch(self) -> None:
+        due, self._due = self._due, None
+        if due is not None and self._epoch_steps and self._role == _SPEAKS:
+            self._end_epoch(due)
+
+    def _end_epoch(self, ended: float) -> None:
+        self._read()
+        loss = self._epoch_loss / self._epoch_losses if self._epoch_losses else None
+        self._epoch_loss, self._epoch_losses = 0.0, 0
+        steps, self._epoch_steps = self._epoch_steps, 0
+        examples, self._epoch_examples = self._epoch_examples, 0
+        apart, self._epoch_apart = self._epoch_apart, 0.0
+        if self._own_epochs:
+            return
+        hook = self._hook
+        if apart:
+            hook._say({"event": "evaluated", "t": ended, "seconds": apart})
+        hook.epoch(loss=loss, examples=examples or None, steps=steps, ended=ended)
+        self._tested_at = ended
+
+    def _finish(self, early: bool = False) -> None:
+        if self._role != _SPEAKS:
+            return
+        if self._own_epochs and self._hook._epochs == 0:
+            self._own_epochs = False
+        if self._evaluates_since is not None:
+            self._evaluated(clock())
+        self._end_due_epoch()
+        if self._epoch_steps:
+            self._end_epoch(self._mark)
+        self._report(early=early)
+        self._role = _OFF
+
+    def _read(self) -> None:
+        """Read the losses that are kept by reference."""
+        unread, self._unread = self._unread, []
+        found = self.read_losses(unread) if unread else []
+        self._losses += found
+        self._epoch_loss += sum(found)
+        self._epoch_losses += len(found)
+
+    def _report(self, *, reads: bool = True, early: bool = False) -> None:
+        """Report everything so far; losses only if they may be read."""
+        if reads:
+            self._read()
+        losses, self._losses = self._losses, []
+        now = clock()
+        self._report_at = now + 1.0
+        message = {"event": "observed", "t": now, "ended_early": early, **self.figures()}
+        while True:
+            part, losses = losses[:_LOSSES_OF_LINE], losses[_LOSSES_OF_LINE:]
+            self._hook._say({**message, "losses": [self._hook._number(each) for each in part]})
+            if not losses:
+                return
+
+    def figures(self) -> dict[str, Any]:
+        """Return what was observed so far, as it is reported."""
+        totals, known, steps = self._totals, self._known, self.steps
+        seconds = ("loader_wait", "sync", "copy", "optimizer", "saving", "evaluation")
+        return {
+            "framework": self.framework,
+            "injected": self.injected[:30],
+            "steps": steps,
+            "examples_per_step": totals["examples"] / steps or None,
+            "tokens_per_step": totals["tokens"] / steps or None,
+            "seconds": totals["seconds"],
+            **{f"{name}_seconds": totals[name] if name in known else None for name in seconds},
+            **self._counts,
+            "places": {name: place[:100] for name, place in self.places.items() if place},
+            "syncs": dict(sorted(self.syncs.items(), key=lambda each: -each[1])[:10]),
+            "changed": self._changed,
+            "failed": self._failed,
+            **self.describe(),
+        }
+
+    def _is_told_to_end(self) -> bool:
+        """Whether the first rank has set the step after which all ranks end."""
+        try:
+            with open(os.path.join(self._folder, "last-step")) as file:  # noqa: PTH118, PTH123
+                self._last_step = int(file.read())
+        except (OSError, ValueError):
+            return False
+        return self.steps >= self._last_step
+
+    def _tell_to_end(self) -> None:
+        """End now or, with several ranks, all of them after the next step."""
+        if not self._ranks:
+            self.end()
+        self._last_step = self.steps + 1
+        path = os.path.join(self._folder, "last-step")  # noqa: PTH118
+        with open(path + ".new", "w") as file:  # noqa: PTH123
+            file.write(str(self._last_step))
+        os.replace(path + ".new", path)  # noqa: PTH105
+
+
+class _Still:
+    """Stands for the pace of the hook while the observer itself paces the training."""
+
+    def __init__(self, pace: Any) -> None:
+        self.goes_on = pace.goes_on
+
+    def stepped(self, now: float, fewest: int) -> None:
+        """Do nothing."""
+
+    def pause(self) -> None:
+        """Do nothing."""
+
+
+def _place(frame: FrameType) -> str:
+    """Return ``file:line``, from the working folder if the file is in it."""
+    name = frame.f_code.co_filename
+    folder = os.getcwd() + os.sep  # noqa: PTH109
+    return f"{name[len(folder) :] if name.startswith(folder) else name}:{frame.f_lineno}"
+
+
+def _load_hook() -> Any:
+    """Load our own hook, which ``from trainmark import hook`` then finds, too."""
+    spec = spec_from_file_location("trainmark.hook", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["trainmark.hook"] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

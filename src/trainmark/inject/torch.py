@@ -1,0 +1,251 @@
+"""What is observed of PyTorch, and of what is built on it: Lightning, Accelerate, Transformers."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .observer import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .observer import Observer
+
+_READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
+"""Methods of a tensor that wait for its value."""
+
+
+def install(torch: Any, observer: Observer) -> None:
+    """Observe the trainings of this process."""
+    network = _Network(torch, observer)
+    observer.describe, observer.read_losses = network.describe, lambda kept: torch.stack(kept).tolist()
+    patches: dict[str, Callable[[Any, Observer], object]] = {
+        "optimizer steps": _steps,
+        "Tensor.backward": _losses,
+        "DataLoader": _loaders,
+        "module places": _modules,
+        "tensor reads": _reads,
+        "torch.save": _saves,
+    }
+    observer.attempt("forward", network.find)
+    for name, patch in patches.items():
+        observer.attempt(name, functools.partial(patch, torch, observer))
+
+
+class _Network:
+    """The outermost module that is trained."""
+
+    def __init__(self, torch: Any, observer: Observer) -> None:
+        self._torch, self._observer = torch, observer
+        self._root: Any = None
+        self._search: Any = None
+        self._autocast: str | None = None
+
+    def find(self) -> None:
+        """Take the first module that is called to train.
+
+        The global hook is removed before that module calls others: a compiler would see it in each of them.
+        """
+        torch, module = self._torch, self._torch.nn.modules.module
+
+        @self._observer.guarded
+        def called(called: Any, args: Any) -> None:
+            compiled = type(called).__name__ == "OptimizedModule"
+            trains = torch.is_grad_enabled() and called.training
+            if compiled or (trains and any(weight.requires_grad for weight in called.parameters())):
+                self._search.remove()
+                called.register_forward_pre_hook(self._observer.guarded(self._forward), with_kwargs=True)
+                self._root = called
+                self._observer.made_at("model", getattr(called, "_orig_mod", called))
+                self._forward(called, args, {})
+
+        self._search = module.register_module_forward_pre_hook(called)
+        compile_ = torch.compile
+
+        @functools.wraps(compile_)
+        def compiles(*args: Any, **more: Any) -> Any:
+            if not (args and isinstance(args[0], torch.nn.Module)):
+                self._search.remove()  # a compiled function would see the hook in all modules
+            return compile_(*args, **more)
+
+        torch.compile = compiles
+
+    def _forward(self, called: Any, args: Any, more: Any) -> None:
+        tensor = _first_tensor(self._torch.Tensor, (args, more))
+        examples = tokens = None
+        if tensor is not None and tensor.ndim:
+            examples = tensor.shape[0]
+            if tensor.ndim == 2 and not tensor.is_floating_point():
+                tokens = examples * tensor.shape[1]
+        grad = self._torch.is_grad_enabled()
+        self._observer.forward(training=called.training, grad=grad, examples=examples, tokens=tokens)
+        if self._observer.steps == 0 and self._torch.is_autocast_enabled():
+            self._autocast = "cuda"
+
+    def describe(self) -> dict[str, Any]:
+        """Return what it computes with."""
+        weight = next(self._root.parameters(), None) if self._root is not None else None
+        return {
+            "threads": self._torch.get_num_threads(),
+            "precision": None if weight is None else str(weight.dtype)[len("torch.") :],
+            "device": None if weight is None else str(weight.device),
+        }
+
+
+def _steps(_: Any, observer: Observer) -> None:
+    optimizer: Any = importlib.import_module("torch.optim.optimizer")
+    optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda each, *_: observer.stepping(each)))
+    optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
+    _after_init(optimizer.Optimizer, observer)
+
+
+def _losses(torch: Any, observer: Observer) -> None:
+    scalers: list[Any] = []
+
+    @observer.guarded
+    def keep(loss: Any, frame: Any) -> None:
+        if loss.numel() != 1:
+            return
+        loss = loss.detach().reshape(())
+        if scalers:
+            loss = loss / scalers[0]._scale.to(loss.device)
+        observer.loss(loss if loss.device.type != "cpu" else float(loss))
+        if "backward" not in observer.places:
+            observer.place("backward", frame)
+
+    backward = torch.Tensor.backward
+
+    @functools.wraps(backward)
+    def differentiated(self: Any, *args: Any, **more: Any) -> Any:
+        keep(self, sys._getframe(1))
+        return backward(self, *args, **more)
+
+    torch.Tensor.backward = differentiated
+    scaler = torch.amp.GradScaler
+    scale, step = scaler.scale, scaler.step
+
+    @functools.wraps(scale)
+    def scaled(self: Any, outputs: Any) -> Any:
+        found = scale(self, outputs)
+        if self._enabled:
+            scalers[:] = [self]
+        return found
+
+    @functools.wraps(step)
+    def stepped(self: Any, *args: Any, **more: Any) -> Any:
+        before = observer.steps
+        found = step(self, *args, **more)
+        if observer.speaks and observer.steps == before and self._enabled:
+            observer.skipped()
+        return found
+
+    scaler.scale, scaler.step = scaled, stepped
+
+
+def _loaders(torch: Any, observer: Observer) -> None:
+    module: Any = importlib.import_module("torch.utils.data.dataloader")
+    loader, iterator = module.DataLoader, module._BaseDataLoaderIter
+    start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
+    _after_init(loader, observer)
+    opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
+
+    @observer.guarded
+    def fetched(start: float, batch: Any) -> None:
+        first = _first_tensor(tensor, batch)
+        observer.fetched(start, first.shape[0] if first is not None and first.ndim else None)
+
+    @functools.wraps(start_iteration)
+    def opens(self: Any) -> Any:
+        start = clock()
+        found = start_iteration(self)
+        found._trainmark_steps = observer.steps
+        opened(self, start)
+        return found
+
+    @functools.wraps(advance)
+    def advances(self: Any) -> Any:
+        start = clock()
+        try:
+            batch = advance(self)
+        except StopIteration:
+            exhausted(getattr(self, "_trainmark_steps", observer.steps))
+            raise
+        fetched(start, batch)
+        return batch
+
+    loader.__iter__, iterator.__next__ = opens, advances
+
+
+def _modules(torch: Any, observer: Observer) -> None:
+    _after_init(torch.nn.Module, observer)
+
+
+def _after_init(kind: Any, observer: Observer) -> None:
+    """Keep where things of this kind are made."""
+    init = kind.__init__
+
+    @observer.guarded
+    def made(thing: Any, frame: Any) -> None:
+        while frame.f_back is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is thing:
+            frame = frame.f_back
+        observer.made(thing, frame)
+
+    @functools.wraps(init)
+    def initialised(self: Any, *args: Any, **more: Any) -> None:
+        init(self, *args, **more)
+        made(self, sys._getframe(1))
+
+    kind.__init__ = initialised
+
+
+def _reads(torch: Any, observer: Observer) -> None:
+    for name in _READS:
+        setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
+
+
+def _read(read: Any, name: str, observer: Observer) -> Any:
+    word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
+    synchronised = observer.guarded(observer.synchronised)
+
+    @functools.wraps(read)
+    def reads(self: Any, *args: Any, **more: Any) -> Any:
+        frame = sys._getframe(1)
+        if not (observer.speaks and observer.is_users(frame)):
+            return read(self, *args, **more)
+        start = clock()
+        found = read(self, *args, **more)
+        synchronised(word, clock() - start, frame)
+        return found
+
+    return reads
+
+
+def _saves(torch: Any, observer: Observer) -> None:
+    save, saved = torch.save, observer.guarded(observer.saved)
+
+    @functools.wraps(save)
+    def saves(*args: Any, **more: Any) -> Any:
+        start = clock()
+        found = save(*args, **more)
+        saved(clock() - start, sys._getframe(1))
+        return found
+
+    torch.save = saves
+
+
+def _first_tensor(kind: Any, value: Any, depth: int = 3) -> Any:
+    """Return the first tensor in nested sequences and mappings; None without one."""
+    if isinstance(value, kind):
+        return value
+    if depth and hasattr(value, "values"):
+        value = value.values()
+    elif not (depth and isinstance(value, (list, tuple))):
+        return None
+    for each in value:
+        found = _first_tensor(kind, each, depth - 1)
+        if found is not None:
+            return found
+    return None

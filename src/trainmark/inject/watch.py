@@ -1,0 +1,54 @@
+"""Installs what observes a framework, once the command has imported it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+    from .observer import Observer
+
+FRAMEWORKS = ("torch", "keras", "jax")
+"""Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
+
+
+def watch(observer: Observer) -> Observer:
+    """Install the file of each framework as soon as it is imported; returns the observer."""
+    sys.meta_path.insert(0, _Watch(observer))
+    return observer
+
+
+class _Watch:
+    """A finder that finds nothing itself, but learns of imports."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+        self._awaited = {name for name in FRAMEWORKS if os.path.exists(os.path.join(_HERE, name + ".py"))}  # noqa: PTH110, PTH118
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:  # noqa: ARG002
+        if name not in self._awaited:
+            return None
+        self._awaited.discard(name)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            self._install_after(spec.loader, name)
+        return spec
+
+    def _install_after(self, loader: Any, name: str) -> None:
+        execute = loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            del loader.exec_module  # the loader is its own again
+            execute(module)
+            self._observer.attempt(name, lambda: self._install(name, module))
+
+        loader.exec_module = exec_module
+
+    def _install(self, name: str, module: Any) -> None:
+        importlib.import_module("." + name, __package__).install(module, self._observer)
