@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trainmark.analysis.experiments import Kind, Part
 from trainmark.analysis.slices import compare_slices
 from trainmark.analysis.statistics import (
     FEWEST_FOR_INTERVAL,
@@ -20,8 +21,6 @@ from trainmark.record.record import Observed, Record
 
 SMALLEST_GAIN = 1.03
 """Smaller speed-ups are not worth a change."""
-Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make; a ``diagnosis``, which is no valid training; a change of ``learning``, such as a larger batch."""
 Curve = Literal["same", "better", "worse", "unclear"]
 
 _FEWEST_LOSSES, _MOST_LOSSES = 8, 2_000
@@ -53,7 +52,7 @@ class Finding:
 
     change: str
     kind: Kind
-    part: str
+    part: Part | None
     speedup: Estimate
     fresh: bool
     learning: Curve
@@ -84,7 +83,9 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
     they don't explain what it gives. What harms learning comes last of those that win.
     """
     every = list(findings)
-    others = max((_gain(each) for each in every if each.wins and each.kind != "learning" and not each.harms), default=0.0)
+    others = max(
+        (_gain(each) for each in every if each.wins and each.kind != "learning" and not each.harms), default=0.0
+    )
 
     def order(found: Finding) -> tuple[int, float, float]:
         if not found.wins:
@@ -110,43 +111,34 @@ def speedup(reference: Sequence[Record], these: Sequence[Record]) -> Estimate | 
     sliced = compare_slices(reference, these)
     if sliced is None:
         return None
-    if len(sliced.kept) >= FEWEST_FOR_INTERVAL:
-        found = paired_difference(sliced.kept)
-    else:
-        blocks = list(itertools.chain(*sliced.ratios)) or list(sliced.all)
-        found = paired_difference(blocks)
-        if found.low is not None and found.high is not None:
-            found = Estimate(found.value, found.low - _PROCESS_NOISE, found.high + _PROCESS_NOISE)
-    return with_evaluation(found.exponential(), _observed(reference), _observed(these))
+    if len(sliced.all) >= FEWEST_FOR_INTERVAL:
+        rounds = sliced.kept if len(sliced.kept) >= FEWEST_FOR_INTERVAL else sliced.all
+        return paired_difference(rounds).exponential()
+    blocks = [block for blocks in sliced.rounds for block in blocks]
+    quiet = [block.log_ratio for block in blocks if not block.disturbed]
+    found = paired_difference(quiet if len(quiet) >= FEWEST_FOR_INTERVAL else [block.log_ratio for block in blocks])
+    if found.low is not None and found.high is not None:
+        found = Estimate(found.value, found.low - _PROCESS_NOISE, found.high + _PROCESS_NOISE)
+    return found.exponential()
 
 
-def with_evaluation(steps: Estimate, reference: Sequence[Observed], these: Sequence[Observed]) -> Estimate:
-    """Return the speed-up of steps and of the evaluations between them, which slices leave out."""
-    before, after = _evaluation(reference), _evaluation(these)
-    if before is None or after is None:
-        return steps
-    per_step = statistics.fmean(each.seconds / each.steps for each in reference)
-    often = max(each.evaluations / each.steps for each in reference)
-    first, second = (often * seconds / per_step for seconds in (before, after))
-    return steps.mapped(lambda ratio: (1 + first) / (1 / ratio + second))
+def of_evaluation(ratio: Estimate, steps: int, unchanged: Observed) -> Estimate:
+    """Return the speed-up of the whole training if only its evaluation changes.
 
+    Args:
+        ratio: speed-up of a few steps with an evaluation after them.
+        steps: number of these steps.
+        unchanged: gives the seconds of a step and of an evaluation, and how often it evaluates.
+    """
+    step = unchanged.seconds / (unchanged.steps - 1)
+    evaluation = (unchanged.evaluation_seconds or 0.0) / max(unchanged.evaluations, 1)
+    often = unchanged.evaluations / unchanged.steps
 
-_IN_EVERY_STEP = 1 / 8
-"""Evaluations a step from which they are a part of the step."""
+    def of_all(faster: float) -> float:
+        changed = max((steps * step + evaluation) / faster - steps * step, 0.0)
+        return (step + often * evaluation) / (step + often * changed)
 
-
-def _evaluation(runs: Iterable[Observed]) -> float | None:
-    """Return the seconds of an evaluation between steps; None if there was none."""
-    seen = [
-        each.evaluation_seconds / each.evaluations
-        for each in runs
-        if each.evaluation_seconds and 0 < each.evaluations <= _IN_EVERY_STEP * each.steps
-    ]
-    return statistics.fmean(seen) if seen else None
-
-
-def _observed(records: Iterable[Record]) -> list[Observed]:
-    return [each.observed for each in records if each.observed is not None and each.observed.steps > 1]
+    return ratio.mapped(of_all)
 
 
 def compare_losses(reference: Sequence[Sequence[float]], these: Sequence[Sequence[float]], batch: int = 1) -> Curve:

@@ -187,9 +187,7 @@ def get_batch(split: str, data: Data = Data()) -> Any:  # noqa: B008
     return data.x[chosen], data.y[chosen], split
 
 
-def test_a_function_that_returns_batches_is_found(
-    apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_function_that_returns_batches_is_found(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(globals(), "get_batch", get_batch)
     model, notes, seen = network(), apply("same-batch"), list[int]()
     for _ in range(8):

@@ -94,9 +94,12 @@ class Command:
 
 @dataclass(frozen=True)
 class CommandRun:
-    """One planned run of a command."""
+    """One planned run of a command.
 
-    blocks = None  # it ends by itself
+    Args:
+        blocks: number of blocks of slices after which it ends; None trains to the end.
+    """
+
     of: Command
     side: CommandSide
     settings: Settings
@@ -104,6 +107,7 @@ class CommandRun:
     round: int
     group_id: str
     session: str
+    blocks: int | None = None
 
     @property
     def title(self) -> str:

@@ -25,7 +25,9 @@ from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
+from trainmark.execute.worker.working_copy import copied
 from trainmark.hook import TURNS, VARIABLE
+from trainmark.inject.changes import VARIABLE as VARIABLE_OF_CHANGES
 
 _GRACE_SECONDS = 0.5
 """Helper processes of a command may end shortly after it."""
@@ -43,6 +45,10 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
     if request.inject:
         environment |= _injection(environment, request.most_steps)
+    folder = None
+    if request.scratch is not None:
+        folder = copied(Path(request.scratch), _folder() / "copy", VARIABLE_OF_CHANGES in environment)
+        environment["TMPDIR"] = str(_folder())
     if request.in_turns:
         place, told = _pipe("turns")
         environment[TURNS] = str(place)
@@ -51,7 +57,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     say(Ready())
     start = clock()
     try:
-        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, close_fds=True)
+        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder, close_fds=True)
     except OSError as error:
         say(Failed(f"the command can't be started: {error}"))
         return

@@ -9,6 +9,7 @@ Needs only the standard library of Python 3.8 or newer; it is loaded in the user
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -53,3 +54,22 @@ def apply(observer: Any, known: Mapping[str, Callable[[Change], None]]) -> None:
                 known[change.word](change)
             except Exception as error:  # noqa: BLE001  (the user's script must go on)
                 change.cannot(f"{type(error).__name__}: {error}"[:200])
+
+
+def install(framework: str, observer: Any) -> None:
+    """Apply the changes to a framework that was just imported, if this process is an experiment."""
+    if VARIABLE in os.environ:
+        module = importlib.import_module("." + framework, __package__)
+        module.protect(_writes())
+        apply(observer, module.KNOWN)
+
+
+def protect() -> None:
+    """Keep the files of the user as they are, if this process is an experiment."""
+    if VARIABLE in os.environ:
+        _writes().redirect()
+
+
+def _writes() -> Any:
+    """Return what knows the folders that this process may write to."""
+    return importlib.import_module(".writes", __package__).WRITES

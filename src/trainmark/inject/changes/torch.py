@@ -5,17 +5,20 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import json
 import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from torch.utils.data import DataLoader, IterableDataset, dataloader
 
+from . import lines
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from . import Change
 
@@ -270,6 +273,25 @@ def no_grad(change: Change) -> None:
     _around_modules(call)
 
 
+def short_epochs(change: Change) -> None:
+    """End every loader of a training after a few batches, so that an evaluation comes soon."""
+    models: list[Any] = []
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if _has_parameters(module):
+            models[:] = [module]
+        return inner(*args, **kwargs)
+
+    def first_few(real: Inner, self: Any) -> Any:
+        if models and _evaluates(models[0]):
+            return real(self)
+        change.took(f"loaders end after {change.value} batches")
+        return itertools.islice(real(self), int(change.value))
+
+    _around_modules(call)
+    _replace(DataLoader, "__iter__", first_few)
+
+
 def no_saves(change: Change) -> None:
     """Save nothing."""
 
@@ -479,6 +501,50 @@ def _like(optimizer: Any) -> Any:
     return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
 
 
+# What can be changed
+
+
+def look(change: Change) -> None:
+    """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
+    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False}
+
+    def built(arguments: dict[str, Any]) -> None:
+        facts["workers"] = max(facts["workers"], arguments["num_workers"])
+        facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+        facts["graded"] |= not module.training and torch.is_grad_enabled() and _has_parameters(module)
+        return inner(*args, **kwargs)
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        if "optimizer" not in facts:
+            facts["parameters"] = sum(len(group["params"]) for group in optimizer.param_groups)
+            group = optimizer.param_groups[0]
+            facts["optimizer"] = type(optimizer).__name__
+            facts["own"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith("torch.")
+            facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
+            facts["stack"] = lines.stack(change.observer)
+            lines.sample(change.observer, lambda counts: change.observer.changed("look", json.dumps([facts, counts])))
+
+    _with_loader(built)
+    _around_modules(call)
+    register_optimizer_step_post_hook(stepped)
+
+
+def protect(writes: Any) -> None:
+    """Save to nowhere what would be saved outside of the experiment's folders."""
+    _set(torch, "save", writes.to_nowhere(torch.save, 1))
+
+    def started(*_: Any) -> None:
+        hook.remove()
+        module = sys.modules.get("safetensors.torch")
+        if module is not None:
+            _set(module, "serialize_file", writes.to_nowhere(module.serialize_file, 1))
+
+    hook = register_optimizer_step_pre_hook(started)
+
+
 # Patching
 
 _set = setattr
@@ -561,6 +627,7 @@ def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
 
 
 KNOWN = {
+    "look": look,
     "same-batch": same_batch,
     "workers": workers,
     "prefetch": prefetch,
@@ -569,6 +636,7 @@ KNOWN = {
     "no-sync": no_sync,
     "no-evaluation": no_evaluation,
     "no-grad": no_grad,
+    "short": short_epochs,
     "no-saves": no_saves,
     "threads": threads,
     "fp32": fp32,

@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _PIPES = ("TRAINMARK_HOOK", "TRAINMARK_TURNS", "TRAINMARK_OBSERVER")
-_CHANGES_FILES = ("remove", "unlink", "rmdir", "mkdir", "truncate", "rename", "replace", "link", "symlink", "chmod", "utime")
+_CHANGES_FILES = (
+    "remove",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "truncate",
+    "rename",
+    "replace",
+    "link",
+    "symlink",
+    "chmod",
+    "utime",
+)
 _set = setattr
 
 
@@ -38,7 +50,7 @@ class Writes:
             real = os.path.realpath(os.fsdecode(path))
         except (TypeError, ValueError):  # a file descriptor or a file
             return False
-        return not (real + os.sep).startswith(self._allowed) and not real.endswith(".pyc")
+        return not (real + os.sep).startswith(self._allowed)
 
     def redirect(self) -> None:
         """Let writes elsewhere go nowhere, from now on."""
@@ -88,3 +100,6 @@ class Writes:
             return saves(*args, **more)
 
         return saved
+
+
+WRITES = Writes()
