@@ -31,8 +31,10 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
 @shared.names_option("--device", "Values of {device}: cpu, cuda:0, ...", "a,b")
 @click.option("--vary", multiple=True, metavar="NAME=a,b", help="Values of {NAME}, separated by commas.")
+@click.option("--vary-env", multiple=True, metavar="NAME=a,b", help="Values of the environment variable NAME.")
 @click.option("--inject/--no-inject", default=True, help="Observe the steps of Python scripts.  [default: on]")
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="End an observed training after N steps.")
+@click.option("--scratch", is_flag=True, help="Run in a copy of the working folder, which is deleted afterwards.")
 @shared.repeats_option()
 @shared.budget_option(0.0)
 @shared.margin_option
@@ -60,26 +62,28 @@ def command(words: tuple[str, ...], **options: Any) -> int:
 
     store = Store(options["out"])
     name = options["name"] or commands.name_of(words)
-    inject, steps = options["inject"], options["steps"]
-    measured = commands.Command(name, words, working_folder(), inject=inject, most_steps=steps)
+    observer = {"inject": options["inject"], "most_steps": options["steps"], "scratch": options["scratch"]}
+    measured = commands.Command(name, words, working_folder(), **observer)
     prices, typed = read_prices(options["prices"]), shared.typed()
     settings = Settings(seed=options["seed"], timeout=options["timeout"], prices=prices, command=typed)
-    sides = commands.sides(measured, options["device"], _varied(options["vary"]))
+    sides = commands.sides(
+        measured, options["device"], _varied(options["vary"]), _varied(options["vary_env"], "--vary-env")
+    )
     progress, rounds = TerminalProgress(quiet=options["quiet"]), shared.round_options(options)
     records, earlier = measure(measured, sides, options["repeats"], settings, store, progress, rounds)
     return show_records(records, earlier, store, options)
 
 
-def _varied(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Parse the values of --vary; raises :class:`~trainmark.errors.UsageError`."""
+def _varied(texts: tuple[str, ...], option: str = "--vary") -> dict[str, tuple[str, ...]]:
+    """Parse the values of --vary or --vary-env; raises :class:`~trainmark.errors.UsageError`."""
     varied: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, _, values = text.partition("=")
         every = tuple(dict.fromkeys(value.strip() for value in values.split(",")))
         if not (name.isidentifier() and values) or name == "device" or name in varied:
             raise UsageError(
-                f"--vary {text!r} can't be read",
-                expected="NAME=a,b with the values of {NAME}, of which one may be empty, as in NAME=,--flag; "
+                f"{option} {text!r} can't be read",
+                expected="NAME=a,b with the values of NAME, of which one may be empty, as in NAME=,--flag; "
                 "each name once; give devices with --device",
             )
         varied[name] = every

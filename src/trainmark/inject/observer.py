@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import CodeType, FrameType
+    from types import FrameType
 
 FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 """Environment variables: folder for agreements between processes; the step after which the training ends."""
@@ -64,8 +64,8 @@ class Observer:
         self._changed: dict[str, str] = {}
         self._failed: dict[str, str] = {}
         self._made: dict[int, str] = {}
-        self._users: dict[CodeType, bool] = {}
-        self._lines: dict[tuple[CodeType, int, str], str] = {}
+        self._users: dict[str, bool] = {}
+        self._lines: dict[tuple[str, int, str], str] = {}
         self._totals = dict.fromkeys(
             ("seconds", "loader_wait", "sync", "copy", "optimizer", "saving", "evaluation", "examples", "tokens"), 0.0
         )
@@ -77,12 +77,14 @@ class Observer:
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
         self._examples = self._tokens = self._loaded = 0
+        self._has_loader = False
+        self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
         self._unread: list[Any] = []
         self._epoch_loss, self._epoch_losses = 0.0, 0
         self._epoch_steps = self._epoch_examples = 0
-        self._epoch_apart = 0.0
+        self._epoch_apart = self._epoch_waited = 0.0
         self._due: float | None = None
         self._tested_at: float | None = None
         self._evaluates_since: float | None = None
@@ -123,9 +125,9 @@ class Observer:
         return self._role == _SPEAKS
 
     @property
-    def is_off(self) -> bool:
-        """Whether this process is not observed any more."""
-        return self._role == _OFF
+    def counts_examples(self) -> bool:
+        """Whether :meth:`forward` should be given numbers of examples, since no loader gives them."""
+        return not self._has_loader
 
     # What happens
 
@@ -139,7 +141,7 @@ class Observer:
 
     def opened(self, loader: object, start: float) -> None:
         """The iteration of a loader has begun, which took from ``start`` until now."""
-        self._end_due_epoch()
+        self._end_read_epoch()
         self._opened = start
         self._waited += clock() - start
         if "loader" not in self.places and id(loader) in self._made:
@@ -150,10 +152,16 @@ class Observer:
 
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
+        self._last_read = -1
         if self.steps > steps_before and self._epoch_steps:
             self._due = clock()
 
-    def forward(self, *, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
+    def read_out(self, steps_before: int) -> None:
+        """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
+        if self.steps > steps_before:
+            self._last_read = self.steps
+
+    def forward(self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
         """The network is about to compute a batch.
 
         Args:
@@ -167,9 +175,9 @@ class Observer:
                 self._evaluated(clock())
             self._examples += examples or 0
             self._tokens += tokens or 0
-        elif self._role == _SPEAKS:
-            if self._evaluates_since is None:
-                self._end_due_epoch()
+        else:
+            if self._evaluates_since is None and self._role == _SPEAKS:
+                self._end_read_epoch()
                 now = clock()
                 self._evaluates_since = self._opened if self._opened > self._mark else now
                 self.place("evaluation", sys._getframe(1))
@@ -183,6 +191,11 @@ class Observer:
         if self._evaluates_since is not None:  # the network trains in evaluation mode, such as with frozen layers
             self._trains_in_eval, self._evaluates_since = True, None
         self._loss = value if self._loss is None else self._loss + value
+
+    def differentiated(self) -> None:
+        """The gradients of a loss are computed; within an optimiser's step, that step begins only now."""
+        if self._step_began:
+            self._step_began = clock()
 
     def stepping(self, leader: object) -> None:
         """An optimiser begins a step."""
@@ -218,7 +231,7 @@ class Observer:
 
     def synchronised(self, call: str, seconds: float, frame: FrameType) -> None:
         """The user's code of ``frame`` has read a tensor by ``call``, such as ``.item()``."""
-        key = (frame.f_code, frame.f_lineno, call)
+        key = (frame.f_code.co_filename, frame.f_lineno, call)
         line = self._lines.get(key)
         if line is None:
             line = self._lines[key] = f"{_place(frame)} {call}"
@@ -242,12 +255,10 @@ class Observer:
 
     def is_users(self, frame: FrameType) -> bool:
         """Whether a frame is code of the user: neither of a package nor of the standard library."""
-        code = frame.f_code
-        known = self._users.get(code)
+        name = frame.f_code.co_filename
+        known = self._users.get(name)
         if known is None:
-            name = code.co_filename
-            known = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
-            self._users[code] = known
+            known = self._users[name] = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
         return known
 
     def users_place(self, frame: FrameType | None) -> str | None:
@@ -293,6 +304,7 @@ class Observer:
     # Private
 
     _loader_place: str | None = None
+    _is_cut = False
 
     def _forked(self) -> None:
         if self._role != _UNDECIDED:
@@ -346,30 +358,31 @@ class Observer:
     def _count(self, loss: Any) -> None:
         now = clock()
         self._others.clear()
-        loaded, self._loaded = self._loaded, 0
-        examples, self._examples = loaded or self._examples, 0
-        tokens, self._tokens = self._tokens, 0
-        totals = self._totals
+        totals, is_first = self._totals, not self._mark
+        self._has_loader = self._has_loader or self._loaded > 0
+        unsure = is_first and not self._has_loader  # of the first step, a part may not have been seen
+        examples = self._loaded if self._has_loader else self._examples * (not unsure)
         totals["examples"] += examples
-        totals["tokens"] += tokens
-        if self._step_began:
-            self._add("optimizer", now - self._step_began)
-            self._step_began = 0.0
+        totals["tokens"] += 0 if is_first else self._tokens
+        self._examples = self._tokens = self._loaded = 0
+        self._epoch_examples += examples
         if loss is not None:
             self._keep(loss)
-        if not self._mark:  # the first step, whose duration is unknown
-            self._mark = self._report_at = now
+        if is_first:  # its duration is unknown
+            self._report_at = now
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
         else:
             totals["seconds"] += now - self._mark - self._apart
             totals["loader_wait"] += self._waited
+            self._epoch_waited += self._waited
+            if self._step_began:
+                self._add("optimizer", now - self._step_began)
             self._pace._mark += self._apart
             self._pace.stepped(now, self._hook.FEWEST_STEPS)
             self._epoch_steps += 1
-            self._epoch_examples += examples
-        self._mark, self._waited, self._apart = now, 0.0, 0.0
+        self._mark, self._waited, self._apart, self._step_began = now, 0.0, 0.0, 0.0
         if self._due is not None:
             self._due = now
             self._end_due_epoch()
@@ -414,6 +427,13 @@ class Observer:
                 self._hook._say({"event": "test", "t": end})
         self._tested_at = None
 
+    def _end_read_epoch(self) -> None:
+        """End the epoch of a loader that was read to its end."""
+        if 0 <= self._last_read < self.steps:
+            self._last_read = -1
+            self._due = self._due or self._mark
+        self._end_due_epoch()
+
     def _end_due_epoch(self) -> None:
         due, self._due = self._due, None
         if due is not None and self._epoch_steps and self._role == _SPEAKS:
@@ -425,12 +445,17 @@ class Observer:
         self._epoch_loss, self._epoch_losses = 0.0, 0
         steps, self._epoch_steps = self._epoch_steps, 0
         examples, self._epoch_examples = self._epoch_examples, 0
+        if steps < self.steps <= steps + 1 and self._has_loader:  # without the first step
+            examples = round(examples * steps / self.steps)
         apart, self._epoch_apart = self._epoch_apart, 0.0
+        waited, self._epoch_waited = self._epoch_waited, 0.0
         if self._own_epochs:
             return
         hook = self._hook
         if apart:
             hook._say({"event": "evaluated", "t": ended, "seconds": apart})
+        if "loader_wait" in self._known:
+            hook._waited = waited
         hook.epoch(loss=loss, examples=examples or None, steps=steps, ended=ended)
         self._tested_at = ended
 
@@ -441,8 +466,8 @@ class Observer:
             self._own_epochs = False
         if self._evaluates_since is not None:
             self._evaluated(clock())
-        self._end_due_epoch()
-        if self._epoch_steps:
+        self._end_read_epoch()
+        if self._epoch_steps and not self._is_cut:
             self._end_epoch(self._mark)
         self._report(early=early)
         self._role = _OFF
@@ -477,8 +502,8 @@ class Observer:
             "framework": self.framework,
             "injected": self.injected[:30],
             "steps": steps,
-            "examples_per_step": totals["examples"] / steps or None,
-            "tokens_per_step": totals["tokens"] / steps or None,
+            "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
+            "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
             "seconds": totals["seconds"],
             **{f"{name}_seconds": totals[name] if name in known else None for name in seconds},
             **self._counts,
@@ -499,7 +524,8 @@ class Observer:
         return self.steps >= self._last_step
 
     def _tell_to_end(self) -> None:
-        """End now or, with several ranks, all of them after the next step."""
+        """End now or, with several ranks, all of them after the next step; the slices are enough."""
+        self._is_cut = True
         if not self._ranks:
             self.end()
         self._last_step = self.steps + 1

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_FEW = 3
+"""Steps in which the input of the network is looked at more closely."""
+_SCALES: list[Any] = []
+"""The scale of the gradient scaler that was used last."""
 
 
 def install(torch: Any, observer: Observer) -> None:
@@ -25,6 +29,7 @@ def install(torch: Any, observer: Observer) -> None:
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,
+        "GradScaler": _scalers,
         "DataLoader": _loaders,
         "module places": _modules,
         "tensor reads": _reads,
@@ -42,7 +47,8 @@ class _Network:
         self._torch, self._observer = torch, observer
         self._root: Any = None
         self._search: Any = None
-        self._autocast: str | None = None
+        self._autocast: Any = None
+        self._tensor, self._has_tokens = torch.Tensor, False
 
     def find(self) -> None:
         """Take the first module that is called to train.
@@ -61,12 +67,15 @@ class _Network:
                 self._root = called
                 self._observer.made_at("model", getattr(called, "_orig_mod", called))
                 self._forward(called, args, {})
+            elif not trains:
+                self._observer.forward(training=False, grad=False)
 
         self._search = module.register_module_forward_pre_hook(called)
         compile_ = torch.compile
 
         @functools.wraps(compile_)
         def compiles(*args: Any, **more: Any) -> Any:
+            _restore_reads(torch)
             if not (args and isinstance(args[0], torch.nn.Module)):
                 self._search.remove()  # a compiled function would see the hook in all modules
             return compile_(*args, **more)
@@ -74,23 +83,31 @@ class _Network:
         torch.compile = compiles
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
-        tensor = _first_tensor(self._torch.Tensor, (args, more))
-        examples = tokens = None
-        if tensor is not None and tensor.ndim:
-            examples = tensor.shape[0]
-            if tensor.ndim == 2 and not tensor.is_floating_point():
-                tokens = examples * tensor.shape[1]
-        grad = self._torch.is_grad_enabled()
-        self._observer.forward(training=called.training, grad=grad, examples=examples, tokens=tokens)
-        if self._observer.steps == 0 and self._torch.is_autocast_enabled():
-            self._autocast = "cuda"
+        observer, examples, tokens = self._observer, None, None
+        few = observer.steps < _FEW
+        if few or self._has_tokens or observer.counts_examples:
+            tensor = args[0] if args and not few and isinstance(args[0], self._tensor) else self._look(args, more)
+            shape: Any = () if tensor is None else tensor.shape
+            examples = shape[0] if shape else None
+            if self._has_tokens and len(shape) == 2:
+                tokens = shape[0] * shape[1]
+        observer.forward(called.training, self._torch.is_grad_enabled(), examples, tokens)
+
+    def _look(self, args: Any, more: Any) -> Any:
+        """Return the first tensor; in the first steps, see whether it has tokens, and whether autocast is on."""
+        tensor = _first_tensor(self._tensor, (args, more))
+        if tensor is not None and self._observer.steps < _FEW:
+            self._has_tokens = tensor.ndim == 2 and not tensor.is_floating_point()
+            kind = tensor.device.type
+            self._autocast = self._torch.get_autocast_dtype(kind) if self._torch.is_autocast_enabled(kind) else None
+        return tensor
 
     def describe(self) -> dict[str, Any]:
         """Return what it computes with."""
         weight = next(self._root.parameters(), None) if self._root is not None else None
         return {
             "threads": self._torch.get_num_threads(),
-            "precision": None if weight is None else str(weight.dtype)[len("torch.") :],
+            "precision": None if weight is None else str(self._autocast or weight.dtype)[len("torch.") :],
             "device": None if weight is None else str(weight.device),
         }
 
@@ -103,16 +120,19 @@ def _steps(_: Any, observer: Observer) -> None:
 
 
 def _losses(torch: Any, observer: Observer) -> None:
-    scalers: list[Any] = []
+    ended = observer.guarded(observer.differentiated)
+
+    item = torch.Tensor.item
 
     @observer.guarded
     def keep(loss: Any, frame: Any) -> None:
         if loss.numel() != 1:
             return
-        loss = loss.detach().reshape(())
-        if scalers:
-            loss = loss / scalers[0]._scale.to(loss.device)
-        observer.loss(loss if loss.device.type != "cpu" else float(loss))
+        if not loss.is_cpu:
+            loss = loss.detach().reshape(())
+            observer.loss(loss / _SCALES[0].to(loss.device) if _SCALES else loss)
+        else:
+            observer.loss(item(loss) / (item(_SCALES[0]) if _SCALES else 1.0))
         if "backward" not in observer.places:
             observer.place("backward", frame)
 
@@ -121,9 +141,15 @@ def _losses(torch: Any, observer: Observer) -> None:
     @functools.wraps(backward)
     def differentiated(self: Any, *args: Any, **more: Any) -> Any:
         keep(self, sys._getframe(1))
-        return backward(self, *args, **more)
+        found = backward(self, *args, **more)
+        ended()
+        return found
 
     torch.Tensor.backward = differentiated
+
+
+def _scalers(torch: Any, observer: Observer) -> None:
+    """Losses are divided by the scale of the gradient scaler, and the steps that it skips are counted."""
     scaler = torch.amp.GradScaler
     scale, step = scaler.scale, scaler.step
 
@@ -131,7 +157,7 @@ def _losses(torch: Any, observer: Observer) -> None:
     def scaled(self: Any, outputs: Any) -> Any:
         found = scale(self, outputs)
         if self._enabled:
-            scalers[:] = [self]
+            _SCALES[:] = [self._scale]
         return found
 
     @functools.wraps(step)
@@ -151,6 +177,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
     _after_init(loader, observer)
     opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
+    read_out = observer.guarded(observer.read_out)
 
     @observer.guarded
     def fetched(start: float, batch: Any) -> None:
@@ -162,6 +189,10 @@ def _loaders(torch: Any, observer: Observer) -> None:
         start = clock()
         found = start_iteration(self)
         found._trainmark_steps = observer.steps
+        try:
+            found._trainmark_length = len(self)
+        except TypeError:  # an iterable dataset
+            found._trainmark_length = 0
         opened(self, start)
         return found
 
@@ -174,6 +205,8 @@ def _loaders(torch: Any, observer: Observer) -> None:
             exhausted(getattr(self, "_trainmark_steps", observer.steps))
             raise
         fetched(start, batch)
+        if self._num_yielded == getattr(self, "_trainmark_length", 0):
+            read_out(self._trainmark_steps)
         return batch
 
     loader.__iter__, iterator.__next__ = opens, advances
@@ -206,6 +239,14 @@ def _reads(torch: Any, observer: Observer) -> None:
         setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
 
 
+def _restore_reads(torch: Any) -> None:
+    """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
+    for name in _READS:
+        read = torch.Tensor.__dict__.get(name)
+        if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
+            setattr(torch.Tensor, name, read.__wrapped__)
+
+
 def _read(read: Any, name: str, observer: Observer) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
     synchronised = observer.guarded(observer.synchronised)
@@ -220,6 +261,7 @@ def _read(read: Any, name: str, observer: Observer) -> Any:
         synchronised(word, clock() - start, frame)
         return found
 
+    reads._trainmark = True  # type: ignore[attr-defined]
     return reads
 
 

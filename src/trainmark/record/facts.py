@@ -63,7 +63,10 @@ def _spread(record: Record) -> tuple[int | bool, ...] | None:
 
 def _command(record: Record) -> tuple[tuple[str, ...], str, str | None] | None:
     process = record.process
-    return None if process is None else (tuple(process.argv), process.directory, process.program_sha256)
+    if process is None:
+        return None
+    variables = (f"{name}={value}" for name, value in process.environment.items())
+    return (*variables, *process.argv), process.directory, process.program_sha256
 
 
 def _tokens(record: Record) -> int | None:

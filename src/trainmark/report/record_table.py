@@ -11,7 +11,7 @@ from trainmark.analysis.statistics import median
 from trainmark.analysis.summary import perplexity, summarize
 from trainmark.record.caveats import Caveat
 from trainmark.record.facts import FACTS
-from trainmark.record.record import Energy, Epoch, Final, Process, Record, Samples
+from trainmark.record.record import Energy, Epoch, Final, Observed, Process, Record, Samples
 from trainmark.report.conditions import share_of_peak, when_measured
 from trainmark.report.labels import side_of
 from trainmark.report.pace import pace, per_example
@@ -70,6 +70,7 @@ def _final_table(record: Record) -> Table:
     figures = [(each.replace("_", " "), _shown(each, final), _how(record, each)) for each in _figures(record)]
     pairs = [
         *_process(record.process),
+        *_observed(record.observed),
         ("training", units.seconds(final.training_seconds), "sum of the epochs, without evaluation"),
         ("epoch", units.seconds(run.epoch_seconds), "the only one" if single else "median of the steady epochs"),
         ("throughput", pace(run.samples_per_second, record), "only epoch" if single else "steady epoch"),
@@ -164,6 +165,27 @@ def _process(process: Process | None) -> Iterator[tuple[str, str, str]]:
     if process.user_seconds is not None and process.system_seconds is not None:
         system = units.seconds(process.system_seconds)
         yield "CPU time", units.seconds(process.user_seconds + process.system_seconds), f"{system} of it in the kernel"
+
+
+def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
+    """Yield what the observer saw of the steps of a command."""
+    if seen is None:
+        return
+    each = seen.seconds / (seen.steps - 1) if seen.steps > 1 else None
+    yield "steps", f"{seen.steps:,}", "the first one is not timed" + ("; ended early" if seen.ended_early else "")
+    yield "step", units.seconds(each), "mean, without evaluation"
+    for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
+        if count is not None:
+            yield f"{name} per step", units.significant(count), seen.places.get("loader", "")
+    for name, place in (("loader wait", "loader"), ("optimizer", "optimizer"), ("saving", "save"), ("sync", "")):
+        seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
+        if seconds is not None:
+            yield name, units.seconds(seconds), seen.places.get(place, "")
+    if seen.evaluations:
+        place = seen.places.get("evaluation", "")
+        yield "evaluation", units.seconds(seen.evaluation_seconds), f"{units.many(seen.evaluations, 'time')} {place}"
+    if seen.losses:
+        yield "step loss", units.loss(seen.losses[-1]), f"the last one; the first one {units.loss(seen.losses[0])}"
 
 
 def _seen(samples: Samples | None) -> Iterator[tuple[str, str, str]]:

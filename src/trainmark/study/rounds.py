@@ -124,7 +124,7 @@ def rounds_within(
             tell(f"{after} the verdict is open; the budget can show differences from about {percent(found, 1)} on")
         began = clock()
         blocks = _blocks(records, budget.seconds - passed) or _first_blocks(planned)
-        carry_out(_round(planned, number, blocks))
+        carry_out(_round(planned, number, blocks, observed=all(record.observed for record in records)))
         number, round_seconds = number + 1, clock() - began
     _tell_disturbed(records, neighbours, tell)
     return records
@@ -267,22 +267,22 @@ def _decided(records: Sequence[Record], margin: float) -> bool:
     )
 
 
-def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int) -> list[Task[AnyRun]]:
-    """One more round of every side; of a training, slices alone."""
+def _round(planned: Sequence[Task[AnyRun]], number: int, blocks: int, *, observed: bool = False) -> list[Task[AnyRun]]:
+    """One more round of every side; of a training, or of an ``observed`` command, slices alone."""
     last, more = max(task.round for task in planned), list[Task[Any]]()
     for task in planned:
         if task.round == last:
             again: Task[Any] = task.in_round(number)
-            more.append(slices_alone(again, blocks) if isinstance(again.first, Run) else again)
+            more.append(slices_alone(again, blocks) if observed or isinstance(again.first, Run) else again)
     return more
 
 
-def slices_alone(task: Task[Run], blocks: int | None = None) -> Task[Run]:
+def slices_alone(task: Task[AnyRun], blocks: int | None = None) -> Task[AnyRun]:
     """The same without a training to the end."""
     return Task(tuple(dataclasses.replace(run, blocks=blocks or _first_blocks([task])) for run in task.runs))
 
 
 def _first_blocks(tasks: Iterable[Task[Any]]) -> int:
-    """Commands train to the end whatever it is."""
+    """More of a command, whose slices are those of a CPU unless it was given a device."""
     runs = (task.first for task in tasks)
     return GPU_BLOCKS if any(isinstance(run, Run) and run.side.device != "cpu" for run in runs) else BLOCKS

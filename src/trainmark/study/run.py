@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from trainmark.execute.parent.command import Command, CommandRun, CommandSide, require_program
+from trainmark.analysis.slices import FEWEST_BLOCKS
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide, is_python, require_program, require_small
 from trainmark.execute.parent.here import look_around
 from trainmark.execute.parent.peaks import Keep, Key, find_peaks
 from trainmark.execute.parent.plan import Run, Settings
@@ -18,12 +19,13 @@ from trainmark.execute.parent.probe import Seen
 from trainmark.execute.parent.request import Request, prepare
 from trainmark.execute.parent.scheduler import execute
 from trainmark.execute.parent.task import AnyRun, Task, command_in_rounds, remaining
+from trainmark.execute.parent.turns import GPU_SLICE_SECONDS, SLICE_SECONDS
 from trainmark.measure.neighbours import Neighbours
 from trainmark.record.record import Peaks, Record
 from trainmark.record.store import Store
 from trainmark.study.earlier import earlier_records
 from trainmark.study.progress import Progress
-from trainmark.study.rounds import Budget, first_round_apart, rounds_within, warn_if_busy
+from trainmark.study.rounds import Budget, first_round_apart, rounds_within, slices_alone, warn_if_busy
 from trainmark.units import many
 
 
@@ -89,12 +91,27 @@ def measure(
         sides: the values of its placeholders.
 
     Raises:
-        UsageError: a program that can't be started.
+        UsageError: a program that can't be started, or a working folder that is too large to copy.
     """
     tasks = command_in_rounds(command, sides, repeats, settings)
+    if command.scratch:
+        require_small(command.directory)
+    if options.budget and options.budget.seconds and command.inject and len(sides) > 1:
+        tasks = [slices_alone(task, _blocks_within(options.budget.seconds / repeats, sides)) for task in tasks]
     for program in dict.fromkeys(task.first.words[0] for task in tasks):
         require_program(program, command.directory)
-    return _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
+    records, earlier = _in_rounds(tasks, {}, store, progress, options, _command_announcement, lambda _: {})
+    if command.inject and is_python(command.template) and not any(record.observed for record in records):
+        attached = any(record.process and record.process.attached for record in records)
+        why = "no framework made a step" if attached else "this Python starts without it, as with -I, -E or -S"
+        progress.say(f"note: the observer saw no training ({why}), so whole processes are measured")
+    return records, earlier
+
+
+def _blocks_within(seconds: float, sides: Sequence[CommandSide]) -> int:
+    """The number of blocks of a round of commands that end after them, if they don't end before."""
+    length = SLICE_SECONDS if all(side.device in ("cpu", None) for side in sides) else GPU_SLICE_SECONDS
+    return max(round(seconds / (2 * length * len(sides))), FEWEST_BLOCKS)
 
 
 def _in_rounds(
@@ -168,6 +185,6 @@ def announcement(tasks: Sequence[Task[Run]]) -> str:
 
 
 def _command_announcement(tasks: Sequence[Task[CommandRun]]) -> str:
-    sides = dict.fromkeys(task.first.side.title if task.first.side.values else "unchanged" for task in tasks)
+    sides = dict.fromkeys(task.first.side.title if task.first.side.style else "unchanged" for task in tasks)
     rounds = 1 + max(task.round for task in tasks)
     return f"{many(len(tasks), 'run')}: {tasks[0].first.of.name}, {'; '.join(sides)}, {many(rounds, 'round')}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import platform
 import re
 import shutil
@@ -16,12 +17,14 @@ from trainmark import regular
 from trainmark.errors import UnknownName, UsageError
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.protocol.requests import RunScript
+from trainmark.execute.protocol.requests import NOT_COPIED, RunScript
 from trainmark.record.facts import FACTS, RunKey
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _LARGEST_PROGRAM = 100 << 20
+LARGEST_COPY = 1 << 30
 DEVICE, SEED = "device", "seed"
+_LAUNCHERS = {"chrt", "env", "ionice", "nice", "nohup", "numactl", "setsid", "stdbuf", "taskset", "time", "timeout"}
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,13 @@ class CommandSide:
     @property
     def style(self) -> str | None:
         """The varied values besides the device, such as ``workers=4``; None if there are none."""
-        return " ".join(f"{name}={value}" for name, value in self.values.items() if name != DEVICE) or None
+        varied = {name: value for name, value in self.values.items() if name != DEVICE}
+        return _listed({**varied, **self.environment}) or None
 
     @property
     def title(self) -> str:
         """Title for the user."""
-        return " ".join(f"{name}={value}" for name, value in self.values.items()) or FACTS["style"].unknown
+        return _listed({**self.values, **self.environment}) or FACTS["style"].unknown
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,7 @@ class CommandRun:
     """One planned run of a command.
 
     Args:
-        blocks: number of blocks of slices after which it ends; None trains to the end.
+        blocks: number of blocks of slices after which an observed training ends; None trains to the end.
     """
 
     of: Command
@@ -112,7 +116,8 @@ class CommandRun:
     @property
     def title(self) -> str:
         """What is run, for the user."""
-        return f"{self.of.name} {self.side.title}" if self.side.values else self.of.name
+        varies = self.side.values or self.side.environment
+        return f"{self.of.name} {self.side.title}" if varies else self.of.name
 
     @property
     def turn(self) -> str:
@@ -163,16 +168,23 @@ class CommandRun:
     @property
     def key(self) -> RunKey:
         """What it measures; used by ``--resume``."""
-        command = (tuple(self.words), str(self.of.directory), self.program_sha256)
+        variables = (f"{name}={value}" for name, value in self.side.environment.items())
+        command = ((*variables, *self.words), str(self.of.directory), self.program_sha256)
         return RunKey(step_fingerprint=self.of.fingerprint, machine=platform.node(), repeat=self.round, command=command)
 
 
-def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequence[str]]) -> list[CommandSide]:
-    """Return every combination of the placeholders' values.
+def sides(
+    command: Command,
+    devices: Sequence[str],
+    varied: Mapping[str, Sequence[str]],
+    variables: Mapping[str, Sequence[str]] | None = None,
+) -> list[CommandSide]:
+    """Return every combination of the values.
 
     Args:
         devices: values of ``{device}``; empty if the command has no such placeholder.
-        varied: values by name.
+        varied: values of the placeholders, by name.
+        variables: values of environment variables, by name.
 
     Raises:
         UsageError: a placeholder without values, or values without a placeholder.
@@ -195,7 +207,17 @@ def sides(command: Command, devices: Sequence[str], varied: Mapping[str, Sequenc
                 expected=f"a word that contains {{{name}}}, such as --{name} {{{name}}}",
                 found=" ".join(command.template),
             )
-    return [CommandSide(dict(zip(every, values, strict=True))) for values in itertools.product(*every.values())]
+    return [
+        CommandSide(values, environment) for values in _combined(every) for environment in _combined(variables or {})
+    ]
+
+
+def _combined(varied: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    return [dict(zip(varied, values, strict=True)) for values in itertools.product(*varied.values())]
+
+
+def _listed(values: Mapping[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def require_program(program: str, directory: Path) -> None:
@@ -208,9 +230,48 @@ def require_program(program: str, directory: Path) -> None:
         )
 
 
+def require_small(folder: Path) -> None:
+    """Raise UsageError for a folder that is too large to be copied for each run."""
+    total = 0
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in NOT_COPIED]
+        total += sum((Path(place) / name).lstat().st_size for name in files)
+        if total > LARGEST_COPY:
+            raise UsageError(
+                f"{folder} is too large to be copied for each run",
+                expected="at most 1 GiB with --scratch",
+                found=f"more, in {place}",
+                fix="Start trainmark in a folder with the script alone, and give the paths of its data.",
+            )
+
+
 def name_of(words: Sequence[str]) -> str:
-    """The file of a script among the words, else the program."""
-    return Path(_script(words) or words[0]).name or words[0]
+    """The file of a script among the words, else the module of ``python -m``, else the program."""
+    words = _launched(words)
+    module = (
+        next((name for flag, name in itertools.pairwise(words) if flag == "-m"), None) if is_python(words) else None
+    )
+    return Path(_script(words) or module or words[0]).name or words[0]
+
+
+def program_of(words: Sequence[str]) -> str:
+    """The file name of the program, without launchers such as ``nice``."""
+    return Path(_launched(words)[0]).name
+
+
+def is_python(words: Sequence[str]) -> bool:
+    """Whether the program is Python, or starts it."""
+    return program_of(words).startswith(("python", "pypy", "torchrun", "accelerate", "deepspeed"))
+
+
+def _launched(words: Sequence[str]) -> Sequence[str]:
+    """The words from the program on that launchers start, in the end: the first one that is no option or value."""
+    if Path(words[0]).name not in _LAUNCHERS:
+        return words
+    for index, word in enumerate(words[1:], start=1):
+        if not (word.startswith("-") or "=" in word) and shutil.which(word):
+            return _launched(words[index:])
+    return words
 
 
 def _script(words: Sequence[str]) -> str | None:

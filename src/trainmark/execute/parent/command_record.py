@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import math
 from typing import Any, Literal
 
 from msgspec import structs
 
-from trainmark.execute.parent.command import CommandRun
+from trainmark.execute.parent.command import CommandRun, program_of
 from trainmark.execute.parent.here import Here
 from trainmark.execute.parent.record_builder import NOT_LEARNING_MARGIN, RecordBuilder
 from trainmark.execute.protocol.answers import Answer, CommandExited, CommandStarted, EpochEnded, StepsObserved
@@ -44,7 +44,9 @@ class CommandRecordBuilder(RecordBuilder):
     run: CommandRun
 
     def __init__(self, run: CommandRun, here: Here, token: str) -> None:
-        super().__init__(run, (run.of.name, *run.side.values.values(), f"r{run.round}", token), here)
+        super().__init__(
+            run, (run.of.name, *run.side.values.values(), *run.side.environment.values(), f"r{run.round}", token), here
+        )
         self._packages: dict[str, str] = {}
         self._program_sha256 = run.program_sha256  # as it is now: it may be edited while it runs
         self._exited: CommandExited | None = None
@@ -97,7 +99,7 @@ class CommandRecordBuilder(RecordBuilder):
             self._holds(outcome),
             workload=WorkloadRef(of.name, of.fingerprint, of.fingerprint, {"command": list(of.template)}),
             dataset=None,
-            backend=BackendRef(Path(program).name, self._versions, run.side.style, None, None),
+            backend=BackendRef(self._backend, self._versions, run.side.style, None, None),
             python=Python(None, None, program, self._packages),
             protocol="fresh",
             model=None,
@@ -113,17 +115,25 @@ class CommandRecordBuilder(RecordBuilder):
         return None if seen is None else Observed(**{**vars(seen), "losses": self._losses})
 
     def _process(self) -> Process:
-        run, end = self.run, dict[str, Any]()
+        run = self.run
+        end: dict[str, Any] = {"program_sha256": self._program_sha256, "environment": dict(run.side.environment)}
         if exited := self._exited:
             alike = ("seconds", "user_seconds", "system_seconds", "language", "odd", "left_out", "attached")
-            end = {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
-        return Process(run.words, str(run.of.directory), self._start, program_sha256=self._program_sha256, **end)
+            end |= {"exit_code": exited.code, **{name: getattr(exited, name) for name in alike}}
+        return Process(run.words, str(run.of.directory), self._start, **end)
 
     @property
     def _versions(self) -> str | None:
         """Return the versions of the reported frameworks."""
-        told = [f"{name} {version}" for name, version in sorted(self._packages.items()) if name != "numpy"]
-        return ", ".join(told) or None
+        packages = dict(self._packages)
+        own = [packages.pop(self._backend)] if self._backend in packages else []
+        told = [f"{name} {version}" for name, version in sorted(packages.items()) if name != "numpy"]
+        return ", ".join([*own, *told]) or None
+
+    @property
+    def _backend(self) -> str:
+        """The observed framework, else the program."""
+        return self._observed.framework if self._observed else program_of(self.run.words)
 
     @property
     def _device_name(self) -> str | None:
@@ -149,6 +159,8 @@ class CommandRecordBuilder(RecordBuilder):
     def _learned(self, outcome: Outcome) -> bool:
         """Whether the reported loss fell; True for fewer than two reports."""
         losses = [epoch.train_loss for epoch in self.epochs if epoch.train_loss is not None]
+        if len(losses) < 2 and (part := len(self._losses) // 5):
+            losses = [math.fsum(each) / part for each in (self._losses[:part], self._losses[-part:])]
         if outcome.status == "diverged":
             return False
         return len(losses) < 2 or losses[-1] < losses[0] - NOT_LEARNING_MARGIN * abs(losses[0])

@@ -194,6 +194,10 @@ class Dissect:
     settling: float | None = None
 
 
+NOT_COPIED = ("trainmark-results", "__pycache__", ".git", ".venv")
+"""Names of folders that a scratch copy of the working folder lacks."""
+
+
 @dataclass(frozen=True)
 class RunScript:
     """Run a user's command; if it takes turns, it pauses where it can.

@@ -11,6 +11,7 @@ import math
 import os
 import resource
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,15 +20,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from trainmark.execute.protocol.answers import CommandExited, CommandStarted, Diverged, Failed, Finished, Ready, Waiting
-from trainmark.execute.protocol.requests import RunScript, Stop
+from trainmark.execute.protocol.requests import NOT_COPIED, RunScript, Stop
 from trainmark.execute.protocol.wire import SCRATCH, Say, signal_name
 from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
-from trainmark.execute.worker.working_copy import copied
+from trainmark.execute.worker.working_copy import linked
 from trainmark.hook import TURNS, VARIABLE
-from trainmark.inject.changes import VARIABLE as VARIABLE_OF_CHANGES
+from trainmark.inject.changes import VARIABLE as CHANGES
 
 _GRACE_SECONDS = 0.5
 """Helper processes of a command may end shortly after it."""
@@ -43,21 +44,20 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
     pipe, heard = _pipe("reports")
     environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
+    if CHANGES in environment:
+        environment["TMPDIR"] = str(_folder())
     if request.inject:
         environment |= _injection(environment, request.most_steps)
-    folder = None
-    if request.scratch is not None:
-        folder = copied(Path(request.scratch), _folder() / "copy", VARIABLE_OF_CHANGES in environment)
-        environment["TMPDIR"] = str(_folder())
     if request.in_turns:
         place, told = _pipe("turns")
         environment[TURNS] = str(place)
         threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
+    folder = None if request.scratch is None else _copied(Path(request.scratch), is_experiment=CHANGES in environment)
     say(Ready())
     start = clock()
     try:
-        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder, close_fds=True)
+        process = subprocess.Popen(request.argv, stdin=subprocess.DEVNULL, env=environment, cwd=folder)
     except OSError as error:
         say(Failed(f"the command can't be started: {error}"))
         return
@@ -117,6 +117,18 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
     steps = {} if most_steps is None else {"TRAINMARK_STEPS": str(most_steps)}
     return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), **steps}
+
+
+def _copied(folder: Path, *, is_experiment: bool) -> Path:
+    """Copy the working folder to where it is removed at the end; returns the copy.
+
+    An experiment can't write to files outside of the copy, so that large ones are linked for it.
+    """
+    copy = _folder() / folder.name
+    if is_experiment:
+        return linked(folder, copy)
+    shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    return copy
 
 
 def _pass_on(turns: Turns, told: int, stopped: _Stopped) -> None:

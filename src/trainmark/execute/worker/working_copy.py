@@ -1,34 +1,29 @@
-"""A copy of the working folder, in which a command can write what it likes."""
+"""A copy of the working folder for an experiment, of which dozens may be alive: what is large is linked, not copied."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
+from trainmark.execute.protocol.requests import NOT_COPIED
+
 _LARGE_BYTES, _MANY_ENTRIES = 1 << 20, 256
-_LINKED_FOLDERS = (".git", ".venv", "venv", "node_modules")
+_LINKED_FOLDERS = ("venv", "node_modules", *NOT_COPIED)
 
 
-def copied(folder: Path, copy: Path, linked: bool = False) -> Path:
-    """Copy ``folder``; what is not a regular file, and large folders that no training writes to, become links.
-
-    Args:
-        linked: link large files and folders of many files, too; something else must keep the command from writing them.
-    """
+def linked(folder: Path, copy: Path) -> Path:
+    """Copy a folder's small files; links everything else, which something else must keep from being written."""
     copy.mkdir()
-    for entry in os.scandir(folder):
-        target, path = copy / entry.name, Path(entry.path)
-        if entry.is_dir(follow_symlinks=False):
-            large = linked and len(os.listdir(path)) > _MANY_ENTRIES
-            is_copied = not large and entry.name not in _LINKED_FOLDERS
+    for path in folder.iterdir():
+        target = copy / path.name
+        if path.is_dir() and not path.is_symlink():
+            small = path.name not in _LINKED_FOLDERS and sum(1 for _ in path.iterdir()) <= _MANY_ENTRIES
         else:
-            large = linked and entry.stat(follow_symlinks=False).st_size > _LARGE_BYTES
-            is_copied = not large and entry.is_file(follow_symlinks=False)
-        if not is_copied:
+            small = path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGE_BYTES
+        if not small:
             target.symlink_to(path.resolve())
-        elif entry.is_dir():
-            copied(path, target, linked)
+        elif path.is_dir():
+            linked(path, target)
         else:
             shutil.copy2(path, target)
     return copy

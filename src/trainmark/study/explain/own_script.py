@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import json
 import math
+import re
 import secrets
 import tempfile
 import time
@@ -344,8 +345,8 @@ class _Study:
         tasks = [self._task(side, blocks, number) for side in sides]
         watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
         for record in execute(tasks, {}, self.store, watcher, look_around):
-            change = (record.backend.style or "").partition("=")[2]
-            self.records.setdefault(change, []).append(record)
+            found = re.match(r"change=(\S+)", record.backend.style or "")
+            self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
 
     def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
         environment = {_CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
