@@ -6,7 +6,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from trainmark.analysis.experiments import Kind, Part
@@ -100,6 +100,17 @@ def ranked(findings: Iterable[Finding]) -> list[Finding]:
         return 0, -most, -_gain(found) - (most if explains else 0.0)
 
     return sorted(every, key=order)
+
+
+def candidates(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings from single processes that may win, in the order of :func:`ranked`.
+
+    The process of the unchanged script may have been a fast one; most changes do nothing, so that their median tells.
+    """
+    every = list(findings)
+    middle = min([1.0, *([statistics.median(each.speedup.value for each in every)] if every else [])])
+    scaled = [replace(each, speedup=each.speedup.mapped(lambda ratio: ratio / middle)) for each in every]
+    return [each for each in ranked(scaled) if each.speedup.value > SMALLEST_GAIN]
 
 
 def _gain(found: Finding) -> float:

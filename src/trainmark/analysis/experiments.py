@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["change", "diagnosis", "learning"]
-"""A ``change`` to make; a ``diagnosis``, which is no valid training; a change of ``learning``, such as a larger batch."""
+"""A ``change`` to make, a ``diagnosis``, which is no valid training, or a change of ``learning``, as a larger batch."""
 Part = Literal["loader", "sync", "evaluation", "save", "optimizer", "threads", "precision", "model"]
 
 

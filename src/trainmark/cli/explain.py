@@ -115,8 +115,8 @@ def _explain_command(words: list[str], target: str | None, options: dict[str, An
     from trainmark.execute.parent import command as commands
     from trainmark.execute.parent.plan import Settings
     from trainmark.progress.terminal import TerminalProgress
-    from trainmark.report.charts.gains import gains
     from trainmark.report.changes_table import answers, changes_table, shares
+    from trainmark.report.charts.gains import gains
     from trainmark.report.files import in_format_of, require_drawable
     from trainmark.study.explain import own_script
     from trainmark.study.options import working_folder

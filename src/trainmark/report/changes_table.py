@@ -101,8 +101,7 @@ def times(found: Finding) -> str:
 
 
 def _speedup(found: Finding) -> Cell:
-    tone = "good" if found.wins and not found.harms else "plain"
-    return Cell(times(found), tone=tone, value=found.speedup.value)
+    return Cell(times(found), tone="good" if found.wins and not found.harms else "plain", value=found.speedup.value)
 
 
 def _learning(found: Finding) -> Cell:

@@ -15,7 +15,8 @@ _EVERY_SECONDS, _TELL_EVERY, _MOST = 0.005, 50, 20
 
 def stack(observer: Any) -> list[str]:
     """Return the lines of the user's that are being executed, the innermost first."""
-    found, frame = [], sys._getframe(1)
+    found: list[str] = []
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if observer.is_users(frame):
             found.append(observer.users_place(frame))

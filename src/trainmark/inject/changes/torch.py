@@ -89,7 +89,7 @@ _WATCHED = 3
 
 def _freeze(change: Change, frame: Any) -> bool:
     """Let a function of a module, or a method, return its first result again."""
-    owners = [sys.modules.get(frame.f_globals.get("__name__", ""))]
+    owners: list[Any] = [sys.modules.get(frame.f_globals.get("__name__", ""))]
     if "self" in frame.f_locals:
         owners += type(frame.f_locals["self"]).__mro__[:-1]
     if frame.f_code.co_flags & inspect.CO_GENERATOR:
@@ -295,7 +295,7 @@ def short_epochs(change: Change) -> None:
 def no_saves(change: Change) -> None:
     """Save nothing."""
 
-    def nothing(real: Inner, *args: Any, **kwargs: Any) -> None:
+    def nothing(real: Inner, *_: Any, **__: Any) -> None:
         change.took(f"{real.__name__} does nothing")
 
     _replace(torch, "save", nothing)
@@ -442,7 +442,7 @@ def kind_of_step(change: Change) -> None:
         called: list[str] = []
         functions = {name: getattr(torch, name) for name in dir(torch) if name.startswith(prefix)}
         for name, function in functions.items():
-            setattr(torch, name, lambda *a, _f=function, _n=name, **k: (called.append(_n), _f(*a, **k))[1])
+            setattr(torch, name, _noting(function, name, called))
         try:
             return real(self, *args, **kwargs)
         finally:
@@ -454,10 +454,20 @@ def kind_of_step(change: Change) -> None:
     _around_steps(step)
 
 
+def _noting(function: Callable[..., Any], name: str, called: list[str]) -> Callable[..., Any]:
+    """Return the function, which adds its name to ``called``."""
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        called.append(name)
+        return function(*args, **kwargs)
+
+    return noted
+
+
 def no_optimizer(change: Change) -> None:
     """Compute gradients, and don't apply them."""
 
-    def step(real: Inner, self: Any, closure: Any = None) -> Any:
+    def step(_: Inner, self: Any, closure: Any = None) -> Any:
         change.took(f"{type(self).__name__} does nothing")
         with torch.enable_grad():
             return closure() if closure is not None else None
@@ -478,7 +488,7 @@ def torch_optimizer(change: Change) -> None:
             instead[id(self)] = _like(self)
             change.took(f"{type(instead[id(self)]).__name__} steps instead of {type(self).__name__}")
             return out
-        for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):
+        for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
             own["lr"] = theirs.get("lr", own["lr"])
         return instead[id(self)].step(closure)
 

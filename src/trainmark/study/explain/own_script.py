@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainmark.analysis.changes import Finding, compare_losses, of_evaluation, ranked, speedup
-from trainmark.analysis.experiments import EXPERIMENTS, experiment
+from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.experiments import EXPERIMENTS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
@@ -133,8 +133,7 @@ class _Study:
             "no-sync" not in findings or sampled.speedup.value > findings["no-sync"].speedup.value
         ):
             findings["no-sync"] = sampled
-        winners = [each for each in ranked(findings.values()) if each.wins]
-        combined = self._measure_again(winners)
+        combined = self._measure_again(candidates(findings.values()))
         for name in [*findings, *combined]:
             if (again := self._finding(name, fresh=True)) is not None:
                 findings[name] = again
@@ -243,19 +242,15 @@ class _Study:
         return {change: finding for change, finding in found.items() if finding is not None}
 
     def _measure_again(self, winners: Sequence[Finding]) -> list[str]:
-        """Measure the winners in fresh rounds, together with their combinations; returns those."""
+        """Measure what may win in fresh rounds, together with the combinations; returns those."""
         valid = list[str]()
         for each in winners:
-            if (
-                each.can_be_made
-                and self._sides_of(each.change)[0] != _SHORT
-                and not any(_exclude(each.change, other) for other in valid)
-            ):
+            fits = not any(_exclude(each.change, other) for other in valid)
+            if fits and each.kind == "change" and not each.harms and self._sides_of(each.change)[0] != _SHORT:
                 valid.append(each.change)
         combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), _WINNERS) + 1)]
-        again = list(
-            dict.fromkeys([*(each.change for each in winners[:_WINNERS] if each.proof != _SAMPLED), *valid[:_WINNERS]])
-        )
+        single = [each.change for each in winners if each.proof != _SAMPLED]
+        again = list(dict.fromkeys([*single[:_WINNERS], *valid[:_WINNERS]]))
         self.screened = {name: len(records) for name, records in self.records.items()}
         if not again:
             return []
@@ -295,9 +290,11 @@ class _Study:
         unchanged = [_losses(each) for each in (self.base, *self.records[UNCHANGED])]
         batch = _MORE_BATCH if change.startswith("batch") else 1
         curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
-        kind, part = ("change", None) if "+" in change else (experiment(change).kind, experiment(change).part)
         proof = "; ".join(proofs[part] for part in change.split("+"))
-        return Finding(change, kind, part, ratio, fresh, curve, proof, self._place(part))
+        if "+" in change:
+            return Finding(change, "change", None, ratio, fresh, curve, proof, None)
+        about = experiment(change)
+        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, self._place(about.part))
 
     def _sides_of(self, change: str) -> tuple[str, str]:
         """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
@@ -321,11 +318,11 @@ class _Study:
         place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
         return Finding("no-sync", "diagnosis", "sync", ratio, False, "unclear", _SAMPLED, place)
 
-    def _place(self, part: str | None) -> str | None:
+    def _place(self, part: Part) -> str | None:
         places, syncs = self.observed.places, self.observed.syncs
         if part == "sync":
             return max(syncs, key=lambda line: syncs[line], default="").partition(" ")[0] or None
-        return places.get({"precision": "model"}.get(part or "", part or ""))
+        return places.get("model" if part == "precision" else part)
 
     # Processes
 
@@ -373,13 +370,13 @@ class _Watcher(Observer):
         """Seconds from the start of the process to its first step."""
         return (self._stepped_at or time.monotonic()) - self._began
 
-    def heard(self, task: Task[Any], answer: Answer) -> None:
+    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
         """Keep what was observed."""
         if isinstance(answer, StepsObserved):
             self._seen = answer
             self._stepped_at = self._stepped_at or time.monotonic() - answer.seconds
 
-    def counted(self, task: Task[Any], steps: int) -> None:
+    def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
         if self._first and self._seen is not None:
