@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from torch.optim import Optimizer  # noqa: E402
 
+from trainmark.analysis.experiments import EXPERIMENTS  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
@@ -261,3 +262,7 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
     notes = apply("threads=many")
     assert "ValueError" in notes.failures["threads=many"]
     assert train(epochs=1)
+
+
+def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
+    assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys()

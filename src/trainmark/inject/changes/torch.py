@@ -507,7 +507,7 @@ def _like(optimizer: Any) -> Any:
     held = {id(each): each.numel() for each in _tensors(own) if id(each) not in known}
     moments = round(sum(held.values()) / weights)
     if moments > 1:
-        return torch.optim.AdamW(groups, fused=True)
+        return torch.optim.Adam(groups, fused=True)
     return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
 
 

@@ -41,7 +41,7 @@ from trainmark.units import seconds as in_words
 SECONDS = 120.0
 UNCHANGED = ""
 _CHANGES = "TRAINMARK_CHANGES"
-_FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 3.0, 8.0
+_FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
@@ -126,9 +126,10 @@ class _Study:
     def explain(self, only: Sequence[str]) -> OwnScript:
         first = self._watch_unchanged()
         self.observed, facts, lines = first
-        planned = self._that_fit(self._planned(facts, only))
+        planned = self._planned(facts, only)
+        planned = planned if only else self._that_fit(planned)
         findings = self._screen(planned)
-        sampled = self._of_lines(facts, lines)
+        sampled = self._of_lines(facts, lines) if "no-sync" in planned else None
         if sampled is not None and (
             "no-sync" not in findings or sampled.speedup.value > findings["no-sync"].speedup.value
         ):
@@ -151,7 +152,9 @@ class _Study:
     # The unchanged script
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any], dict[str, float]]:
-        watcher = _Watcher(self.tell_time, "the unchanged script", first=True)
+        watcher = _Watcher(
+            self.tell_time, "the unchanged script", min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
+        )
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
         seen = record.observed
         if seen is None or seen.steps < 2:
@@ -357,10 +360,14 @@ class _Study:
 
 
 class _Watcher(Observer):
-    """Follows processes; ends the ``first`` one, of the unchanged script, once it has seen enough."""
+    """Follows processes.
 
-    def __init__(self, tell: Callable[[str], None], what: str, *, first: bool = False) -> None:
-        self._tell, self._what, self._first = tell, what, first
+    Args:
+        most: end the process after this many seconds of steps, or earlier if it has evaluated.
+    """
+
+    def __init__(self, tell: Callable[[str], None], what: str, most: float = math.inf) -> None:
+        self._tell, self._what, self._most = tell, what, most
         self._began = time.monotonic()
         self._stepped_at: float | None = None
         self._seen: StepsObserved | None = None
@@ -379,10 +386,9 @@ class _Watcher(Observer):
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
-        if self._first and self._seen is not None:
+        if self._most < math.inf and self._seen is not None:
             passed = time.monotonic() - self._began - self.start_seconds
-            enough = self._seen.seconds >= _FIRST_SECONDS and self._seen.evaluations > 0
-            if enough or passed > _FIRST_SECONDS_AT_MOST:
+            if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
                 raise RunStopped("enough was seen")
 
 
