@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_PIPES = ("TRAINMARK_HOOK", "TRAINMARK_TURNS", "TRAINMARK_OBSERVER")
+_PIPES = "TRAINMARK_OBSERVER"
 _CHANGES_FILES = (
     "remove",
     "unlink",
@@ -40,8 +40,7 @@ class Writes:
 
     def __init__(self) -> None:
         cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))  # noqa: PTH111, PTH118
-        pipes = [os.path.dirname(os.environ.get(name, "")) or "/dev" for name in _PIPES]  # noqa: PTH120
-        mine = [os.getcwd(), tempfile.gettempdir(), cache, "/dev", "/proc", *pipes]  # noqa: PTH109
+        mine = [os.getcwd(), tempfile.gettempdir(), cache, "/dev", "/proc", os.environ.get(_PIPES, "/dev")]  # noqa: PTH109
         self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
 
     def elsewhere(self, path: Any) -> bool:

@@ -310,7 +310,7 @@ class _Study:
         seen = self.observed
         often = [place for call, times in seen.syncs.items() if times >= seen.steps / 2 for place in call.split()[:1]]
         avoid = [*facts.get("stack", ()), *seen.places.values()]
-        parts = [lines_around(place, self.command.directory, avoid) for place in often]
+        parts = [lines_around(place, self.command.directory, avoid) for place in often if place not in avoid]
         best = max(parts, key=lambda part: sum(lines.get(each, 0.0) for each in part), default=[])
         share, number = min(sum(lines.get(each, 0.0) for each in best), 0.99), lines.get("", 0.0)
         if not share or not number:
