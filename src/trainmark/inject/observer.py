@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import functools
 import os
+import signal
 import sys
 import time
 import weakref
@@ -319,6 +320,7 @@ class Observer:
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or PyTorch would raise an error about its loader
             children = multiprocessing.active_children()
             for child in children:
                 child.kill()

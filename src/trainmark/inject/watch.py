@@ -8,6 +8,8 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from . import changes
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
@@ -52,3 +54,4 @@ class _Watch:
 
     def _install(self, name: str, module: Any) -> None:
         importlib.import_module("." + name, __package__).install(module, self._observer)
+        changes.install(name, self._observer)
