@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.command import CommandLine
+from trainmark.analysis.experiments import OF_KERAS
 from trainmark.record.record import Epoch, Observed
 
 SCRIPTS = Path(__file__).parent / "own_scripts"
@@ -117,3 +118,18 @@ def test_a_training_of_jax_ends_early(seen: Seen) -> None:
     _, observed, printed = seen("jax_split.py", options=("--steps", "10"))
     assert (observed.steps, observed.ended_early) == (10, True)
     assert observed.losses[:9] == numbers(printed, "loss")
+
+
+def test_changes_of_keras_take_effect(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("keras")
+    pytest.importorskip("tensorflow")
+    names = ("same-batch", "jit", "steps-per-execution=4", "mixed-bf16")
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")
+    monkeypatch.setenv("TRAINMARK_CHANGES", ",".join(names))
+    monkeypatch.setenv("SAVE", str(Path.home() / "trainmark-test.keras"))  # where an experiment may not write
+    epochs, observed, _ = seen("keras_convnet.py")
+    assert (set(observed.changed), observed.failed) == (set(names), {})
+    assert {each.partition("=")[0] for each in names} < set(OF_KERAS)
+    assert (observed.steps, observed.precision, [each.steps for each in epochs]) == (30, "bfloat16", [11, 15])
+    assert observed.losses[0] == observed.losses[3] != observed.losses[4]
+    assert not (Path.home() / "trainmark-test.keras").exists()

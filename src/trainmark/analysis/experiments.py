@@ -112,9 +112,26 @@ EXPERIMENTS = {
         "fp16 autocast, without a scaler",
         "Compute the model under torch.autocast(device, torch.float16), with a GradScaler.",
     ),
+    "steps-per-execution": Experiment(
+        "change",
+        "loader",
+        "{value} steps in each call",
+        "Take {value} steps in each call: model.compile(..., steps_per_execution={value}).",
+    ),
+    "jit": Experiment(
+        "change", "model", "XLA on or off, the other way round", "Set jit_compile in model.compile the other way round."
+    ),
+    "mixed-bf16": Experiment(
+        "change",
+        "precision",
+        "mixed precision, in bf16",
+        'Set keras.mixed_precision.set_global_policy("mixed_bfloat16").',
+    ),
     "compile": Experiment("change", "model", "a compiled model", "Compile the model: torch.compile(model)."),
 }
 """By name; if there is no time for all, those at the end are left out."""
+ONLY_KERAS = ("steps-per-execution", "jit", "mixed-bf16")
+OF_KERAS = ("same-batch", "no-saves", "fp32", *ONLY_KERAS)
 
 
 def experiment(change: str) -> Experiment:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ def apply(observer: Any, known: Mapping[str, Callable[[Change], None]]) -> None:
 
 
 def install(framework: str, observer: Any) -> None:
-    """Apply the changes to a framework that was just imported, if this process is an experiment."""
-    if VARIABLE in os.environ:
+    """Apply the changes to a framework that was just imported, if this process is an experiment and there are any."""
+    if VARIABLE in os.environ and find_spec("." + framework, __package__):
         module = importlib.import_module("." + framework, __package__)
         module.protect(_writes())
         apply(observer, module.KNOWN)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
-from trainmark.analysis.experiments import EXPERIMENTS, Part, experiment
+from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
 from trainmark.analysis.statistics import Estimate
 from trainmark.errors import ExplanationFailed, UnknownName
 from trainmark.execute.parent.command import Command, CommandRun, CommandSide
@@ -175,8 +175,10 @@ class _Study:
     def _planned(self, facts: Mapping[str, Any], only: Sequence[str]) -> list[str]:
         """Return the changes that apply; the others are left out with the reason."""
         seen, cores = self.observed, len(usable_core_numbers())
-        if seen.framework != "torch":
-            self.left_out["all"] = f"there are no experiments for {seen.framework} yet"
+        if seen.framework == "jax":
+            self.left_out["all"] = (
+                "there are no experiments for jax; donate the state (donate_argnums), or take several steps in a lax.scan"
+            )
             return []
         gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
         workers = facts.get("workers")
@@ -187,6 +189,7 @@ class _Study:
             "tf32": "" if gpu else "there is no GPU",
             "fp16": "" if gpu else "it is for GPUs; --only fp16 tries it",
             "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
+            "mixed-bf16": "" if seen.precision == "float32" else f"the layers are {seen.precision}",
             "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
             "fused": _flag(facts, "fused"),
             "foreach": _flag(facts, "foreach"),
@@ -204,7 +207,10 @@ class _Study:
             "workers": [f"workers={max(2, min(cores, 8))}"],
             "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
             "batch": [f"batch={_MORE_BATCH}"],
+            "steps-per-execution": ["steps-per-execution=8"],
         }
+        own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+        reasons |= {name: f"there is no such change for {seen.framework}" for name in EXPERIMENTS if name not in own}
         if only:
             return [change for name in only for change in (values.get(name, [name]))]
         self.left_out |= {name: reason for name, reason in reasons.items() if reason}
