@@ -14,13 +14,15 @@ Examples:
   trainmark measure --device cpu,cuda:0 -- python train.py --device {device}
   trainmark measure --vary workers=0,4 -- python train.py --workers {workers} --seed {seed}
   trainmark measure --vary version=main,head --repeats 7 -- python {version}/train.py
+  trainmark measure --vary-env OMP_NUM_THREADS=1,2 --budget 60 -- python train.py
+  trainmark measure --steps 200 --scratch -- torchrun --nproc-per-node 2 train.py
   trainmark measure -- ./train-in-c 10
 
 \b
 Placeholders in braces are filled in, and every combination is one side of the comparison. {seed} is --seed in the
 first round and increases by one per round. {{ and }} are literal braces.
-With `from trainmark import hook` and `hook.epoch(loss=..., accuracy=..., examples=...)` a script reports its epochs;
-other languages use a protocol (docs/protocol.md).
+The steps of PyTorch scripts are observed. Other scripts report epochs with `from trainmark import hook` and
+`hook.epoch(loss=..., accuracy=..., examples=...)`; other languages use a protocol (docs/protocol.md).
 
 \b
 Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
@@ -49,8 +51,8 @@ Exit codes: 0 done; 1 a run failed or diverged; 2 usage; 130 interrupted.
 def command(words: tuple[str, ...], **options: Any) -> int:
     """Run any command in interleaved rounds, record each run, and compare them.
 
-    The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy. With three
-    more lines in a script, its epochs are recorded, too.
+    The command runs unchanged: trainmark measures its time, exit status, cores, GPUs, memory and energy and, in a
+    Python script that trains with PyTorch, its steps, losses and epochs.
     """
     from trainmark.cli.run import show_records
     from trainmark.execute.parent import command as commands

@@ -26,7 +26,7 @@ FOLDER, STEPS = "TRAINMARK_OBSERVER", "TRAINMARK_STEPS"
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 _WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
 _HOOK = "TRAINMARK_HOOK"
-_MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 150
+_MOST_LOSSES, _THEN_EVERY, _LOSSES_OF_LINE = 2_000, 100, 80
 _OFTEN = 8
 """An evaluation that follows another one after fewer steps is a part of the step."""
 _NEW_LEADER = 20
@@ -152,9 +152,9 @@ class Observer:
 
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
-        self._last_read = -1
+        self._last_read, self._fetch = -1, clock()
         if self.steps > steps_before and self._epoch_steps:
-            self._due = clock()
+            self._due = self._fetch
 
     def read_out(self, steps_before: int) -> None:
         """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""

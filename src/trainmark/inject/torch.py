@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _READS = ("item", "tolist", "cpu", "numpy", "__float__", "__int__", "__bool__", "__format__")
 """Methods of a tensor that wait for its value."""
+_COPIES = ("to", "cuda")
 _FEW = 3
 """Steps in which the input of the network is looked at more closely."""
 _SCALES: list[Any] = []
@@ -31,7 +32,7 @@ def install(torch: Any, observer: Observer) -> None:
         "Tensor.backward": _losses,
         "GradScaler": _scalers,
         "DataLoader": _loaders,
-        "module places": _modules,
+        "module places": lambda torch, observer: _after_init(torch.nn.Module, observer),
         "tensor reads": _reads,
         "torch.save": _saves,
     }
@@ -212,10 +213,6 @@ def _loaders(torch: Any, observer: Observer) -> None:
     loader.__iter__, iterator.__next__ = opens, advances
 
 
-def _modules(torch: Any, observer: Observer) -> None:
-    _after_init(torch.nn.Module, observer)
-
-
 def _after_init(kind: Any, observer: Observer) -> None:
     """Keep where things of this kind are made."""
     init = kind.__init__
@@ -235,13 +232,14 @@ def _after_init(kind: Any, observer: Observer) -> None:
 
 
 def _reads(torch: Any, observer: Observer) -> None:
-    for name in _READS:
+    on_gpus = torch.version.cuda or getattr(torch.version, "hip", None)
+    for name in (*_READS, *_COPIES) if on_gpus else _READS:
         setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
 
 
 def _restore_reads(torch: Any) -> None:
     """Give tensors their own methods back before a function is compiled: the compiler would look into ours."""
-    for name in _READS:
+    for name in (*_READS, *_COPIES):
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
             setattr(torch.Tensor, name, read.__wrapped__)
@@ -249,7 +247,7 @@ def _restore_reads(torch: Any) -> None:
 
 def _read(read: Any, name: str, observer: Observer) -> Any:
     word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
-    synchronised = observer.guarded(observer.synchronised)
+    synchronised, copied = observer.guarded(observer.synchronised), observer.guarded(observer.copied)
 
     @functools.wraps(read)
     def reads(self: Any, *args: Any, **more: Any) -> Any:
@@ -258,7 +256,10 @@ def _read(read: Any, name: str, observer: Observer) -> Any:
             return read(self, *args, **more)
         start = clock()
         found = read(self, *args, **more)
-        synchronised(word, clock() - start, frame)
+        if name not in _COPIES or found.device.type == "cpu" != self.device.type:
+            synchronised(word, clock() - start, frame)
+        elif found.device != self.device:
+            copied(clock() - start)
         return found
 
     reads._trainmark = True  # type: ignore[attr-defined]

@@ -534,8 +534,8 @@ class Process(Struct, frozen=True):
         program_sha256: checksum of the script among its words, else of the program if that is a path, else null.
         odd: descriptions of the first few reports that were not understood.
         left_out: number of reports that were not understood; null if unknown.
-        environment: the environment variables that ``--vary-env`` set.
         attached: whether the observer was started in a Python process; null if it was turned off.
+        environment: the environment variables that ``--vary-env`` set.
     """
 
     argv: list[str]

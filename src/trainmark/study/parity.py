@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from trainmark.errors import ParityFailed, UsageError
 from trainmark.execute.parent import request as requests
 from trainmark.execute.parent.plan import ScheduledWorkload, Side
 from trainmark.execute.parent.probe import THIS
-from trainmark.execute.parent.process import ask
+from trainmark.execute.parent.process import ask, ask_all
 from trainmark.execute.parent.request import Request, Watcher
 from trainmark.execute.protocol.answers import Answer, FreeLosses, NotChecked, Rehearsed, StepChecked, of_kind
 from trainmark.execute.protocol.requests import CheckSteps, Rehearse
@@ -90,26 +90,35 @@ def measure(plan: ParityPlan, tell: Tell = lambda *_: None) -> Parity:
         if ending.status != "done":
             raise ParityFailed("the reference could not compute the steps", found=ending.reason or "no answer")
         sides = []
-        for number, side in enumerate(plan.sides, start=1):
+        tell(plan.sides[0].title, 1 / parts)
+        for number, side in enumerate(_judged(plan, place), start=2):
+            sides.append(side)
             tell(side.title, number / parts)
-            sides.append(_side(plan, side, place))
     pairs = pairs_of(sides)
     return Parity(workload.name, dataset.name, precision, settings.seed, tuple(sides), pairs, plan.notices)
 
 
-def _side(plan: ParityPlan, side: Side, place: str) -> SideParity:
-    workload, dataset, settings = plan.course.workload, plan.course.dataset, plan.request.settings
-    options = side.options(settings.seed, settings)
-    request = CheckSteps(side.backend, workload, dataset.folder, options, place, plan.free_steps)
-    heard, ending = ask(side.interpreter.path, request, threads=settings.threads, timeout=settings.timeout)
-    how = "timeout" if ending.status == "timeout" else "failed"
-    return judge(
-        side.title,
-        [answer.checks for answer in of_kind(heard, StepChecked)],
-        [answer.what for answer in of_kind(heard, NotChecked)],
-        [loss for answer in of_kind(heard, FreeLosses) for loss in answer.losses],
-        None if ending.status == "done" else f"{how}, {ending.reason}",
-    )
+def _judged(plan: ParityPlan, place: str) -> Iterator[SideParity]:
+    """Check each side; on the CPU two at a time, since nothing is timed."""
+    workload, folder, settings = plan.course.workload, plan.course.dataset.folder, plan.request.settings
+    questions = [
+        (
+            side.interpreter.path,
+            CheckSteps(side.backend, workload, folder, side.options(settings.seed, settings), place, plan.free_steps),
+        )
+        for side in plan.sides
+    ]
+    at_once = 2 if all(side.device == "cpu" for side in plan.sides) else 1
+    answered = ask_all(questions, at_once=at_once, threads=settings.threads, timeout=settings.timeout)
+    for side, (heard, ending) in zip(plan.sides, answered, strict=True):
+        how = "timeout" if ending.status == "timeout" else "failed"
+        yield judge(
+            side.title,
+            [answer.checks for answer in of_kind(heard, StepChecked)],
+            [answer.what for answer in of_kind(heard, NotChecked)],
+            [loss for answer in of_kind(heard, FreeLosses) for loss in answer.losses],
+            None if ending.status == "done" else f"{how}, {ending.reason}",
+        )
 
 
 def _in_best_style(able: Sequence[Side]) -> list[Side]:

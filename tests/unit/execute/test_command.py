@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from tests.records import a_command
 from trainmark.errors import UsageError
-from trainmark.execute.parent.command import Command, CommandSide, name_of, sides
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide, name_of, program_of, require_small, sides
 from trainmark.execute.parent.plan import Settings
 from trainmark.execute.parent.task import command_in_rounds, remaining
 from trainmark.record.record import Group, Process, WorkloadRef
@@ -130,3 +131,39 @@ def test_a_training_is_called_after_its_script(words: tuple[str, ...], name: str
 def test_a_side_names_what_it_varies() -> None:
     side = CommandSide({"device": "cpu", "rate": "0.1", "workers": "2"})
     assert (side.device, side.style) == ("cpu", "rate=0.1 workers=2")
+
+
+@pytest.mark.parametrize(
+    ("words", "program", "name"),
+    [
+        ("python3 train.py --lr 1", "python3", "train.py"),
+        ("env A=1 nice -n 5 taskset 0x3 sh run.sh", "sh", "run.sh"),
+        ("env -u A sh -c true", "sh", "sh"),
+        ("nice ./missing", "nice", "nice"),
+        ("env", "env", "env"),
+        (f"timeout 60 {sys.executable} -m package.train", Path(sys.executable).name, "package.train"),
+        ("sh -m x", "sh", "sh"),
+    ],
+)
+def test_launchers_are_not_the_program(words: str, program: str, name: str) -> None:
+    assert (program_of(words.split()), name_of(words.split())) == (program, name)
+
+
+def test_environment_variables_make_sides(tmp_path: Path) -> None:
+    measured = Command("train.py", ("train.py", "{n}"), tmp_path)
+    found = sides(measured, (), {"n": ("1", "2")}, {"A": ("x", "y")})
+    assert [(side.title, side.environment) for side in found][1:3] == [("n=1 A=y", {"A": "y"}), ("n=2 A=x", {"A": "x"})]
+    runs = [CommandRun(measured, side, Settings(), 0, 0, "group", "session") for side in found[:2]]
+    assert runs[0].key != runs[1].key
+    assert runs[1].request(0.0, []).environment == {"A": "y"}
+
+
+def test_a_folder_too_large_to_copy_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "data").write_bytes(bytes(2_000))
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "pack").write_bytes(bytes(2_000))
+    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 3_000)
+    require_small(tmp_path)
+    monkeypatch.setattr("trainmark.execute.parent.command.LARGEST_COPY", 1_000)
+    with pytest.raises(UsageError, match="too large to be copied"):
+        require_small(tmp_path)

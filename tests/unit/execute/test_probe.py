@@ -8,6 +8,8 @@ import pytest
 from trainmark.errors import ProtocolError
 from trainmark.execute.parent import probe as probes
 from trainmark.execute.parent.probe import THIS, Interpreter, probe
+from trainmark.execute.parent.process import ask_all
+from trainmark.execute.protocol.requests import ListBackends, Probe
 
 
 def test_an_import_that_hangs_is_given_up(tmp_path: Path) -> None:
@@ -27,3 +29,16 @@ def test_a_backend_that_breaks_the_protocol_is_a_problem_of_that_backend(monkeyp
 
     monkeypatch.setattr(probes, "ask", ask)
     assert probe(THIS, "torch").problem == "the measured process broke the protocol"
+
+
+def test_several_at_once_answer_in_the_order_of_the_questions(tmp_path: Path) -> None:
+    """The first process waits for a file of the second."""
+    waits, makes = tmp_path / "waits", tmp_path / "makes"
+    waits.write_text(f'#!/bin/sh\nwhile [ ! -e {tmp_path}/there ]; do sleep 0.05; done\nexec {THIS.path} "$@"\n')
+    makes.write_text(f'#!/bin/sh\ntouch {tmp_path}/there\nexec {THIS.path} "$@"\n')
+    for each in (waits, makes):
+        each.chmod(0o755)
+    questions = [(waits, Probe("numpy")), (makes, ListBackends()), (THIS.path, Probe("nothing-of-that-name"))]
+    found = list(ask_all(questions, at_once=2, timeout=60))
+    assert [type(heard[0]).__name__ for heard, _ in found] == ["Capable", "BackendsListed", "Failed"]
+    assert [ending.status for _, ending in found] == ["done", "done", "died"]

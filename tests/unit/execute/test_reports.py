@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, Waiting
+from trainmark.execute.protocol.answers import EpochEnded, Evaluated, SliceTimed, StepsObserved, Waiting
 from trainmark.execute.worker.reports import Reports
 
 ORIGIN = 1000.0
@@ -198,3 +198,28 @@ def test_whatever_comes_times_never_run_backwards(parts: list[bytes]) -> None:
         assert each.seconds >= 0
     epochs = [each for each in messages if isinstance(each, EpochEnded)]
     assert [each.index for each in epochs] == list(range(len(epochs)))
+
+
+SEEN = {"framework": "torch", "injected": ["torch.save"], "steps": 7, "seconds": 0.5}
+
+
+def test_what_the_observer_saw_is_passed_on() -> None:
+    (seen, epoch), reports = heard(
+        line("hello", 1.0),
+        line("observed", 2.0, **SEEN, losses=[2.0, "nan"], places={"model": "a.py:3", "loader": 5}, later="a new key"),
+        line("evaluated", 2.5, seconds=0.5),
+        line("epoch", 3.0),
+    )
+    assert isinstance(seen, StepsObserved)
+    assert (seen.steps, seen.losses[0], seen.places, seen.injected) == (7, 2.0, {"model": "a.py:3"}, ("torch.save",))
+    assert math.isnan(seen.losses[1])
+    assert (epoch.seconds, epoch.start, reports.left_out) == (1.5, 1.0, 0)  # evaluation is no training
+
+
+@pytest.mark.parametrize(
+    "odd", [{"steps": -1}, {"steps": "7"}, {"seconds": 1e300}, {"injected": 3}, {"framework": None}]
+)
+def test_what_the_observer_can_not_have_seen_is_left_out(odd: dict[str, Any]) -> None:
+    messages, reports = heard(line("hello", 1.0), line("observed", 2.0, **{**SEEN, **odd}), line("epoch", 3.0))
+    assert [type(each) for each in messages] == [EpochEnded]
+    assert reports.left_out == 1

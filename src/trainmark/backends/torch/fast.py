@@ -259,7 +259,7 @@ class TorchFastTrainer(TorchTrainer):
 
 
 def _memory_format(job: Job) -> torch.memory_format:
-    """Return channels last for convolutions on a CPU and on tensor cores (docs/performance.md)."""
+    """Return channels last for convolutions on a CPU and on tensor cores (docs/results/styles)."""
     options = job.options
     in_stages = options.layout is not None and options.layout.pipeline > 1  # stages pass on contiguous images
     pays = options.device == "cpu" or precision.ARITHMETIC[options.precision].tensor_cores

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -120,6 +120,10 @@ class Worker:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: object, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; harmless if it has ended."""
         self._stack.close()
 
     @property
@@ -250,18 +254,54 @@ def ask(
     Raises:
         ProtocolError: the process broke the protocol; it has been ended.
     """
+    (found,) = ask_all([(python, request)], hear=hear, look=look, threads=threads, timeout=timeout)
+    return found
+
+
+def ask_all(
+    questions: Sequence[tuple[Path, Request]],
+    *,
+    at_once: int = 1,
+    hear: Callable[[Answer], None] = lambda _: None,
+    look: Callable[[int], None] = lambda _: None,
+    threads: int | None = None,
+    timeout: float | None = None,
+) -> Iterator[tuple[list[Answer], Ending]]:
+    """Yield what :func:`ask` returns for each question, in their order; ``at_once`` processes run at the same time.
+
+    Raises:
+        ProtocolError: a process broke the protocol; all have been ended.
+    """
+    ears, workers, endings = Ears(), list[tuple[Worker, list[Answer]]](), dict[Worker, Ending]()
+    with contextlib.ExitStack() as stack:
+        for number in range(len(questions)):
+            while number >= len(workers) or workers[number][0] not in endings:
+                if len(workers) < min(len(endings) + at_once, len(questions)):
+                    workers.append(_asked(*questions[len(workers)], hear, threads, timeout))
+                    stack.enter_context(workers[-1][0])
+                live = [worker for worker, _ in workers if worker not in endings]
+                ready = ears.wait(live)
+                for worker in live:
+                    if (ending := worker.attend(ready[worker])) is not None:
+                        endings[worker] = ending
+                        worker.close()
+                if ears.is_time_to_look() and live[-1] not in endings:
+                    look(live[-1].steps())
+            worker, answers = workers[number]
+            yield answers, endings[worker]
+
+
+def _asked(
+    python: Path, request: Request, hear: Callable[[Answer], None], threads: int | None, timeout: float | None
+) -> tuple[Worker, list[Answer]]:
+    """Return a worker for ``request``, and the list of its answers, which grows."""
     answers: list[Answer] = []
 
     def collect(answer: Answer) -> None:
         answers.append(answer)
         hear(answer)
 
-    ears = Ears()
-    with Worker(python, lambda _: request, hear=collect, threads=threads, timeout=timeout) as worker:
-        while (ending := worker.attend(ears.wait([worker])[worker])) is None:
-            if ears.is_time_to_look():
-                look(worker.steps())
-    return answers, ending
+    return Worker(python, lambda _: request, hear=collect, threads=threads, timeout=timeout), answers
 
 
 def end(process: subprocess.Popen[bytes], line: socket.socket) -> None:

@@ -1,0 +1,195 @@
+"""``trainmark measure`` sees the steps of unchanged scripts, and leaves them as they are."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import CommandLine
+from tests.slow import slow
+from trainmark.record.caveats import Caveat
+from trainmark.record.record import Observed, Record
+
+pytest.importorskip("torch")
+SCRIPTS = Path(__file__).parent / "own_scripts"
+
+
+def measured(command: CommandLine, *words: str, options: tuple[str, ...] = ()) -> tuple[list[Record], str]:
+    """The records, and what was printed to stderr."""
+    _, _, err = command.run("measure", "--out", str(command.out), "--repeats", "1", *options, "--", *words)
+    return command.records(), err
+
+
+def seen(command: CommandLine, script: str, *words: str, options: tuple[str, ...] = ()) -> tuple[Record, Observed]:
+    (record,), err = measured(command, sys.executable, str(SCRIPTS / script), *words, options=options)
+    assert record.observed is not None, (err, record.outcome)
+    assert not [what for what in record.observed.injected if what.startswith(("not ", "turned off"))]
+    return record, record.observed
+
+
+def test_epochs_steps_and_places_of_a_classifier_and_the_same_losses_as_without(command: CommandLine) -> None:
+    record, observed = seen(command, "classifier.py", "--save", str(command.out.parent / "weights.pt"))
+    assert (observed.steps, observed.examples_per_step, observed.framework) == (40, 32, "torch")
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [
+        (19, 608),
+        (20, 640),
+    ]  # the first is not timed
+    assert all(epoch.evaluation_seconds for epoch in record.epochs)
+    assert (observed.evaluations, observed.saves) == (2, 1)
+    places = {
+        name: (SCRIPTS / "classifier.py").read_text().splitlines()[line(at) - 1] for name, at in observed.places.items()
+    }
+    assert {name: text.split("#")[0].strip().split("(")[0] for name, text in places.items()} == {
+        "loader": "loader = DataLoader",
+        "model": "model = Net",
+        "optimizer": "optimizer = torch.optim.SGD",
+        "backward": "loss.backward",
+        "evaluation": "total += nn.functional.cross_entropy",
+        "save": "torch.save",
+    }
+    assert sorted(observed.syncs.values()) == [4, 8]
+    assert (record.backend.name, Caveat.NO_EPOCHS in record.caveats) == ("torch", False)
+    plain = subprocess.run([sys.executable, str(SCRIPTS / "classifier.py")], capture_output=True, text=True, check=True)
+    printed = [float(found) for found in re.findall(r"^\d+ \d+ (\S+)$", plain.stdout, re.MULTILINE)]
+    assert printed == observed.losses[::5]
+
+
+def line(place: str) -> int:
+    """The number of a line in ``file:line``."""
+    return int(place.rpartition(":")[2])
+
+
+def test_accumulated_gradients_and_evaluations_in_between(command: CommandLine) -> None:
+    record, observed = seen(command, "language_model.py", "25")
+    assert (observed.steps, observed.examples_per_step, observed.tokens_per_step) == (25, 12, 192)
+    assert (observed.evaluations, observed.saves) == (2, 3 - 1)  # those before the first step do not count
+    assert observed.losses[-1] < observed.losses[0]
+    assert observed.evaluation_seconds is not None
+    (epoch,) = record.epochs
+    assert epoch.seconds == pytest.approx(observed.seconds, rel=0.01)
+
+
+def test_two_optimisers_make_one_step(command: CommandLine) -> None:
+    record, observed = seen(command, "adversarial.py")
+    assert (observed.steps, observed.examples_per_step) == (60, 20)
+    assert [epoch.steps for epoch in record.epochs] == [19, 20, 20]
+
+
+def test_a_script_with_the_hook_reports_its_own_epochs(command: CommandLine) -> None:
+    record, observed = seen(command, "with_hook.py")
+    assert observed.steps == 45
+    assert [(epoch.steps, epoch.examples) for epoch in record.epochs] == [(15, 300)] * 3
+
+
+@pytest.mark.parametrize(
+    ("script", "steps", "examples", "epochs"),
+    [
+        ("lightning_script.py", 60, 10, [19, 20, 20]),
+        slow("transformers_script.py", 16, 8, [7, 8]),
+        slow("accelerate_script.py", 20, 16, [9, 10]),
+    ],
+)
+def test_trainers_of_libraries(command: CommandLine, script: str, steps: int, examples: int, epochs: list[int]) -> None:
+    pytest.importorskip(script.removesuffix("_script.py"))
+    record, observed = seen(command, script)
+    assert (observed.steps, observed.examples_per_step) == (steps, examples)
+    assert [epoch.steps for epoch in record.epochs] == epochs
+
+
+def test_a_script_that_does_everything_an_observer_may_trip_over(command: CommandLine, tmp_path: Path) -> None:
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    folder.chmod(0o500)
+    words = ("env", f"PYTHONPATH={SCRIPTS.parent}", "A=1", "nice", "-n", "1", sys.executable)
+    # PYTHONPATH is set by the launcher, so the observer's folder is lost: the script is measured, and nothing else.
+    (record,), err = measured(command, *words, "-m", "own_scripts.rough", str(folder))
+    assert (record.outcome.status, record.observed, record.process and record.process.attached) == ("ok", None, False)
+    assert "the observer saw no training" in err
+    shutil.rmtree(command.out)
+    words = ("nice", "-n", "1", sys.executable, "-m", "tests.end_to_end.own_scripts.rough", str(folder))
+    (record,), _ = measured(command, *words)
+    assert record.outcome.status == "ok", record.outcome
+    assert record.observed is not None
+    assert (record.observed.steps, record.backend.name, record.workload.name) == (
+        12,
+        "torch",
+        "tests.end_to_end.own_scripts.rough",
+    )
+    assert not list(folder.iterdir())
+
+
+def test_a_crash_keeps_its_exit_code_its_output_and_the_steps_before(command: CommandLine) -> None:
+    (record,), _ = measured(command, sys.executable, str(SCRIPTS / "crash.py"))
+    assert record.process is not None and record.observed is not None
+    assert (record.process.exit_code, record.observed.steps, record.outcome.status) == (7, 3, "failed")
+    assert "the last words" in (record.outcome.stderr_tail or "")
+
+
+def test_all_ranks_end_at_the_same_step(command: CommandLine) -> None:
+    torchrun = shutil.which("torchrun", path=str(Path(sys.executable).parent))
+    if torchrun is None:
+        pytest.skip("torchrun is not next to this Python")
+    words = (torchrun, "--nproc-per-node", "2", str(SCRIPTS / "ranks.py"))
+    (record,), _ = measured(command, *words, options=("--steps", "20"))
+    assert record.observed is not None and record.process is not None
+    assert (record.outcome.status, record.observed.steps, record.observed.ended_early) == ("ok", 20, True)
+    assert (record.backend.name, record.process.exit_code) == ("torch", 0)
+    assert Caveat.LEFT_PROCESSES not in record.caveats
+
+
+def test_long_trainings_take_turns_and_end_with_the_budget(command: CommandLine, tmp_path: Path) -> None:
+    shutil.copy(SCRIPTS / "classifier.py", tmp_path)
+    options = ("--vary-env", "OMP_NUM_THREADS=1,2", "--budget", "2", "--scratch")
+    words = (sys.executable, "classifier.py", "--epochs", "1000000", "--workers", "1", "--save", "weights.pt")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        records, _ = measured(command, *words, options=options)
+    assert [record.outcome.status for record in records] == ["ok", "ok"]
+    assert {record.backend.style for record in records} == {"OMP_NUM_THREADS=1", "OMP_NUM_THREADS=2"}
+    for record in records:
+        assert record.observed is not None and record.process is not None
+        assert record.observed.ended_early
+        assert record.observed.threads == int(record.process.environment["OMP_NUM_THREADS"])
+        assert len(record.slices) >= 4
+        assert all(each.examples == 32 * each.timed_steps for each in record.slices)
+    assert [path.name for path in tmp_path.iterdir() if path.suffix] == ["classifier.py"]
+
+
+def test_a_python_that_can_not_be_observed_is_measured_as_a_whole(command: CommandLine, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import sys; print(sys.flags); sys.exit('trainmark_inject' in sys.modules)")
+    for flag in ("-I", "-E", "-S"):
+        (record,), err = measured(command, sys.executable, flag, str(script))
+        assert (record.outcome.status, record.process and record.process.attached) == ("ok", False)
+        assert "as with -I, -E or -S" in err
+        shutil.rmtree(command.out)
+    (record,), err = measured(command, sys.executable, str(script), options=("--no-inject",))
+    assert (record.outcome.status, record.process and record.process.attached) == ("ok", None)
+    assert "observer" not in err
+    shutil.rmtree(command.out)
+    (record,), err = measured(command, "sh", "-c", "true")
+    assert (record.outcome.status, "observer" in err) == ("ok", False)
+
+
+def test_an_interpreter_without_trainmark_and_its_own_sitecustomize(command: CommandLine, tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (site / "sitecustomize.py").write_text("import builtins; builtins.customised = True")
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import sys, os\n"
+        "assert customised and 'trainmark_inject' in sys.modules\n"
+        "assert not any('trainmark' in entry for entry in sys.path), sys.path\n"
+        "assert 'trainmark' not in sys.modules\n"
+    )
+    (record,), err = measured(command, str(python), str(script))
+    assert record.outcome.status == "ok", record.outcome
+    assert record.process is not None and record.process.attached
+    assert "no framework made a step" in err
+    assert Caveat.NO_EPOCHS in record.caveats

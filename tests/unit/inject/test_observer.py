@@ -1,0 +1,169 @@
+"""The observer by itself: who leads, what an evaluation is, when an epoch ends, and that it breaks nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trainmark.inject
+from trainmark.inject import observer as module
+from trainmark.inject.observer import FOLDER, Observer
+
+FILES = sorted(Path(trainmark.inject.__file__).parent.rglob("*.py"))
+
+
+class Optimiser:
+    """Anything that can be referred to weakly."""
+
+
+@pytest.fixture
+def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    path = tmp_path / "pipe"
+    path.touch()
+    monkeypatch.setenv("TRAINMARK_HOOK", str(path))
+    monkeypatch.delitem(sys.modules, "trainmark.hook", raising=False)
+    yield path
+    sys.modules.pop("trainmark.hook", None)
+
+
+@pytest.fixture
+def observer(pipe: Path) -> Observer:
+    return Observer(str(pipe.parent))
+
+
+def said(pipe: Path, event: str) -> list[dict[str, Any]]:
+    messages = [json.loads(text) for text in pipe.read_text().splitlines()]
+    return [message for message in messages if message["event"] == event]
+
+
+def step(observer: Observer, leader: object, loss: float = 1.0) -> None:
+    observer.forward(training=True, grad=True, examples=8)
+    observer.loss(loss)
+    observer.stepping(leader)
+    observer.stepped(leader, "fake")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_old_pythons_can_read_it(path: Path) -> None:
+    ast.parse(path.read_text(), feature_version=(3, 8))
+
+
+def test_of_two_optimisers_the_first_one_counts_until_it_stops(observer: Observer) -> None:
+    first, second = Optimiser(), Optimiser()
+    for _ in range(3):
+        step(observer, first)
+        step(observer, second)
+    assert observer.steps == 3
+    for _ in range(module._NEW_LEADER + 4):
+        step(observer, second)
+    assert observer.steps > 3
+
+
+def test_losses_and_a_partial_epoch_are_reported_at_the_end(observer: Observer, pipe: Path) -> None:
+    leader = Optimiser()
+    for number in range(400):
+        step(observer, leader, float(number))
+    observer._finish()
+    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [float(n) for n in range(400)]
+    assert all(len(text) < 4096 for text in pipe.read_text().splitlines())
+    (epoch,) = said(pipe, "epoch")
+    assert (epoch["steps"], epoch["examples"]) == (399, 399 * 8)
+
+
+def test_losses_on_a_device_are_read_at_the_end_only(observer: Observer, pipe: Path) -> None:
+    read: list[int] = []
+
+    def read_losses(kept: list[Any]) -> list[float]:
+        read.append(len(kept))
+        return [float(each.numerator) for each in kept]
+
+    observer.read_losses, leader = read_losses, Optimiser()
+    for number in range(5):
+        observer.loss(number)  # an int stands for a tensor on a device
+        observer.stepped(leader, "fake")
+        observer._report(reads=False)
+    assert read == []
+    observer._finish()
+    assert read == [5]
+    assert [loss for message in said(pipe, "observed") for loss in message["losses"]] == [0, 1, 2, 3, 4]
+    assert said(pipe, "epoch")[0]["loss"] == 2.0
+
+
+def test_an_epoch_that_is_read_ahead_ends_with_the_step_after(observer: Observer, pipe: Path) -> None:
+    leader = Optimiser()
+    for _ in range(3):
+        observer.opened(observer, module.clock())
+        before = observer.steps
+        for number in range(4):
+            observer.fetched(module.clock(), 8)
+            if number == 3:
+                observer.read_out(before)
+            step(observer, leader)
+    observer._finish()
+    assert [epoch["steps"] for epoch in said(pipe, "epoch")] == [3, 4, 4]
+
+
+def test_an_evaluation_now_and_then_is_apart_and_one_in_every_step_is_not(observer: Observer) -> None:
+    leader = Optimiser()
+    for number in range(60):
+        if number % 20 == 0:
+            observer.forward(training=False, grad=False)
+        step(observer, leader)
+    assert observer.figures()["evaluations"] == 2  # none before the first step
+    assert observer._epoch_apart > 0
+    apart = observer._epoch_apart
+    for _ in range(20):
+        observer.forward(training=False, grad=False)
+        step(observer, leader)
+    assert observer.figures()["evaluations"] == 22
+    first = observer.figures()["evaluation_seconds"]
+    assert observer._epoch_apart - apart < first - apart
+
+
+def test_a_network_that_trains_in_evaluation_mode_is_not_evaluated(observer: Observer) -> None:
+    leader = Optimiser()
+    for _ in range(5):
+        observer.forward(training=False, grad=True)
+        observer.loss(1.0)
+        observer.stepped(leader, "fake")
+    observer._finish()
+    assert observer.figures()["evaluations"] == 0
+
+
+def test_a_mistake_turns_it_off_and_is_told(observer: Observer, pipe: Path) -> None:
+    leader = Optimiser()
+    step(observer, leader)
+    observer.guarded(observer.loss)()
+    step(observer, leader)
+    assert observer.steps == 1
+    assert said(pipe, "observed")[-1]["injected"][-1].startswith("turned off by loss: TypeError")
+    observer.attempt("a patch", lambda: 1 / 0)
+    assert observer.injected[-1] == "not a patch: ZeroDivisionError: division by zero"
+
+
+def test_only_one_process_is_observed(observer: Observer, pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step(observer, Optimiser())
+    other = Observer(str(pipe.parent))
+    step(other, Optimiser())
+    assert (observer.speaks, other.speaks, other.steps) == (True, False, 0)
+    monkeypatch.setenv("RANK", "1")
+    rank = Observer(str(pipe.parent))
+    step(rank, Optimiser())
+    assert (rank.speaks, rank.steps) == (False, 1)
+
+
+def test_a_broken_observer_does_not_stop_the_script(tmp_path: Path) -> None:
+    site = Path(trainmark.inject.__file__).parent / "site"
+    environment = {**os.environ, "PYTHONPATH": str(site), FOLDER: str(tmp_path / "missing")}
+    words = [sys.executable, "-c", "import sys; print(sys.path)"]
+    printed = subprocess.run(words, env=environment, capture_output=True, text=True, check=True)
+    assert str(site) not in printed.stdout
+    assert printed.stderr == ""
