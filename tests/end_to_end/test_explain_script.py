@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -35,17 +34,17 @@ def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLi
     assert code == 0, err
     found = json.loads(out)
     first, other = found["findings"]
-    assert (first["change"], first["place"], other["change"]) == ("same-batch", "slow_loader.py:26", "fused")
+    assert (first["change"], first["place"], other["change"]) == ("same-batch", "slow_loader.py:27", "fused")
     assert first["speedup"]["value"] > 2
     assert first["fresh"], "it was measured again"
     assert other["proof"] == "SGD calls torch._fused_sgd_"
     assert other["learning"] == "same"
     assert "not from another process" in found["left_out"]["workers=2"]
-    assert "slow_loader.py:26" in found["sentences"][0]
+    assert "slow_loader.py:27" in found["sentences"][0]
     assert found["observed"]["saves"] > 0
-    assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:17"
+    assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:18"
     assert chart.read_text().startswith("<svg")
-    assert sorted(os.listdir(folder)) == ["model.pt", "slow_loader.py"]
+    assert sorted(each.name for each in folder.iterdir()) == ["model.pt", "slow_loader.py"]
     assert (folder / "model.pt").read_bytes() == b"the user's"
 
 

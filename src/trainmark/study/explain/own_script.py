@@ -284,7 +284,7 @@ class _Study:
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
         why_not += ["it took no effect" for part in change.split("+") if part not in proofs]
-        ratio = speedup(of(reference), records)
+        ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
             self.left_out[change] = why_not[0] if why_not else "the training ended before it could be compared"
             return None
