@@ -9,14 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from msgspec import structs
+
 from trainmark.analysis.experiments import Kind, Part
 from trainmark.analysis.slices import compare_slices
-from trainmark.analysis.statistics import (
-    FEWEST_FOR_INTERVAL,
-    WHOLE,
-    Estimate,
-    paired_difference,
-)
+from trainmark.analysis.statistics import WHOLE, Estimate, paired_difference
 from trainmark.record.record import Observed, Record
 
 SMALLEST_GAIN = 1.03
@@ -30,7 +27,9 @@ _MATTERS = 0.1
 _LEAST_LEARNT = 0.02
 """At least this share of the loss counts as learnt, so that rounding doesn't matter in a training that stands still."""
 _PROCESS_NOISE = 0.015
-"""Logarithm by which processes of the same training differ; added to intervals from a single process."""
+"""Logarithm by which processes of the same training differ; added to intervals from blocks."""
+_MANY_ROUNDS, _MANY_BLOCKS = 6, 8
+"""Rounds that give an interval by themselves; undisturbed blocks that are enough without the others."""
 _MUCH_MORE = 2.5
 """Factor of logarithms: a change of learning comes first only if it gives so much more than any other change."""
 _MOST = 0.6
@@ -117,20 +116,33 @@ def _gain(found: Finding) -> float:
     return math.log(found.speedup.value)
 
 
-def speedup(reference: Sequence[Record], these: Sequence[Record]) -> Estimate | None:
-    """Return the speed-up by slices, over rounds if there are enough of them, else over the blocks of all rounds."""
-    sliced = compare_slices(reference, these)
+def speedup(reference: Sequence[Record], these: Sequence[Record], *, per_example: bool = False) -> Estimate | None:
+    """Return the speed-up by slices, over rounds if there are enough of them, else over the blocks of all rounds.
+
+    The interval of a few rounds would be very wide, so theirs is that of their blocks, widened by how much processes of
+    the same training usually differ.
+
+    Args:
+        per_example: compare the time of an example, for steps of different sizes; by default, that of a step.
+    """
+    sliced = compare_slices(
+        *([*runs] if per_example else [_by_steps(each) for each in runs] for runs in (reference, these))
+    )
     if sliced is None:
         return None
-    if len(sliced.all) >= FEWEST_FOR_INTERVAL:
-        rounds = sliced.kept if len(sliced.kept) >= FEWEST_FOR_INTERVAL else sliced.all
-        return paired_difference(rounds).exponential()
+    if len(sliced.kept) >= _MANY_ROUNDS:
+        return paired_difference(sliced.kept).exponential()
     blocks = [block for blocks in sliced.rounds for block in blocks]
-    quiet = [block.log_ratio for block in blocks if not block.disturbed]
-    found = paired_difference(quiet if len(quiet) >= FEWEST_FOR_INTERVAL else [block.log_ratio for block in blocks])
+    quiet = [block for block in blocks if not block.disturbed]
+    found = paired_difference([each.log_ratio for each in (quiet if len(quiet) >= _MANY_BLOCKS else blocks)])
     if found.low is not None and found.high is not None:
         found = Estimate(found.value, found.low - _PROCESS_NOISE, found.high + _PROCESS_NOISE)
     return found.exponential()
+
+
+def _by_steps(record: Record) -> Record:
+    slices = [structs.replace(each, examples=float(each.timed_steps)) for each in record.slices]
+    return structs.replace(record, slices=slices)
 
 
 def of_evaluation(ratio: Estimate, steps: int, unchanged: Observed) -> Estimate:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from pathlib import Path
 
 import torch
 from torch.utils.data import DataLoader, Dataset, get_worker_info
@@ -29,5 +30,5 @@ for _ in range(10):
         loss.backward()
         optimizer.step()
         torch.save(model.state_dict(), sys.argv[1])
-        with open("log", "a") as log:
+        with Path("log").open("a") as log:
             print(loss.item(), file=log)

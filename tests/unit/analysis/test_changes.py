@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from tests.records import a_record
 from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
@@ -70,9 +71,19 @@ def test_speed_is_compared_by_rounds_if_there_are_enough_else_by_blocks() -> Non
     assert ratio is not None
     assert ratio.value == pytest.approx(1.5)
     assert ratio.low == pytest.approx(1.5 * math.exp(-0.015)), "processes differ"
-    ratio = speedup([sliced(1, number) for number in range(3)], [sliced(1.5, number) for number in range(3)])
+    ratio = speedup([sliced(1, number) for number in range(6)], [sliced(1.5, number) for number in range(6)])
     assert ratio is not None
     assert ratio.low == pytest.approx(1.5)
+
+
+def test_a_step_counts_or_an_example_where_steps_differ_in_size() -> None:
+    larger = structs.replace(
+        sliced(1, 0), slices=[structs.replace(each, examples=200.0) for each in sliced(1, 0).slices]
+    )
+    for per_example, expected in ((False, 1.0), (True, 2.0)):
+        ratio = speedup([sliced(1, 0)], [larger], per_example=per_example)
+        assert ratio is not None
+        assert ratio.value == pytest.approx(expected)
 
 
 def test_blocks_count_if_all_are_disturbed() -> None:

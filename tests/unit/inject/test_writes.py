@@ -80,7 +80,7 @@ def _copy(path: Path) -> None:
 )
 def test_the_users_files_stay_as_they_are(mine: Path, change: Callable[..., object]) -> None:
     change(mine / "model")
-    assert sorted(os.listdir(mine)) == ["log", "model", "old"]
+    assert sorted(each.name for each in mine.iterdir()) == ["log", "model", "old"]
     assert (mine / "model").read_text() == BEFORE
 
 

@@ -257,13 +257,17 @@ class _Study:
             fits = not any(_exclude(each.change, other) for other in valid)
             if fits and each.kind == "change" and not each.harms and self._sides_of(each.change)[0] != _SHORT:
                 valid.append(each.change)
-        combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), _WINNERS) + 1)]
         single = [each.change for each in winners if each.proof != _SAMPLED]
-        again = list(dict.fromkeys([*single[:_WINNERS], *valid[:_WINNERS]]))
         self.screened = {name: len(records) for name, records in self.records.items()}
-        if not again:
+        if not single:
             return []
-        sides = [UNCHANGED, *again, *combined]
+        for most in range(_WINNERS, 0, -1):
+            again = list(dict.fromkeys([*single[:most], *valid[:most]]))
+            combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
+            sides = [UNCHANGED, *again, *combined]
+            needed = self._start_seconds(len(sides)) + 2 * _FEWEST_BLOCKS * len(sides) * self._slice_seconds
+            if self.passed + _ROUNDS * needed < self.seconds:
+                break
         blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(len(sides)), len(sides))
         longest, number = 0.0, 0
         while number < _ROUNDS or self.passed + longest < self.seconds:
@@ -290,7 +294,7 @@ class _Study:
         why_not = [failed[part] for part in change.split("+") if part in failed]
         why_not += [why for each in records if (why := _why(each))]
         why_not += ["it took no effect" for part in change.split("+") if part not in proofs]
-        ratio = speedup(of(reference), records)
+        ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
         if why_not or ratio is None:
             self.left_out[change] = why_not[0] if why_not else "the training ended before it could be compared"
             return None
