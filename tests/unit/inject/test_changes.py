@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 from torch.optim import Optimizer  # noqa: E402
 
-from trainmark.analysis.experiments import EXPERIMENTS  # noqa: E402
+from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS  # noqa: E402
 from trainmark.inject import changes as all_changes  # noqa: E402
 from trainmark.inject.changes import torch as changes  # noqa: E402
 
@@ -265,4 +266,6 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
 
 
 def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
-    assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys()
+    assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys() - set(ONLY_KERAS)
+    keras = Path(changes.__file__).with_name("keras.py").read_text()
+    assert set(re.findall(r'^    "([\w-]+)": \w+,$', keras, re.MULTILINE)) == set(OF_KERAS)
