@@ -177,7 +177,7 @@ class _Study:
         seen, cores = self.observed, len(usable_core_numbers())
         if seen.framework == "jax":
             self.left_out["all"] = (
-                "there are no experiments for jax; donate the state (donate_argnums), or take several steps in a lax.scan"
+                "there are none for jax: donate the state (donate_argnums), and take several steps in a lax.scan"
             )
             return []
         gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
