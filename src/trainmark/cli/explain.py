@@ -13,7 +13,8 @@ from trainmark import regular
 from trainmark.cli import options as shared
 from trainmark.cli.complete import workload_or_file
 from trainmark.cli.main import FAILED, OK
-from trainmark.cli.output import json_option, show
+from trainmark.cli.options import FILE
+from trainmark.cli.output import json_option, say, show, write_file
 from trainmark.cli.show import refuse_others
 from trainmark.errors import ExplanationFailed, UsageError
 from trainmark.record.caveats import Caveat
@@ -34,6 +35,7 @@ Examples:
   trainmark explain mnist-cnn --backend jax --style fast --device cpu
   trainmark explain trainmark-results/RECORD.json           a recorded run; why it diverged, if it did
   trainmark explain A.json B.json                           why two runs took different times
+  trainmark explain -- python train.py --epochs 10          your own script: what would make it faster
 
 \b
 It trains in short stretches, complete and with one component of the step removed at a time, interleaved. The time
@@ -44,8 +46,21 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 """
 
 
-@click.command("explain", epilog=EPILOG)
-@click.argument("target", metavar="WORKLOAD|RECORD", shell_complete=workload_or_file)
+class BeforeCommand(click.Command):
+    """Takes the words after ``--`` as a command, which is otherwise not to be told from a workload."""
+
+    KEY = "trainmark.command"
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows ``--``, and parse the rest."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[self.KEY], args = args[at + 1 :], args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command("explain", epilog=EPILOG, cls=BeforeCommand)
+@click.argument("target", metavar="WORKLOAD|RECORD|-- COMMAND...", required=False, shell_complete=workload_or_file)
 @click.argument("other", metavar="[RECORD]", required=False, shell_complete=workload_or_file)
 @shared.names_option(
     "--backend", "One backend; NAME@LABEL runs in --python LABEL.  [default: the best installed one]", "a"
@@ -56,19 +71,29 @@ Exit codes: 0 done; 1 a process failed, or there was no answer; 2 usage; 130 int
 @shared.number_option(
     "--seconds", "Measurement budget; more narrows the intervals.", click.FloatRange(1), default=100, metavar="S"
 )
+@click.option("--only", multiple=True, metavar="NAME", help="Of a COMMAND: try only this change; repeatable.")
+@click.option("--chart", type=FILE, metavar="FILE", help="Of a COMMAND: draw the gains, as .svg or .png.")
 @shared.size_option
 @shared.conditions_options
 @shared.data_dir_option
 @json_option
-def command(target: str, other: str | None, **options: Any) -> int:
+def command(target: str | None, other: str | None, **options: Any) -> int:
     """Explain where the time of a training step goes and how to speed it up, or why a run did not learn.
 
     A RECORD is explained with the options it was run with. If it diverged or did not learn, it is trained again up to
     the step where it went wrong. Given two records, explains the difference.
+
+    Of a COMMAND, it tries changes to your unchanged PyTorch script, each in a separate process, and compares their
+    speed and their losses.
     """
     from trainmark.progress.terminal import TerminalProgress
     from trainmark.study import explain
 
+    if words := click.get_current_context().meta.get(BeforeCommand.KEY):
+        return _explain_command(words, target, options)
+    _refuse(("only", "chart"), "they are for a COMMAND")
+    if target is None:
+        raise UsageError("there is nothing to explain", expected="a WORKLOAD, a RECORD, or -- and a COMMAND", found="")
     refuse_others(target)
     if other is not None:
         _refuse(_OF_MEASURING, "two records are explained without running anything")
@@ -81,6 +106,46 @@ def command(target: str, other: str | None, **options: Any) -> int:
     with progress.preparing() as watcher:
         subject = explain.prepare(dataclasses.replace(request, workloads=(target,)), watcher)
     return _take_apart(subject, (), progress, options)
+
+
+def _explain_command(words: list[str], target: str | None, options: dict[str, Any]) -> int:
+    """Try changes to a user's script."""
+    from msgspec import structs
+
+    from trainmark.execute.parent import command as commands
+    from trainmark.execute.parent.plan import Settings
+    from trainmark.progress.terminal import TerminalProgress
+    from trainmark.report.changes_table import answers, changes_table, shares
+    from trainmark.report.charts.gains import gains
+    from trainmark.report.files import in_format_of, require_drawable
+    from trainmark.study.explain import own_script
+    from trainmark.study.options import working_folder
+
+    if target is not None:
+        raise UsageError("a COMMAND is explained alone", expected="nothing before --", found=target)
+    _refuse(
+        ("backend", "style", "device", "dataset", "size", "precision", "pythons", "data_dir"),
+        "a COMMAND decides itself",
+    )
+    if options["chart"]:
+        require_drawable(options["chart"])
+    measured = commands.Command(commands.name_of(words), tuple(words), working_folder())
+    commands.require_program(words[0], measured.directory)
+    given = click.get_current_context().get_parameter_source("seconds") is ParameterSource.COMMANDLINE
+    seconds = options["seconds"] if given else own_script.SECONDS
+    settings = Settings(seed=options["seed"], timeout=options["timeout"], threads=options["threads"])
+    with TerminalProgress().working(f"{measured.name}: {seconds:g} s of experiments in copies of this folder") as tell:
+        found = own_script.explain(measured, settings, tell, seconds, options["only"])
+    said = answers(found.findings, found.combination, found.lines)
+    observed = structs.replace(found.observed, losses=[], changed={})
+    data = {**vars(found), "observed": observed, "shares": shares(observed), "sentences": said}
+    show(
+        data, [changes_table(measured.name, observed, found.findings, found.left_out, said)], as_json=options["as_json"]
+    )
+    if options["chart"]:
+        write_file(options["chart"], in_format_of(options["chart"], [gains(found.findings)]))
+        say(f"wrote {options['chart']}")
+    return OK
 
 
 _OF_A_RUN = ("backend", "style", "device", "seed", "precision", "threads", "dataset", "size")

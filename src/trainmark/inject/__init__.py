@@ -12,8 +12,8 @@ trainmark; the hook (``hook.py``) is its mouth.
 from __future__ import annotations
 
 import os
-import sys
 
+from .changes import protect
 from .observer import FOLDER, Observer
 from .watch import watch
 
@@ -25,4 +25,5 @@ def start() -> None:
         return
     with open(os.path.join(folder, "attached"), "a"):  # noqa: PTH118, PTH123  (tells trainmark that this was reached)
         pass
-    sys.modules[__name__].observer = watch(Observer(folder))  # type: ignore[attr-defined]  # for `explain`'s changes
+    protect()
+    watch(Observer(folder))

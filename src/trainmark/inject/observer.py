@@ -10,6 +10,7 @@ import atexit
 import contextlib
 import functools
 import os
+import signal
 import sys
 import time
 import weakref
@@ -33,6 +34,7 @@ _NEW_LEADER = 20
 _UNDECIDED, _SPEAKS, _FOLLOWS, _OFF = range(4)
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 _NOT_THE_USERS = (_PACKAGE, os.path.dirname(os.__file__), "<frozen", os.path.join(os.path.dirname(_PACKAGE), "hook.py"))  # noqa: PTH118, PTH120
+_NOT_IN = ("-packages", "__autograph_generated")
 clock = time.perf_counter
 
 
@@ -42,8 +44,9 @@ class Observer:
     Attributes:
         framework: the framework that trains; set by the one that steps first.
         steps: number of steps so far.
-        describe: set by the framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
-        read_losses: set by the framework: converts losses that were kept by reference to numbers; may synchronise.
+        describe: of each framework: returns ``threads``, ``precision`` and ``device``, as far as they are known.
+        read_losses: of each framework: converts losses that were kept by reference to numbers; may synchronise.
+        is_led: whether a framework that is built on another one reports the steps itself, as Keras does in ``fit``.
     """
 
     def __init__(self, folder: str) -> None:
@@ -55,8 +58,9 @@ class Observer:
         self._last_step = int(os.environ.get(STEPS) or 0)
         self._ranks = any(int(os.environ.get(name) or 1) > 1 for name in _WORLDS)
         self.framework = ""
-        self.describe: Callable[[], dict[str, Any]] = dict
-        self.read_losses: Callable[[list[Any]], list[float]] = lambda kept: [float(each) for each in kept]
+        self.describe: dict[str, Callable[[], dict[str, Any]]] = {}
+        self.read_losses: dict[str, Callable[[list[Any]], list[float]]] = {}
+        self.is_led = False
         self.injected: list[str] = []
         self.places: dict[str, str] = {}
         self.syncs: dict[str, int] = {}
@@ -76,7 +80,7 @@ class Observer:
         self._mark = self._report_at = self._opened = self._fetch = 0.0
         self._waited = self._apart = 0.0
         self._examples = self._tokens = self._loaded = 0
-        self._has_loader = False
+        self._has_loader, self._first_steps = False, 1
         self._last_read = -1
         self._loss: Any = None
         self._losses: list[float] = []
@@ -152,12 +156,12 @@ class Observer:
         The epoch ends now or, if the loader was read ahead, with the next step.
         """
         self._last_read, self._fetch = -1, clock()
-        if self.steps > steps_before and self._epoch_steps:
+        if self.steps > steps_before and self._epoch_steps and not self.is_led:
             self._due = self._fetch
 
     def read_out(self, steps_before: int) -> None:
         """A loader has returned its last batch, as it knows; the reader may never learn that it is exhausted."""
-        if self.steps > steps_before:
+        if self.steps > steps_before and not self.is_led:
             self._last_read = self.steps
 
     def forward(self, training: bool, grad: bool, examples: int | None = None, tokens: int | None = None) -> None:
@@ -171,16 +175,31 @@ class Observer:
         """
         if grad and (training or self._trains_in_eval):
             if self._evaluates_since is not None:
-                self._evaluated(clock())
+                self._trains_again(clock())
             self._examples += examples or 0
             self._tokens += tokens or 0
         else:
-            if self._evaluates_since is None and self._role == _SPEAKS:
-                self._end_read_epoch()
-                now = clock()
-                self._evaluates_since = self._opened if self._opened > self._mark else now
-                self.place("evaluation", sys._getframe(1))
-            self._waited, self._loaded = 0.0, 0
+            self.evaluating(self._opened if self._opened > self._mark else None)
+
+    def evaluating(self, since: float | None = None) -> None:
+        """An evaluation has begun, now or at ``since``; it ends with :meth:`evaluated`, or before the next step."""
+        if self._evaluates_since is None and self._role == _SPEAKS:
+            self._end_read_epoch()
+            self._evaluates_since = since or clock()
+            self.place("evaluation", sys._getframe(1))
+        self._waited, self._loaded = 0.0, 0
+
+    def evaluated(self, loss: float | None = None, accuracy: float | None = None) -> None:
+        """An evaluation has ended, with these results."""
+        if self._evaluates_since is not None:
+            self._evaluated(clock(), loss, accuracy)
+        self._waited, self._loaded = 0.0, 0
+
+    def epoch(self, loss: float | None = None, accuracy: float | None = None) -> None:
+        """An epoch has ended, as the framework says, with these means."""
+        self._due = None
+        if self._epoch_steps and self._role == _SPEAKS:
+            self._end_epoch(clock(), loss, accuracy)
 
     def loss(self, value: Any) -> None:
         """A loss is differentiated: a number, or anything that ``read_losses`` converts later.
@@ -201,8 +220,15 @@ class Observer:
         del leader
         self._step_began = clock()
 
-    def stepped(self, leader: object, framework: str) -> None:
-        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training."""
+    def stepped(self, leader: object, framework: str, steps: int = 1, examples: int | None = None) -> None:
+        """An optimiser has ended a step: counts it if it is the first optimiser, pauses, and ends the training.
+
+        Args:
+            leader: the optimiser, or the function that steps.
+            framework: its framework.
+            steps: number of steps, if the framework takes several at once.
+            examples: number of examples, if the framework knows it; else, what the loader or the network has seen.
+        """
         loss, self._loss = self._loss, None
         if self._leader() is not leader and not self._now_leads(leader):
             return
@@ -210,9 +236,10 @@ class Observer:
             self._claim(framework)
         if self._role == _OFF:
             return
-        self.steps += 1
+        self.steps += steps
         if self._role == _SPEAKS:
-            self._count(loss)
+            self._loaded = examples or self._loaded
+            self._count(loss, steps)
             self._take_turns()
         if (self._last_step and self.steps >= self._last_step) or (self._ranks and self._is_told_to_end()):
             self.end()
@@ -257,7 +284,8 @@ class Observer:
         name = frame.f_code.co_filename
         known = self._users.get(name)
         if known is None:
-            known = self._users[name] = "-packages" not in name and not name.startswith(_NOT_THE_USERS)
+            known = not any(each in name for each in _NOT_IN) and not name.startswith(_NOT_THE_USERS)
+            self._users[name] = known
         return known
 
     def users_place(self, frame: FrameType | None) -> str | None:
@@ -292,6 +320,7 @@ class Observer:
                 stream.flush()
         multiprocessing: Any = sys.modules.get("multiprocessing")
         if multiprocessing is not None:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # or PyTorch would raise an error about its loader
             children = multiprocessing.active_children()
             for child in children:
                 child.kill()
@@ -353,7 +382,7 @@ class Observer:
         self._hook._synchronize()
         self._others.clear()
 
-    def _count(self, loss: Any) -> None:
+    def _count(self, loss: Any, steps: int) -> None:
         now = clock()
         self._others.clear()
         totals, is_first = self._totals, not self._mark
@@ -365,9 +394,10 @@ class Observer:
         self._examples = self._tokens = self._loaded = 0
         self._epoch_examples += examples
         if loss is not None:
-            self._keep(loss)
+            for _ in range(steps):
+                self._keep(loss)
         if is_first:  # its duration is unknown
-            self._report_at = now
+            self._report_at, self._first_steps = now, steps
             if not self._own_epochs:
                 self._hook.begin()
             self._pace.goes_on()
@@ -378,8 +408,9 @@ class Observer:
             if self._step_began:
                 self._add("optimizer", now - self._step_began)
             self._pace._mark += self._apart
+            self._pace._steps += steps - 1
             self._pace.stepped(now, self._hook.FEWEST_STEPS)
-            self._epoch_steps += 1
+            self._epoch_steps += steps
         self._mark, self._waited, self._apart, self._step_began = now, 0.0, 0.0, 0.0
         if self._due is not None:
             self._due = now
@@ -409,11 +440,14 @@ class Observer:
         self._known.add(what)
         self._totals[what] += seconds
 
-    def _evaluated(self, now: float) -> None:
+    def _trains_again(self, now: float) -> None:
+        """An evaluation has ended; when, is only known by the loader."""
+        later = [at for at in (self._opened, self._fetch) if (self._evaluates_since or now) < at]
+        self._evaluated(later[0] if later else now)
+
+    def _evaluated(self, end: float, loss: float | None = None, accuracy: float | None = None) -> None:
         """An evaluation has ended."""
-        start, self._evaluates_since = self._evaluates_since or now, None
-        later = [at for at in (self._opened, self._fetch) if start < at]
-        end = later[0] if later else now
+        start, self._evaluates_since = self._evaluates_since or end, None
         self._counts["evaluations"] += 1
         self._add("evaluation", end - start)
         often, self._evaluated_at = self.steps - self._evaluated_at < _OFTEN, self.steps
@@ -422,7 +456,7 @@ class Observer:
             if self._epoch_steps:
                 self._epoch_apart += end - start
             elif self._tested_at is not None and not self._own_epochs:
-                self._hook._say({"event": "test", "t": end})
+                self._hook._say({**self._hook._figures(loss, accuracy), "event": "test", "t": end})
         self._tested_at = None
 
     def _end_read_epoch(self) -> None:
@@ -437,13 +471,14 @@ class Observer:
         if due is not None and self._epoch_steps and self._role == _SPEAKS:
             self._end_epoch(due)
 
-    def _end_epoch(self, ended: float) -> None:
+    def _end_epoch(self, ended: float, loss: float | None = None, accuracy: float | None = None) -> None:
         self._read()
-        loss = self._epoch_loss / self._epoch_losses if self._epoch_losses else None
+        if loss is None and self._epoch_losses:
+            loss = self._epoch_loss / self._epoch_losses
         self._epoch_loss, self._epoch_losses = 0.0, 0
         steps, self._epoch_steps = self._epoch_steps, 0
         examples, self._epoch_examples = self._epoch_examples, 0
-        if steps < self.steps <= steps + 1 and self._has_loader:  # without the first step
+        if steps + self._first_steps == self.steps and self._has_loader:  # without the first step
             examples = round(examples * steps / self.steps)
         apart, self._epoch_apart = self._epoch_apart, 0.0
         waited, self._epoch_waited = self._epoch_waited, 0.0
@@ -454,7 +489,7 @@ class Observer:
             hook._say({"event": "evaluated", "t": ended, "seconds": apart})
         if "loader_wait" in self._known:
             hook._waited = waited
-        hook.epoch(loss=loss, examples=examples or None, steps=steps, ended=ended)
+        hook.epoch(loss, accuracy, examples=examples or None, steps=steps, ended=ended)
         self._tested_at = ended
 
     def _finish(self, early: bool = False) -> None:
@@ -463,7 +498,7 @@ class Observer:
         if self._own_epochs and self._hook._epochs == 0:
             self._own_epochs = False
         if self._evaluates_since is not None:
-            self._evaluated(clock())
+            self._trains_again(clock())
         self._end_read_epoch()
         if self._epoch_steps and not self._is_cut:
             self._end_epoch(self._mark)
@@ -473,7 +508,7 @@ class Observer:
     def _read(self) -> None:
         """Read the losses that are kept by reference."""
         unread, self._unread = self._unread, []
-        found = self.read_losses(unread) if unread else []
+        found = self.read_losses[self.framework](unread) if unread else []
         self._losses += found
         self._epoch_loss += sum(found)
         self._epoch_losses += len(found)
@@ -502,14 +537,14 @@ class Observer:
             "steps": steps,
             "examples_per_step": totals["examples"] / max(steps - (not self._has_loader), 1) or None,
             "tokens_per_step": totals["tokens"] / max(steps - 1, 1) or None,
-            "seconds": totals["seconds"],
+            "seconds": totals["seconds"] * (steps - 1) / max(steps - self._first_steps, 1),
             **{f"{name}_seconds": totals[name] if name in known else None for name in seconds},
             **self._counts,
             "places": {name: place[:100] for name, place in self.places.items() if place},
             "syncs": dict(sorted(self.syncs.items(), key=lambda each: -each[1])[:10]),
             "changed": self._changed,
             "failed": self._failed,
-            **self.describe(),
+            **self.describe.get(self.framework, dict)(),
         }
 
     def _is_told_to_end(self) -> bool:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .observer import clock
+from .patch import keep_places, time_reads, time_saves
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,15 +27,16 @@ _SCALES: list[Any] = []
 def install(torch: Any, observer: Observer) -> None:
     """Observe the trainings of this process."""
     network = _Network(torch, observer)
-    observer.describe, observer.read_losses = network.describe, lambda kept: torch.stack(kept).tolist()
+    observer.describe["torch"] = network.describe
+    observer.read_losses["torch"] = lambda kept: torch.stack(kept).tolist()
     patches: dict[str, Callable[[Any, Observer], object]] = {
         "optimizer steps": _steps,
         "Tensor.backward": _losses,
         "GradScaler": _scalers,
         "DataLoader": _loaders,
-        "module places": lambda torch, observer: _after_init(torch.nn.Module, observer),
+        "module places": lambda torch, observer: keep_places(torch.nn.Module, observer),
         "tensor reads": _reads,
-        "torch.save": _saves,
+        "torch.save": lambda torch, observer: time_saves(torch, ("save",), observer),
     }
     observer.attempt("forward", network.find)
     for name, patch in patches.items():
@@ -84,6 +86,8 @@ class _Network:
         torch.compile = compiles
 
     def _forward(self, called: Any, args: Any, more: Any) -> None:
+        if args and getattr(args[0], "is_meta", False):  # only shapes are computed
+            return
         observer, examples, tokens = self._observer, None, None
         few = observer.steps < _FEW
         if few or self._has_tokens or observer.counts_examples:
@@ -117,7 +121,7 @@ def _steps(_: Any, observer: Observer) -> None:
     optimizer: Any = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(observer.guarded(lambda each, *_: observer.stepping(each)))
     optimizer.register_optimizer_step_post_hook(observer.guarded(lambda each, *_: observer.stepped(each, "torch")))
-    _after_init(optimizer.Optimizer, observer)
+    keep_places(optimizer.Optimizer, observer)
 
 
 def _losses(torch: Any, observer: Observer) -> None:
@@ -176,7 +180,7 @@ def _loaders(torch: Any, observer: Observer) -> None:
     module: Any = importlib.import_module("torch.utils.data.dataloader")
     loader, iterator = module.DataLoader, module._BaseDataLoaderIter
     start_iteration, advance, tensor = loader.__iter__, iterator.__next__, torch.Tensor
-    _after_init(loader, observer)
+    keep_places(loader, observer)
     opened, exhausted = observer.guarded(observer.opened), observer.guarded(observer.exhausted)
     read_out = observer.guarded(observer.read_out)
 
@@ -213,28 +217,9 @@ def _loaders(torch: Any, observer: Observer) -> None:
     loader.__iter__, iterator.__next__ = opens, advances
 
 
-def _after_init(kind: Any, observer: Observer) -> None:
-    """Keep where things of this kind are made."""
-    init = kind.__init__
-
-    @observer.guarded
-    def made(thing: Any, frame: Any) -> None:
-        while frame.f_back is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is thing:
-            frame = frame.f_back
-        observer.made(thing, frame)
-
-    @functools.wraps(init)
-    def initialised(self: Any, *args: Any, **more: Any) -> None:
-        init(self, *args, **more)
-        made(self, sys._getframe(1))
-
-    kind.__init__ = initialised
-
-
 def _reads(torch: Any, observer: Observer) -> None:
     on_gpus = torch.version.cuda or getattr(torch.version, "hip", None)
-    for name in (*_READS, *_COPIES) if on_gpus else _READS:
-        setattr(torch.Tensor, name, _read(getattr(torch.Tensor, name), name, observer))
+    time_reads(torch.Tensor, _READS, observer, _COPIES if on_gpus else ())
 
 
 def _restore_reads(torch: Any) -> None:
@@ -243,40 +228,6 @@ def _restore_reads(torch: Any) -> None:
         read = torch.Tensor.__dict__.get(name)
         if hasattr(read, "__wrapped__") and hasattr(read, "_trainmark"):
             setattr(torch.Tensor, name, read.__wrapped__)
-
-
-def _read(read: Any, name: str, observer: Observer) -> Any:
-    word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
-    synchronised, copied = observer.guarded(observer.synchronised), observer.guarded(observer.copied)
-
-    @functools.wraps(read)
-    def reads(self: Any, *args: Any, **more: Any) -> Any:
-        frame = sys._getframe(1)
-        if not (observer.speaks and observer.is_users(frame)):
-            return read(self, *args, **more)
-        start = clock()
-        found = read(self, *args, **more)
-        if name not in _COPIES or found.device.type == "cpu" != self.device.type:
-            synchronised(word, clock() - start, frame)
-        elif found.device != self.device:
-            copied(clock() - start)
-        return found
-
-    reads._trainmark = True  # type: ignore[attr-defined]
-    return reads
-
-
-def _saves(torch: Any, observer: Observer) -> None:
-    save, saved = torch.save, observer.guarded(observer.saved)
-
-    @functools.wraps(save)
-    def saves(*args: Any, **more: Any) -> Any:
-        start = clock()
-        found = save(*args, **more)
-        saved(clock() - start, sys._getframe(1))
-        return found
-
-    torch.save = saves
 
 
 def _first_tensor(kind: Any, value: Any, depth: int = 3) -> Any:

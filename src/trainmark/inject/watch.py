@@ -8,12 +8,14 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from . import changes
+
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
     from .observer import Observer
 
-FRAMEWORKS = ("torch", "keras", "jax")
+FRAMEWORKS = ("torch", "tensorflow", "keras", "jax")
 """Modules that are watched for. ``NAME.py`` in this package has ``install(module, observer)`` for it."""
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120
 
@@ -52,3 +54,4 @@ class _Watch:
 
     def _install(self, name: str, module: Any) -> None:
         importlib.import_module("." + name, __package__).install(module, self._observer)
+        changes.install(name, self._observer)

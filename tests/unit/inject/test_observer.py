@@ -85,7 +85,7 @@ def test_losses_on_a_device_are_read_at_the_end_only(observer: Observer, pipe: P
         read.append(len(kept))
         return [float(each.numerator) for each in kept]
 
-    observer.read_losses, leader = read_losses, Optimiser()
+    observer.read_losses["fake"], leader = read_losses, Optimiser()
     for number in range(5):
         observer.loss(number)  # an int stands for a tensor on a device
         observer.stepped(leader, "fake")

@@ -220,8 +220,11 @@ class _Conversation:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether it computes before it can wait for a turn, so that no other may compute meanwhile."""
-        return isinstance(self.run, CommandRun)
+        """Whether it computes before it can wait for a turn, so that no other may compute meanwhile.
+
+        Experiments, which end after their slices, start together: no one else's time is taken before that.
+        """
+        return isinstance(self.run, CommandRun) and self.run.blocks is None
 
     @property
     def _current(self) -> RecordBuilder:

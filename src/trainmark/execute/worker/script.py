@@ -26,7 +26,9 @@ from trainmark.execute.worker import lifeline
 from trainmark.execute.worker.reports import Reports
 from trainmark.execute.worker.slices import Turns
 from trainmark.execute.worker.timing import Clock
+from trainmark.execute.worker.working_copy import linked
 from trainmark.hook import TURNS, VARIABLE
+from trainmark.inject.changes import VARIABLE as CHANGES
 
 _GRACE_SECONDS = 0.5
 """Helper processes of a command may end shortly after it."""
@@ -42,6 +44,8 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
     lifeline.control(become_subreaper, 1)  # orphans become children of this process, not of init
     pipe, heard = _pipe("reports")
     environment, stopped = {**os.environ, **request.environment, VARIABLE: str(pipe)}, _Stopped()
+    if CHANGES in environment:
+        environment["TMPDIR"] = str(_folder())
     if request.inject:
         environment |= _injection(environment, request.most_steps)
     if request.in_turns:
@@ -49,7 +53,7 @@ def run_script(request: RunScript, say: Say, clock: Clock, turns: Turns) -> None
         environment[TURNS] = str(place)
         threading.Thread(target=_pass_on, args=(turns, told, stopped), daemon=True).start()
     reports = Reports(clock() - request.origin)
-    folder = None if request.scratch is None else _copied(Path(request.scratch))
+    folder = None if request.scratch is None else _copied(Path(request.scratch), is_experiment=CHANGES in environment)
     say(Ready())
     start = clock()
     try:
@@ -114,9 +118,14 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), "TRAINMARK_STEPS": str(most_steps or 0)}
 
 
-def _copied(folder: Path) -> Path:
-    """Copy the working folder to where it is removed at the end; returns the copy."""
+def _copied(folder: Path, *, is_experiment: bool) -> Path:
+    """Copy the working folder to where it is removed at the end; returns the copy.
+
+    An experiment can't write to files outside of the copy, so that large ones are linked for it.
+    """
     copy = _folder() / folder.name
+    if is_experiment:
+        return linked(folder, copy)
     shutil.copytree(folder, copy, symlinks=True, ignore=shutil.ignore_patterns(*NOT_COPIED))
     return copy
 

@@ -1,0 +1,76 @@
+"""Changes to a training that ``trainmark explain`` tries, each in a separate run of the user's script.
+
+The environment variable ``TRAINMARK_CHANGES`` names those of this process, separated by commas, as in
+``bf16,workers=2``; it is empty for the unchanged script. A change proves that it took effect, or says why it can't be
+applied: one that silently does nothing would be reported as not worth trying.
+
+Needs only the standard library of Python 3.8 or newer; it is loaded in the user's process.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+VARIABLE = "TRAINMARK_CHANGES"
+
+
+class Change:
+    """One change in this process.
+
+    Args:
+        name: with its value, such as ``workers=2``.
+        observer: told whether it took effect.
+    """
+
+    def __init__(self, name: str, observer: Any) -> None:
+        self.name, self.observer = name, observer
+        self.word, _, self.value = name.partition("=")
+        self.done = False
+
+    def took(self, proof: str) -> None:
+        """Report that it took effect; only the first proof counts."""
+        if not self.done:
+            self.done = True
+            self.observer.changed(self.name, proof)
+
+    def cannot(self, why: str) -> None:
+        """Report that it can't be applied."""
+        if not self.done:
+            self.done = True
+            self.observer.cannot(self.name, why)
+
+
+def apply(observer: Any, known: Mapping[str, Callable[[Change], None]]) -> None:
+    """Apply this process's changes that are ``known``; an error is reported, never raised."""
+    for name in filter(None, os.environ.get(VARIABLE, "").split(",")):
+        change = Change(name, observer)
+        if change.word in known:
+            try:
+                known[change.word](change)
+            except Exception as error:  # noqa: BLE001  (the user's script must go on)
+                change.cannot(f"{type(error).__name__}: {error}"[:200])
+
+
+def install(framework: str, observer: Any) -> None:
+    """Apply the changes to a framework that was just imported, if this process is an experiment and there are any."""
+    if VARIABLE in os.environ and find_spec("." + framework, __package__):
+        module = importlib.import_module("." + framework, __package__)
+        module.protect(_writes())
+        apply(observer, module.KNOWN)
+
+
+def protect() -> None:
+    """Keep the files of the user as they are, if this process is an experiment."""
+    if VARIABLE in os.environ:
+        _writes().redirect()
+
+
+def _writes() -> Any:
+    """Return what knows the folders that this process may write to."""
+    return importlib.import_module(".writes", __package__).WRITES

@@ -1,0 +1,137 @@
+"""Changes to a Keras training; those of loaders and reads are PyTorch's if Keras computes by it."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import keras
+
+from ..patch import around
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from . import Change
+
+_POLICIES = {"mixed-bf16": "mixed_bfloat16", "fp32": "float32"}
+_SETTERS = {
+    "config": ("set_floatx", "set_dtype_policy"),
+    "backend": ("set_floatx",),
+    "mixed_precision": ("set_global_policy",),
+}
+_ENGINE = keras.backend.backend()
+
+
+def same_batch(change: Change) -> None:
+    """Feed the first batch again instead of loading."""
+    if _ENGINE == "torch":
+        return  # PyTorch's change does it
+
+    def again(real: Callable[..., Any], batches: Any) -> Any:
+        number = batches.num_batches
+        if number is None:
+            change.cannot("the number of batches of an epoch is unknown")
+            return real(batches)
+        change.took("the first batch is fed again")
+        if _ENGINE == "tensorflow":
+            return real(batches).take(1).cache().repeat(number)
+        return _repeated(real(batches), number)
+
+    trainer: Any = importlib.import_module(f"keras.src.backend.{_ENGINE}.trainer")
+    around(
+        getattr(trainer, {"tensorflow": "TFEpochIterator", "jax": "JAXEpochIterator"}[_ENGINE]), "_get_iterator", again
+    )
+
+
+def _repeated(batches: Any, number: int) -> Iterator[Any]:
+    first = next(iter(batches))
+    yield from itertools.repeat(first, number)
+
+
+def policy(change: Change) -> None:
+    """Make layers with another type of numbers, whatever the script sets."""
+    name = _POLICIES[change.word]
+    keras.config.set_dtype_policy(name)
+    keras.config.set_floatx("float32")
+
+    def made(real: Callable[..., Any], layer: Any, *args: Any, **more: Any) -> None:
+        real(layer, *args, **more)
+        if layer.dtype_policy.name == name and type(layer) is not keras.layers.InputLayer:
+            change.took(f"{type(layer).__name__} has the policy {name}")
+
+    around(keras.layers.Layer, "__init__", made)
+    for module, setters in _SETTERS.items():
+        for setter in setters:
+            around(getattr(keras, module), setter, lambda *_: None)
+
+
+def jit(change: Change) -> None:
+    """Compile the step by XLA if it isn't, and don't if it is."""
+
+    def other(model: Any) -> None:
+        before = model.jit_compile
+        model.jit_compile = not before
+        if model.jit_compile is before or model.run_eagerly:
+            change.cannot("the model can't be compiled")
+        else:
+            change.took(f"jit_compile is {model.jit_compile} instead of {before}")
+
+    _after_compile(change, other)
+
+
+def steps_per_execution(change: Change) -> None:
+    """Take several steps in each call of the compiled function."""
+    number = int(change.value or 8)
+    if _ENGINE == "torch":
+        return change.cannot("PyTorch takes one step at a time")
+
+    def several(model: Any) -> None:
+        before, model.steps_per_execution = model.steps_per_execution, number
+        change.took(f"{number} steps are taken at once instead of {before}")
+
+    _after_compile(change, several)
+
+
+def _after_compile(change: Change, does: Callable[[Any], None]) -> None:
+    def compiled(real: Callable[..., Any], model: Any, *args: Any, **more: Any) -> None:
+        real(model, *args, **more)
+        does(model)
+
+    def applied(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        change.cannot("the script has a loop of its own instead of fit")  # unless it took effect before
+        return real(*args, **more)
+
+    around(keras.Model, "compile", compiled)
+    around(keras.optimizers.Optimizer, "apply", applied)
+
+
+def no_saves(change: Change) -> None:
+    """Save nothing."""
+
+    def nothing(real: Callable[..., Any], *_: Any, **__: Any) -> None:
+        change.took(f"{real.__name__} does nothing")
+
+    for name in ("save", "save_weights"):
+        around(keras.Model, name, nothing)
+
+
+def protect(writes: Any) -> None:
+    """Don't save what would be saved outside of the experiment's folders."""
+
+    def saves(real: Callable[..., Any], model: Any, filepath: Any, *args: Any, **more: Any) -> Any:
+        return None if writes.elsewhere(filepath) else real(model, filepath, *args, **more)
+
+    for name in ("save", "save_weights", "export"):
+        around(keras.Model, name, saves)
+
+
+KNOWN = {
+    "same-batch": same_batch,
+    "fp32": policy,
+    "mixed-bf16": policy,
+    "jit": jit,
+    "steps-per-execution": steps_per_execution,
+    "no-saves": no_saves,
+}

@@ -1,0 +1,50 @@
+"""Which lines of the user's a training spends its time in, found by looking at the main thread now and then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_EVERY_SECONDS, _TELL_EVERY, _MOST = 0.005, 50, 20
+
+
+def stack(observer: Any) -> list[str]:
+    """Return the lines of the user's that are being executed, the innermost first."""
+    found: list[str] = []
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if observer.is_users(frame):
+            found.append(observer.users_place(frame))
+        frame = frame.f_back
+    return found
+
+
+def sample(observer: Any, tell: Callable[[dict[str, float]], None]) -> None:
+    """Start to sample the calling thread; calls ``tell`` now and then with the share of each line.
+
+    The number of samples has an empty name.
+    """
+    thread = threading.get_ident()
+
+    def run() -> None:
+        counts: dict[str, int] = {}
+        total = 0
+        while True:
+            time.sleep(_EVERY_SECONDS)
+            frame = sys._current_frames().get(thread)
+            place = observer.users_place(frame)
+            del frame
+            if place:
+                total += 1
+                counts[place] = counts.get(place, 0) + 1
+            if place and total % _TELL_EVERY == 0:
+                most = sorted(counts.items(), key=lambda each: -each[1])[:_MOST]
+                tell({"": total, **{name: count / total for name, count in most}})
+
+    tell({})
+    threading.Thread(target=run, daemon=True).start()

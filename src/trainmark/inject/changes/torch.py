@@ -1,0 +1,662 @@
+"""Changes to a PyTorch training."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import json
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+from torch.utils.data import DataLoader, IterableDataset, dataloader
+
+from . import lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from . import Change
+
+    Inner = Callable[..., Any]
+
+
+# The loader
+
+
+def same_batch(change: Change) -> None:
+    """Every loader yields its first batch again; without loaders, so does the function that returns the batches."""
+    batches: dict[int, Any] = {}
+
+    def again(real: Inner, self: Any) -> Any:
+        key = id(self._index_sampler)
+        if key not in batches:
+            batches[key] = real(self)
+            return batches[key]
+        if isinstance(self, dataloader._SingleProcessDataLoaderIter):
+            self._next_index()  # raises StopIteration at the end
+        elif (length := _length(self)) is not None and self._num_yielded >= length:
+            raise StopIteration
+        change.took(f"{type(self._dataset).__name__} is not read any more")
+        return batches[key]
+
+    for kind in (dataloader._SingleProcessDataLoaderIter, dataloader._MultiProcessingDataLoaderIter):
+        _replace(kind, "_next_data", again)
+    _same_batch_of_function(change, batches)
+
+
+def _same_batch_of_function(change: Change, loaded: dict[int, Any]) -> None:
+    """Find the user's function that returned the tensor given to the root module, and let it return that again."""
+    returned: list[tuple[Any, Any]] = []
+    calls = itertools.count()
+
+    def note(frame: Any, event: str, value: Any) -> None:
+        if event == "return" and value is not None and change.observer.is_users(frame):
+            returned.append((frame, value))
+            del returned[:-20]
+
+    def before(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if not module.training or loaded or not _has_parameters(module):
+            return inner(*args, **kwargs)
+        number = next(calls)
+        if 1 <= number <= _WATCHED:
+            sys.setprofile(None)
+            given = {id(each) for each in _tensors((args, kwargs))}
+            for frame, value in reversed(returned):
+                if given & {id(each) for each in _tensors(value)}:
+                    if _freeze(change, frame):
+                        number = _WATCHED
+                    break
+            else:
+                if number == _WATCHED:
+                    change.cannot("there is no DataLoader, and no function that returns the batches was found")
+            returned.clear()
+        out = inner(*args, **kwargs)
+        if number < _WATCHED:
+            sys.setprofile(note)
+        return out
+
+    _around_modules(before)
+
+
+_WATCHED = 3
+"""Steps in which the calls of functions are watched, which is slow."""
+
+
+def _freeze(change: Change, frame: Any) -> bool:
+    """Let a function of a module, or a method, return its first result again."""
+    owners: list[Any] = [sys.modules.get(frame.f_globals.get("__name__", ""))]
+    if "self" in frame.f_locals:
+        owners += type(frame.f_locals["self"]).__mro__[:-1]
+    if frame.f_code.co_flags & inspect.CO_GENERATOR:
+        return False
+    for owner in filter(None, owners):
+        for name, function in list(vars(owner).items()):
+            if getattr(function, "__code__", None) is frame.f_code:
+                _set(owner, name, _first_again(function))
+                change.took(f"{name}() returns its first batch again")
+                return True
+    return False
+
+
+def _first_again(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``function`` with the first result for each argument."""
+    results: dict[str, Any] = {}
+
+    @functools.wraps(function)
+    def again(*args: Any, **kwargs: Any) -> Any:
+        key = repr([each for each in (*args, *kwargs.values()) if isinstance(each, (str, bool))])
+        if key not in results:
+            results[key] = function(*args, **kwargs)
+        return results[key]
+
+    return again
+
+
+def workers(change: Change) -> None:
+    """Load batches in processes."""
+    number = int(change.value or 2)
+
+    def more(arguments: dict[str, Any]) -> None:
+        if isinstance(arguments["dataset"], IterableDataset):
+            change.cannot("the data set is iterable: every process would yield all of its examples")
+        else:
+            arguments.update(num_workers=number, persistent_workers=True)
+
+    def started(real: Inner, self: Any, loader: Any) -> None:
+        real(self, loader)
+        change.took(f"batches come from {self._num_workers} processes")
+
+    def began(real: Inner, self: Any, loader: Any, first_iter: bool = False) -> None:
+        if not first_iter:  # a new iterator would draw its processes' seed here
+            torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
+        real(self, loader, first_iter)
+
+    _with_loader(more)
+    _replace(dataloader._MultiProcessingDataLoaderIter, "__init__", started)
+    _replace(dataloader._MultiProcessingDataLoaderIter, "_reset", began)
+
+
+def prefetch(change: Change) -> None:
+    """Fetch the next batch in a thread while a step computes."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pool = ThreadPoolExecutor(1)
+
+    def ahead(real: Inner, self: Any) -> Any:
+        coming = self.__dict__.pop("_coming", None) or pool.submit(real, self)
+        data = coming.result()
+        self._coming = pool.submit(real, self)
+        change.took("the next batch is fetched while a step computes")
+        return data
+
+    _replace(dataloader._SingleProcessDataLoaderIter, "_next_data", ahead)
+
+
+def pin(change: Change) -> None:
+    """Copy batches from pinned memory without waiting."""
+    if not torch.cuda.is_available():
+        return change.cannot("there is no GPU")
+
+    def to(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.device.type == "cpu" and self.is_pinned():
+            kwargs.setdefault("non_blocking", True)
+            change.took("batches are copied from pinned memory")
+        return real(self, *args, **kwargs)
+
+    _with_loader(lambda arguments: arguments.update(pin_memory=True))
+    for name in ("to", "cuda"):
+        _replace(torch.Tensor, name, to)
+
+
+def batch(change: Change) -> None:
+    """Make the batches of every loader larger."""
+    times = int(change.value or 8)
+
+    def larger(arguments: dict[str, Any]) -> None:
+        size = arguments.get("batch_size", 1)
+        if size is None or arguments.get("batch_sampler") is not None:
+            change.cannot("the loader has no batch size of its own")
+        elif (length := _length(arguments["dataset"])) is not None and length < times * size:
+            change.cannot("the data set has too few examples")
+        else:
+            arguments["batch_size"] = times * size
+            change.took(f"batches of {times * size} instead of {size}")
+
+    _with_loader(larger)
+
+
+def _length(known: Any) -> int | None:
+    try:
+        return len(known)
+    except TypeError:
+        return None
+
+
+def _with_loader(change: Callable[[dict[str, Any]], None]) -> None:
+    """Change the arguments of every loader."""
+    signature = inspect.signature(DataLoader.__init__)
+
+    def built(real: Inner, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        change(bound.arguments)
+        real(*bound.args, **bound.kwargs)
+
+    _replace(DataLoader, "__init__", built)
+
+
+# Waiting for results, evaluation and saves
+
+
+def no_sync(change: Change) -> None:
+    """Lines of the user's that read a result get that of the line's first call again."""
+    results: dict[Any, Any] = {}
+
+    def stale(name: str, real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = sys._getframe(2)
+        if (name == "cpu" and self.device.type == "cpu") or not change.observer.is_users(frame):
+            return real(self, *args, **kwargs)
+        key = frame.f_code, frame.f_lasti, name, self.shape if self.ndim else ()
+        if key in results:
+            change.took(f"{change.observer.users_place(frame)} reads an old value")
+        else:
+            results[key] = real(self, *args, **kwargs)
+        return results[key]
+
+    for name in ("item", "__float__", "__int__", "tolist", "cpu"):
+        _replace(torch.Tensor, name, functools.partial(stale, name))
+
+
+def no_evaluation(change: Change) -> None:
+    """While the model evaluates, loaders end after a batch, and the model's first output comes again."""
+    outputs: dict[Any, Any] = {}
+    models: list[Any] = []
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if not _has_parameters(module):
+            return inner(*args, **kwargs)
+        models[:] = [module]
+        if not _evaluates(module):
+            return inner(*args, **kwargs)
+        key = id(module), str([tuple(each.shape) for each in _tensors((args, kwargs))])
+        if key in outputs:
+            change.took("the model's first output comes again")
+        else:
+            outputs[key] = inner(*args, **kwargs)
+        return outputs[key]
+
+    def first_only(real: Inner, self: Any) -> Any:
+        if models and _evaluates(models[0]):
+            change.took("loaders end after a batch")
+            return itertools.islice(real(self), 1)
+        return real(self)
+
+    _around_modules(call)
+    _replace(DataLoader, "__iter__", first_only)
+
+
+def no_grad(change: Change) -> None:
+    """Evaluate without recording gradients."""
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if module.training or not torch.is_grad_enabled() or not _has_parameters(module):
+            return inner(*args, **kwargs)
+        change.took(f"{type(module).__name__} evaluates without gradients")
+        with torch.no_grad():
+            return inner(*args, **kwargs)
+
+    _around_modules(call)
+
+
+def short_epochs(change: Change) -> None:
+    """End every loader of a training after a few batches, so that an evaluation comes soon."""
+    models: list[Any] = []
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if _has_parameters(module):
+            models[:] = [module]
+        return inner(*args, **kwargs)
+
+    def first_few(real: Inner, self: Any) -> Any:
+        if models and _evaluates(models[0]):
+            return real(self)
+        change.took(f"loaders end after {change.value} batches")
+        return itertools.islice(real(self), int(change.value))
+
+    _around_modules(call)
+    _replace(DataLoader, "__iter__", first_few)
+
+
+def no_saves(change: Change) -> None:
+    """Save nothing."""
+
+    def nothing(real: Inner, *_: Any, **__: Any) -> None:
+        change.took(f"{real.__name__} does nothing")
+
+    _replace(torch, "save", nothing)
+    for module, names in (("numpy", ("save", "savez", "savez_compressed")), ("safetensors.torch", ("save_file",))):
+        for name in names:
+            if hasattr(sys.modules.get(module), name):
+                _replace(sys.modules[module], name, nothing)
+
+
+# Threads and number formats
+
+
+def threads(change: Change) -> None:
+    """Compute with this number of CPU threads, whatever the script sets."""
+    number, process = int(change.value), os.getpid()
+    if number > len(os.sched_getaffinity(0)):
+        return change.cannot("there are fewer cores")
+
+    def keep(real: Inner, asked: int) -> None:
+        if os.getpid() != process:  # a loader's process
+            real(asked)
+
+    def look(*_: Any) -> None:
+        if torch.get_num_threads() == number:
+            change.took(f"{number} threads compute")
+
+    torch.set_num_threads(number)
+    _replace(torch, "set_num_threads", keep)
+    register_optimizer_step_post_hook(look)
+
+
+def fp32(change: Change) -> None:
+    """Compute in single precision instead of double."""
+
+    def single(value: Any) -> Any:
+        return value.float() if value.dtype is torch.float64 else value
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if any(each.dtype is torch.float64 for each in itertools.chain(module.parameters(), module.buffers())):
+            module.float()
+        out = inner(*_mapped(args, single), **_mapped(kwargs, single))
+        if any(each.dtype is torch.float32 for each in _tensors(out)):
+            change.took("the model computes in fp32")
+        return out
+
+    def default(real: Inner, dtype: Any) -> None:
+        real(torch.float32 if dtype in (torch.float64, torch.DoubleTensor) else dtype)
+
+    _replace(torch, "set_default_dtype", default)
+    _replace(torch.nn.Module, "double", lambda _, self: self.float())
+    _around_modules(call)
+
+
+def tf32(change: Change) -> None:
+    """Let the GPU round the inputs of matrix products to TF32."""
+    if not torch.cuda.is_available() or torch.cuda.get_device_capability() < (8, 0):
+        return change.cannot("there is no GPU with TF32")
+    torch.set_float32_matmul_precision("high")
+    torch.backends.cudnn.allow_tf32 = True
+    change.took(f"matrix products in {torch.get_float32_matmul_precision()} precision")
+
+
+def autocast(change: Change) -> None:
+    """Compute matrix products and convolutions in 16 bits; the results of the outermost modules are fp32 again."""
+    dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[change.word]
+
+    def look(_module: Any, _args: Any, out: Any) -> None:
+        if any(each.dtype is dtype for each in _tensors(out)):
+            change.took(f"layers compute in {change.name}")
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if not _has_parameters(module):
+            return inner(*args, **kwargs)
+        hooks = [] if change.done else [each.register_forward_hook(look) for each in module.modules()]
+        device = next(module.parameters()).device.type
+        with torch.autocast(device, dtype=dtype):
+            out = inner(*args, **kwargs)
+        for hook in hooks:
+            hook.remove()
+        return _mapped(out, lambda value: value.float() if value.dtype is dtype else value)
+
+    _around_modules(call)
+
+
+# The model
+
+
+def channels_last(change: Change) -> None:
+    """Keep images and the weights of 2-D convolutions with their channels last."""
+    layout = torch.channels_last
+    known: dict[int, bool] = {}
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in known:
+            weights = [each.weight for each in module.modules() if isinstance(each, torch.nn.Conv2d)]
+            known[id(module)] = bool(weights)
+            if weights:
+                module.to(memory_format=layout)
+                if all(each.is_contiguous(memory_format=layout) for each in weights):
+                    change.took(f"{len(weights)} convolutions have their channels last")
+        if known[id(module)]:
+            args = _mapped(args, lambda value: value.contiguous(memory_format=layout) if value.ndim == 4 else value)
+        return inner(*args, **kwargs)
+
+    _around_modules(call)
+
+
+def compile_model(change: Change) -> None:
+    """Compile every outermost module."""
+    seen = set()
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        if id(module) not in seen and _has_parameters(module):
+            seen.add(id(module))
+            module.compile()
+        out = inner(*args, **kwargs)
+        if torch._dynamo.utils.counters["stats"].get("unique_graphs"):
+            change.took(f"{type(module).__name__} is compiled")
+        return out
+
+    import torch._dynamo.utils
+
+    _around_modules(call)
+
+
+# The optimiser
+
+
+def kind_of_step(change: Change) -> None:
+    """Use another implementation of PyTorch's own optimisers."""
+    flag, prefix = change.name, f"_{change.name}_"
+    other = {"fused": "foreach", "foreach": "fused"}[flag]
+
+    def step(real: Inner, self: Any, *args: Any, **kwargs: Any) -> Any:
+        if change.done:
+            return real(self, *args, **kwargs)
+        if flag not in self.param_groups[0]:
+            change.cannot(f"{type(self).__name__} has no {flag} implementation")
+            return real(self, *args, **kwargs)
+        for group in self.param_groups:
+            group[flag] = True
+            if other in group:
+                group[other] = False
+        called: list[str] = []
+        functions = {name: getattr(torch, name) for name in dir(torch) if name.startswith(prefix)}
+        for name, function in functions.items():
+            setattr(torch, name, _noting(function, name, called))
+        try:
+            return real(self, *args, **kwargs)
+        finally:
+            for name, function in functions.items():
+                setattr(torch, name, function)
+            if called:
+                change.took(f"{type(self).__name__} calls torch.{called[0]}")
+
+    _around_steps(step)
+
+
+def _noting(function: Callable[..., Any], name: str, called: list[str]) -> Callable[..., Any]:
+    """Return the function, which adds its name to ``called``."""
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        called.append(name)
+        return function(*args, **kwargs)
+
+    return noted
+
+
+def no_optimizer(change: Change) -> None:
+    """Compute gradients, and don't apply them."""
+
+    def step(_: Inner, self: Any, closure: Any = None) -> Any:
+        change.took(f"{type(self).__name__} does nothing")
+        with torch.enable_grad():
+            return closure() if closure is not None else None
+
+    _around_steps(step)
+
+
+def torch_optimizer(change: Change) -> None:
+    """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
+    instead: dict[int, Any] = {}
+
+    def step(real: Inner, self: Any, closure: Any = None) -> Any:
+        if type(self).__module__.startswith("torch.") or isinstance(self, tuple(_FUSED)):
+            change.cannot(f"{type(self).__name__} is PyTorch's own")
+            return real(self) if closure is None else real(self, closure)
+        if id(self) not in instead:
+            out = real(self) if closure is None else real(self, closure)  # it creates its state
+            instead[id(self)] = _like(self)
+            change.took(f"{type(instead[id(self)]).__name__} steps instead of {type(self).__name__}")
+            return out
+        for own, theirs in zip(instead[id(self)].param_groups, self.param_groups):  # noqa: B905  (Python 3.8)
+            own["lr"] = theirs.get("lr", own["lr"])
+        return instead[id(self)].step(closure)
+
+    _around_steps(step)
+
+
+_FUSED = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
+
+
+def _like(optimizer: Any) -> Any:
+    """Return PyTorch's fused optimiser with as many numbers of state per weight."""
+    groups = [{"params": group["params"], "lr": group.get("lr", 1e-3)} for group in optimizer.param_groups]
+    weights = sum(each.numel() for group in groups for each in group["params"])
+    known = {id(each) for group in groups for each in group["params"]}
+    own = {name: value for name, value in vars(optimizer).items() if name not in ("param_groups", "defaults")}
+    held = {id(each): each.numel() for each in _tensors(own) if id(each) not in known}
+    moments = round(sum(held.values()) / weights)
+    if moments > 1:
+        return torch.optim.Adam(groups, fused=True)
+    return torch.optim.SGD(groups, lr=1e-3, momentum=0.9 if moments else 0.0, fused=True)
+
+
+# What can be changed
+
+
+def look(change: Change) -> None:
+    """Report what the plan of the experiments depends on, and the lines of the user's that take the most time."""
+    facts: dict[str, Any] = {"workers": 0, "iterable": False, "conv": False, "graded": False}
+
+    def built(arguments: dict[str, Any]) -> None:
+        facts["workers"] = max(facts["workers"], arguments["num_workers"])
+        facts["iterable"] |= isinstance(arguments["dataset"], IterableDataset)
+
+    def call(module: Any, inner: Inner, args: Any, kwargs: Any) -> Any:
+        facts["conv"] |= any(isinstance(each, torch.nn.Conv2d) for each in module.modules())
+        facts["graded"] |= not module.training and torch.is_grad_enabled() and _has_parameters(module)
+        return inner(*args, **kwargs)
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        if "optimizer" not in facts:
+            facts["parameters"] = sum(len(group["params"]) for group in optimizer.param_groups)
+            group = optimizer.param_groups[0]
+            facts["optimizer"] = type(optimizer).__name__
+            facts["own"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith("torch.")
+            facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
+            facts["stack"] = lines.stack(change.observer)
+            lines.sample(change.observer, lambda counts: change.observer.changed("look", json.dumps([facts, counts])))
+
+    _with_loader(built)
+    _around_modules(call)
+    register_optimizer_step_post_hook(stepped)
+
+
+def protect(writes: Any) -> None:
+    """Save to nowhere what would be saved outside of the experiment's folders."""
+    _set(torch, "save", writes.to_nowhere(torch.save, 1))
+
+    def started(*_: Any) -> None:
+        hook.remove()
+        module = sys.modules.get("safetensors.torch")
+        if module is not None:
+            _set(module, "serialize_file", writes.to_nowhere(module.serialize_file, 1))
+
+    hook = register_optimizer_step_pre_hook(started)
+
+
+# Patching
+
+_set = setattr
+
+
+def _replace(owner: Any, name: str, by: Callable[..., Any]) -> None:
+    """Replace a function by one that gets the real one first."""
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        return by(real, *args, **kwargs)
+
+    _set(owner, name, replaced)
+
+
+def _around_modules(call: Callable[[Any, Inner, Any, Any], Any]) -> None:
+    """Call ``call`` around every module that no other module calls."""
+    inside = threading.local()
+
+    def outer(real: Inner, module: Any, *args: Any, **kwargs: Any) -> Any:
+        if getattr(inside, "module", False):
+            return real(module, *args, **kwargs)
+        inside.module = True
+        try:
+            return call(module, functools.partial(real, module), args, kwargs)
+        finally:
+            inside.module = False
+
+    _replace(torch.nn.Module, "__call__", outer)
+
+
+def _around_steps(step: Callable[..., Any]) -> None:
+    """Call ``step`` around the step of every optimiser, inside of its hooks."""
+
+    def built(real: Inner, self: Any, *args: Any, **kwargs: Any) -> None:
+        real(self, *args, **kwargs)
+        kind = type(self)
+        inner = getattr(kind.step, "__wrapped__", kind.step)
+        if not getattr(inner, "of_trainmark", False):
+            mine = functools.wraps(inner)(functools.partial(step, inner))
+            mine.of_trainmark = True  # type: ignore[attr-defined]
+            hooked = Optimizer.profile_hook_step(mine)
+            hooked.hooked = True
+            _set(kind, "step", hooked)
+
+    _replace(Optimizer, "__init__", built)
+
+
+def _has_parameters(module: Any) -> bool:
+    return next(module.parameters(), None) is not None
+
+
+def _evaluates(module: Any) -> bool:
+    return not module.training or not torch.is_grad_enabled()
+
+
+def _tensors(value: Any, depth: int = 5) -> list[Any]:
+    """Return the tensors in nested containers."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, dict) and depth:
+        value = list(value.values())
+    if isinstance(value, (list, tuple)) and depth:
+        return [tensor for each in value for tensor in _tensors(each, depth - 1)]
+    return []
+
+
+def _mapped(value: Any, function: Callable[[Any], Any]) -> Any:
+    """Apply a function to the tensors in nested containers."""
+    if isinstance(value, torch.Tensor):
+        return function(value)
+    if isinstance(value, dict):
+        for key in list(value):
+            value[key] = _mapped(value[key], function)
+        return value
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_mapped(each, function) for each in value))
+    return type(value)(_mapped(each, function) for each in value) if type(value) in (list, tuple) else value
+
+
+KNOWN = {
+    "look": look,
+    "same-batch": same_batch,
+    "workers": workers,
+    "prefetch": prefetch,
+    "pin": pin,
+    "batch": batch,
+    "no-sync": no_sync,
+    "no-evaluation": no_evaluation,
+    "no-grad": no_grad,
+    "short": short_epochs,
+    "no-saves": no_saves,
+    "threads": threads,
+    "fp32": fp32,
+    "tf32": tf32,
+    "bf16": autocast,
+    "fp16": autocast,
+    "channels-last": channels_last,
+    "compile": compile_model,
+    "fused": kind_of_step,
+    "foreach": kind_of_step,
+    "no-optimizer": no_optimizer,
+    "torch-optimizer": torch_optimizer,
+}

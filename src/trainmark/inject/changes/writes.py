@@ -1,0 +1,104 @@
+"""Writes of an experiment to files outside of its folders go nowhere, so that none of the user's files change.
+
+An experiment runs in a copy of the working folder, with a folder for temporary files of its own. Its checkpoints are
+worth nothing, but a script may save them under an absolute path, or delete old ones.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_PIPES = "TRAINMARK_OBSERVER"
+_CHANGES_FILES = (
+    "remove",
+    "unlink",
+    "rmdir",
+    "mkdir",
+    "truncate",
+    "rename",
+    "replace",
+    "link",
+    "symlink",
+    "chmod",
+    "utime",
+)
+_set = setattr
+
+
+class Writes:
+    """The folders that an experiment may write to: its working folder, temporary files, caches and devices."""
+
+    def __init__(self) -> None:
+        cache = os.environ.get("XDG_CACHE_HOME", os.path.join(os.path.expanduser("~"), ".cache"))  # noqa: PTH111, PTH118
+        mine = [os.getcwd(), tempfile.gettempdir(), cache, "/dev", "/proc", os.environ.get(_PIPES, "/dev")]  # noqa: PTH109
+        self._allowed = tuple(os.path.realpath(folder) + os.sep for folder in mine)
+
+    def elsewhere(self, path: Any) -> bool:
+        """Return whether ``path`` is a file that may not be written."""
+        try:
+            real = os.path.realpath(os.fsdecode(path))
+        except (TypeError, ValueError):  # a file descriptor or a file
+            return False
+        return not (real + os.sep).startswith(self._allowed)
+
+    def redirect(self) -> None:
+        """Let writes elsewhere go nowhere, from now on."""
+        opened, opens = builtins.open, os.open
+
+        @functools.wraps(opened)
+        def open_(file: Any, mode: str = "r", *args: Any, **more: Any) -> Any:
+            if set(mode) & set("wax+") and self.elsewhere(file):
+                file, mode = os.devnull, mode.replace("x", "w")
+            return opened(file, mode, *args, **more)
+
+        @functools.wraps(opens)
+        def opens_(path: Any, flags: int, *args: Any, **more: Any) -> int:
+            if flags & _WRITES and more.get("dir_fd") is None and self.elsewhere(path):
+                path, flags = os.devnull, flags & ~os.O_EXCL
+            return opens(path, flags, *args, **more)
+
+        _set(builtins, "open", open_)
+        _set(io, "open", open_)
+        _set(os, "open", opens_)
+        for name in _CHANGES_FILES:
+            _set(os, name, self.unless_elsewhere(getattr(os, name), 1 if name in ("link", "symlink") else 0))
+        for name, position in (("rmtree", 0), ("copyfile", 1), ("move", 0)):
+            _set(shutil, name, self.unless_elsewhere(getattr(shutil, name), position))
+
+    def unless_elsewhere(self, does: Callable[..., Any], position: int = 0) -> Callable[..., Any]:
+        """Return a function that does nothing if one of its arguments, from ``position`` on, is a file elsewhere."""
+
+        @functools.wraps(does)
+        def done(*args: Any, **more: Any) -> Any:
+            paths = (*args, *(value for name, value in more.items() if name in ("path", "src", "dst", "f")))
+            named = [each for each in paths[position:2] if isinstance(each, (str, bytes, os.PathLike))]
+            if more.get("dir_fd") is None and any(map(self.elsewhere, named)):
+                return None
+            return does(*args, **more)
+
+        return done
+
+    def to_nowhere(self, saves: Callable[..., Any], position: int) -> Callable[..., Any]:
+        """Return a function that saves to no file if its argument at ``position`` is a file elsewhere."""
+
+        @functools.wraps(saves)
+        def saved(*args: Any, **more: Any) -> Any:
+            if len(args) > position and self.elsewhere(args[position]):
+                args = (*args[:position], os.devnull, *args[position + 1 :])
+            more.update((name, os.devnull) for name in ("f", "filename") if name in more and self.elsewhere(more[name]))
+            return saves(*args, **more)
+
+        return saved
+
+
+WRITES = Writes()

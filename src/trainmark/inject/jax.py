@@ -1,0 +1,219 @@
+"""What is observed of JAX: a step is a call of the outermost jitted function that is given its own earlier results.
+
+``lax.scan`` in such a function counts as one step. Where gradients come from another jitted function, that one tells
+the loss and the examples. Loops that apply gradients outside of a jitted function need the hook.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .patch import around, time_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .observer import Observer
+
+_READS = ("item", "tolist", "block_until_ready", "__array__", "__float__", "__int__", "__bool__", "__format__")
+_MOST_CALLS = 50
+"""A function that was called so often without its own results is never taken for a step."""
+
+
+def install(jax: Any, observer: Observer) -> None:
+    """Observe the trainings of this process."""
+    steps = _Steps(jax, observer)
+    observer.describe["jax"], observer.read_losses["jax"] = steps.describe, lambda kept: [float(each) for each in kept]
+    observer.attempt("jax.jit", steps.follow)
+    arrays: Any = importlib.import_module("jax._src.array")
+    observer.attempt("jax.Array reads", lambda: time_reads(arrays.ArrayImpl, _READS, observer))
+
+
+class _Call:
+    """Leaves of the arguments and the results of a call; without the arrays, which may be large.
+
+    Args:
+        given: the leaves of the arguments.
+        returned: the leaves of the results, with their paths.
+    """
+
+    def __init__(self, given: list[Any], returned: list[tuple[str, Any]]) -> None:
+        self.sizes = _sizes(given)
+        self.examples = [_examples(each) for each in given]
+        self._returned = [(weakref.ref(each), id(each)) for _, each in returned]
+        numbers = [at for at, (_, each) in enumerate(returned) if each.shape == () and "float" in str(each.dtype)]
+        numbers.sort(key=lambda at: "loss" not in returned[at][0])
+        self.losses = {at: returned[at][1] for at in numbers}
+
+    def returned(self) -> dict[int, int]:
+        """Return the positions of the results that still exist, by their ids."""
+        return {key: at for at, (each, key) in enumerate(self._returned) if each() is not None}
+
+
+class _Training:
+    """What a step computes.
+
+    Args:
+        loss: position of the loss among the results.
+        batch: position of the batch among the arguments.
+
+    Attributes:
+        weight: position of a weight among the results of the step.
+    """
+
+    def __init__(self, loss: int | None, batch: int | None) -> None:
+        self._loss, self._batch = loss, batch
+        self.loss: Any = None
+        self.examples: int | None = None
+        self.weight: int | None = None
+
+    def called(self, given: list[Any], returned: list[Any]) -> None:
+        """Keep loss and number of examples of a call."""
+        self.loss = _at(returned, self._loss)
+        self.examples = _examples(_at(given, self._batch))
+
+    def called_earlier(self, call: _Call) -> None:
+        """Keep those of an earlier call."""
+        self.loss, self.examples = call.losses.get(self._loss), _at(call.examples, self._batch)  # type: ignore[arg-type]
+
+
+def _at(values: list[Any], position: int | None) -> Any:
+    return None if position is None or position >= len(values) else values[position]
+
+
+def _examples(array: Any) -> int | None:
+    return (getattr(array, "shape", ()) or (None,))[0]
+
+
+def _sizes(leaves: list[Any]) -> list[tuple[int, int]]:
+    """Return id and size of each leaf; the size of numbers is 0."""
+    return [(id(each), each.size if getattr(each, "shape", ()) else 0) for each in leaves]
+
+
+class _Steps:
+    """Finds the functions whose calls are steps."""
+
+    def __init__(self, jax: Any, observer: Observer) -> None:
+        self._jax, self._observer = jax, observer
+        self._inside = threading.local()
+        self._counts: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Any, list[_Call]] = weakref.WeakKeyDictionary()
+        self._steps: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
+        self._losses: weakref.WeakKeyDictionary[Any, _Training] = weakref.WeakKeyDictionary()
+        self._weight: Any = None
+        self._described: dict[str, str] = {}
+        self._given: list[Any] = []
+        self._before = observer.guarded(self._look_before)
+        self._after = observer.guarded(self._look_after)
+
+    def follow(self) -> None:
+        """Wrap what ``jax.jit`` returns, and calls of what was compiled ahead of time."""
+
+        def jit(transform: Callable[..., Any], *args: Any, **more: Any) -> Any:
+            found = transform(*args, **more)
+            return self._wrapped(found) if hasattr(found, "lower") else lambda each: self._wrapped(found(each))
+
+        def called(call: Callable[..., Any], compiled: Any, *args: Any, **more: Any) -> Any:
+            return self._call(compiled, functools.partial(call, compiled), args, more)
+
+        around(self._jax, "jit", jit)
+        around(self._jax.stages.Compiled, "__call__", called)
+
+    def _wrapped(self, jitted: Any) -> Any:
+        @functools.wraps(jitted)
+        def call(*args: Any, **more: Any) -> Any:
+            return self._call(call, jitted, args, more)
+
+        for name in ("__wrapped__", *(name for name in dir(jitted) if not name.startswith("__"))):
+            setattr(call, name, getattr(jitted, name))
+        self._observer.made(call, sys._getframe(1))
+        return call
+
+    def _call(self, function: Any, jitted: Callable[..., Any], args: Any, more: Any) -> Any:
+        observer = self._observer
+        if getattr(self._inside, "call", False) or observer.is_led:
+            return jitted(*args, **more)
+        self._inside.call = True
+        try:
+            self._before(function, args, more)
+            found = jitted(*args, **more)
+        finally:
+            self._inside.call = False
+        self._after(function, found)
+        return found
+
+    def _look_before(self, function: Any, args: Any, more: Any) -> None:
+        """Take a function for the step if it is given what it has returned."""
+        given = self._given = self._jax.tree_util.tree_leaves((args, more))
+        if function in self._losses or function in self._steps:
+            self._observer.evaluated()
+        elif self._weight is not None and any(each is self._weight for each in given):
+            self._observer.evaluating()
+        if function in self._steps or function not in self._calls:
+            return
+        state, ids = self._calls[function][-1].returned(), {id(each) for each in given}
+        if not state.keys() & ids:
+            return
+        computes = self._source(function, ids)
+        calls, itself = self._calls[computes], computes is function
+        loss = next((at for at, each in calls[-1].losses.items() if id(each) not in ids), None)
+        sizes = _sizes(given) if itself else calls[-1].sizes
+        batches = [(size, -at) for at, (key, size) in enumerate(sizes) if size and key not in state]
+        training = _Training(loss, -max(batches)[1] if batches else None)
+        self._steps[function] = self._losses[computes] = training
+        weights = [each for each in given if id(each) in state and "float" in str(each.dtype)]
+        if weights:
+            self._described = {"precision": str(weights[0].dtype), "device": str(next(iter(weights[0].devices())))}
+            training.weight = self._calls[function][-1].returned()[id(weights[0])]
+        self._observer.made_at("step", function)
+        training.called_earlier(calls[-1] if itself else calls[0])
+        self._step(function)  # the first one, late
+        training.called_earlier(calls[-1])
+
+    def _source(self, function: Any, ids: set[int]) -> Any:
+        """Return the function that computes the loss: itself, or one whose other results it is given."""
+        for other in (function, *self._calls):
+            last = self._calls[other][-1]
+            if any(id(each) not in ids for each in last.losses.values()) and (
+                other is function or last.returned().keys() & ids
+            ):
+                return other
+        return function
+
+    def _look_after(self, function: Any, found: Any) -> None:
+        given, self._given = self._given, []
+        leaves = self._jax.tree_util.tree_leaves(found)
+        if not leaves or isinstance(leaves[0], self._jax.core.Tracer):
+            return
+        if function in self._losses:
+            self._losses[function].called(given, leaves)
+        if function in self._steps:
+            self._weight = _at(leaves, self._steps[function].weight)
+            self._step(function)
+        elif function not in self._losses:
+            self._note(function, given, found)
+
+    def _note(self, function: Any, given: list[Any], found: Any) -> None:
+        """Keep the last two calls of a function, unless it is called often and does not step."""
+        count = self._counts[function] = self._counts.get(function, 0) + 1
+        if count > _MOST_CALLS:
+            self._calls.pop(function, None)
+            return
+        tree = self._jax.tree_util
+        returned = [(tree.keystr(path), each) for path, each in tree.tree_flatten_with_path(found)[0]]
+        self._calls[function] = [*self._calls.get(function, [])[-1:], _Call(given, returned)]
+
+    def _step(self, function: Any) -> None:
+        training = self._steps[function]
+        if training.loss is not None:
+            self._observer.loss(training.loss)
+        self._observer.stepped(function, "jax", examples=training.examples)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what it computes with."""
+        return self._described

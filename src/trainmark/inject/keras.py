@@ -1,0 +1,263 @@
+"""What is observed of Keras 3: ``fit``, ``train_on_batch``, and the user's own loops that apply an optimiser.
+
+It computes by TensorFlow, JAX or PyTorch, whose own files here see the rest: loaders, reads and, of PyTorch, losses.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .observer import clock
+from .patch import around, keep_places, time_saves
+from .tensorflow import Functions, examples, number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .observer import Observer
+
+_LEADS = ("fit", "train_on_batch", "evaluate", "predict", "test_on_batch", "predict_on_batch")
+"""Methods in which Keras reports, not the framework that it computes by."""
+_ACCURACIES = ("accuracy", "acc", "sparse_categorical_accuracy", "categorical_accuracy", "binary_accuracy")
+
+
+def install(keras: Any, observer: Observer) -> None:
+    """Observe the trainings of this process."""
+    fit = _Fit(keras, observer)
+    if fit.engine == "torch":
+        about, reads = observer.describe["torch"], observer.read_losses["torch"]
+    else:
+        about, reads = fit.describe, _read
+    observer.describe["keras"], observer.read_losses["keras"] = about, reads
+    observer.attempt("Keras fit", fit.follow)
+    observer.attempt("Keras optimizers", lambda: _optimizers(keras, observer))
+    observer.attempt("Keras saves", lambda: time_saves(keras.Model, ("save", "save_weights"), observer))
+
+
+class _Fit:
+    """Follows a ``fit`` through its list of callbacks; one callback more could make Keras wait for results."""
+
+    def __init__(self, keras: Any, observer: Observer) -> None:
+        self._keras, self._observer = keras, observer
+        self.engine = keras.backend.backend()
+        self._callbacks: Any = None
+        self._batches: Any = None
+        self._evaluations = self._fetched = self._examples = 0
+        self._logs: dict[str, Any] = {}
+        self._enter = observer.guarded(self._places)
+        self._weight, self._mean = 0, None
+
+    def follow(self) -> None:
+        """Patch the methods of models, the lists of callbacks, and the iterators over batches."""
+        for name in _LEADS:
+            around(self._keras.Model, name, self._led)
+        follows: dict[str, Callable[..., None]] = {
+            "on_train_begin": self._begin,
+            "on_epoch_begin": self._begin_epoch,
+            "on_train_batch_end": self._end_batch,
+            "on_epoch_end": self._end_epoch,
+            "on_test_begin": self._begin_test,
+            "on_test_end": self._end_test,
+            "on_predict_begin": self._begin_test,
+            "on_predict_end": self._end_test,
+        }
+        for name, follow in follows.items():
+            self._follow(name, self._observer.guarded(follow))
+        iterators: Any = importlib.import_module("keras.src.trainers.epoch_iterator")
+        around(iterators.EpochIterator, "_enumerate_iterator", self._enumerated)
+        if self.engine == "jax":
+            trainer: Any = importlib.import_module("keras.src.backend.jax.trainer")
+            around(trainer.JAXEpochIterator, "_get_iterator", self._loaded)
+
+    def _follow(self, name: str, follow: Callable[..., None]) -> None:
+        last = name == "on_train_batch_end"  # the callbacks have seen the last step before the training is ended
+
+        def called(real: Callable[..., Any], callbacks: Any, *args: Any, **more: Any) -> None:
+            if not last:
+                follow(callbacks, *args, **more)
+            real(callbacks, *args, **more)
+            if last:
+                follow(callbacks, *args, **more)
+
+        around(self._keras.callbacks.CallbackList, name, called)
+
+    def _led(self, real: Callable[..., Any], model: Any, *args: Any, **more: Any) -> Any:
+        observer = self._observer
+        if observer.is_led:
+            return real(model, *args, **more)
+        self._enter(model, real.__name__, sys._getframe(2))
+        observer.is_led = True
+        try:
+            found = real(model, *args, **more)
+        finally:
+            observer.is_led = False
+        if real.__name__ == "train_on_batch":
+            observer.guarded(self._trained_on_batch)(model, found, examples((args, more)))
+        return found
+
+    def _places(self, model: Any, method: str, frame: Any) -> None:
+        if method in ("fit", "train_on_batch") and "fit" not in self._observer.places:
+            self._observer.place("fit", frame)
+            self._observer.places.pop("model", None)  # of PyTorch's, a layer's
+            self._observer.made_at("model", model)
+
+    def _trained_on_batch(self, model: Any, found: Any, size: int | None) -> None:
+        if self.engine != "torch":
+            self._observer.loss((number(found), 1, None, 0))
+        self._stepped(model, 1, size)
+
+    def _begin(self, callbacks: Any, *_: Any, **__: Any) -> None:
+        self._callbacks, self._fetched, self._examples = callbacks, 0, 0
+        self._iterations = 0 if self.engine == "jax" else int(callbacks.model.optimizer._iterations)
+
+    def _begin_epoch(self, *_: Any, **__: Any) -> None:
+        self._weight, self._mean = 0, None
+
+    def _enumerated(self, real: Callable[..., Any], batches: Any) -> Any:
+        if not self._evaluations:
+            self._batches = batches
+        return real(batches)
+
+    def _loaded(self, real: Callable[..., Any], batches: Any) -> Iterator[Any]:
+        iterator, fetched = iter(real(batches)), self._observer.guarded(self._fetch)
+        while True:
+            start = clock()
+            try:
+                batch = next(iterator)
+            except StopIteration:
+                return
+            fetched(start, batch)
+            yield batch
+
+    def _fetch(self, start: float, batch: Any) -> None:
+        self._observer.fetched(start)
+        self._fetched, self._examples = self._fetched + 1, self._examples + (examples(batch) or 0)
+
+    def _end_batch(self, callbacks: Any, last: int, logs: Any = None) -> None:
+        if callbacks is not self._callbacks:
+            return
+        steps, size = self._fetched, self._examples or None
+        self._fetched = self._examples = 0
+        if self.engine != "jax":
+            steps, size = self._counted(callbacks.model, last)
+        self._logs = logs or {}
+        name = _loss_of(self._logs)
+        if name is not None and self.engine != "torch":
+            self._keep(callbacks.model, name, steps, size)
+        self._stepped(callbacks.model, steps, size)
+
+    def _counted(self, model: Any, last: int) -> tuple[int, int | None]:
+        """Return the numbers of steps and of examples of the steps up to ``last``, which the epoch may not have."""
+        at_once, total = self._batches.steps_per_execution, self._batches.num_batches
+        if total:
+            steps = min(at_once, total - (last - at_once + 1))
+        elif at_once > 1:
+            steps, self._iterations = (
+                int(model.optimizer._iterations) - self._iterations,
+                int(model.optimizer._iterations),
+            )
+        else:
+            steps = 1
+        return steps, _examples(self._batches.data_adapter, steps, ends=total is not None and last + 1 >= total)
+
+    def _keep(self, model: Any, name: str, steps: int, size: int | None) -> None:
+        """Keep what tells the loss of a step: the logs have the mean since the epoch began."""
+        mean, weight = self._mean, self._weight
+        if type(model).train_step.__module__.startswith("keras."):
+            self._weight += size or steps
+        elif any(each.name == name and isinstance(each, self._keras.metrics.Mean) for each in model.metrics):
+            self._weight += steps
+        self._mean = self._logs[name]
+        self._observer.loss((self._mean, self._weight, mean, weight))
+
+    def _stepped(self, model: Any, steps: int, examples: int | None) -> None:
+        self._observer.stepped(model.optimizer, "keras", steps, examples)
+
+    def _end_epoch(self, callbacks: Any, *_: Any, **__: Any) -> None:
+        if callbacks is self._callbacks and self._logs:
+            self._observer.epoch(**_figures(self._logs))
+            self._logs = {}
+
+    def _begin_test(self, callbacks: Any, *_: Any, **__: Any) -> None:
+        self._end_epoch(callbacks)
+        if not self._evaluations:
+            self._observer.evaluating()
+        self._evaluations += 1
+
+    def _end_test(self, _: Any, logs: Any = None) -> None:
+        self._evaluations -= 1
+        if not self._evaluations:
+            self._fetched = self._examples = 0
+            self._observer.evaluated(**_figures(logs or {}))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what it computes with."""
+        policy = self._callbacks.model.dtype_policy if self._callbacks else self._keras.config.dtype_policy()
+        described = {"precision": policy.compute_dtype, "device": str(self._keras.distribution.list_devices()[0])}
+        if self.engine == "tensorflow":
+            threads = sys.modules["tensorflow"].config.threading.get_intra_op_parallelism_threads()
+            described["threads"] = threads or len(os.sched_getaffinity(0))
+        return described
+
+
+def _examples(data: Any, steps: int, *, ends: bool) -> int | None:
+    """Return the number of examples of some steps, with which an epoch may end; None if the data don't tell."""
+    size, rest, dataset = data.batch_size, data.partial_batch_size, getattr(data, "_dataset", None)
+    while size is None and dataset is not None:
+        if hasattr(dataset, "_batch_size"):
+            size, inside = int(dataset._batch_size), int(dataset._input_dataset.cardinality())
+            rest = inside % size if inside > 0 else None
+        dataset = getattr(dataset, "_input_dataset", None)
+    return None if size is None else int(steps * size - (size - rest if rest and ends else 0))
+
+
+def _loss_of(logs: dict[str, Any]) -> str | None:
+    return next((name for name in ("loss", *logs) if name in logs and "loss" in name), None)
+
+
+def _read(kept: list[Any]) -> list[float]:
+    """Return the loss of each step."""
+    return [_loss_between(*each) if isinstance(each, tuple) else float(each) for each in kept]
+
+
+def _loss_between(mean: Any, weight: int, earlier: Any, before: int) -> float:
+    """Return the mean of what was added to the mean ``earlier`` of the weight ``before``."""
+    if not before or weight == before:
+        return float(mean)
+    return (float(mean) * weight - float(earlier) * before) / (weight - before)
+
+
+def _figures(logs: dict[str, Any]) -> dict[str, float]:
+    """Return loss and accuracy, as far as they are known."""
+    found = {"loss": _loss_of(logs), "accuracy": next((each for each in _ACCURACIES if each in logs), None)}
+    return {name: float(logs[key]) for name, key in found.items() if key is not None}
+
+
+def _optimizers(keras: Any, observer: Observer) -> None:
+    """Optimisers that the user's own loop applies."""
+    tensorflow, jax = sys.modules.get("tensorflow"), sys.modules.get("jax")
+    functions = Functions(tensorflow, observer) if tensorflow is not None else None
+    if functions is not None:
+        observer.attempt("tf.function", functions.follow)
+
+    @observer.guarded
+    def applied(optimizer: Any, gradients: Any) -> None:
+        if functions is not None and not tensorflow.executing_eagerly():  # type: ignore[union-attr]
+            functions.traced(optimizer)
+        elif jax is None or not any(isinstance(each, jax.core.Tracer) for each in gradients):
+            observer.stepped(optimizer, "keras")
+
+    def applies(real: Callable[..., Any], optimizer: Any, gradients: Any, *args: Any, **more: Any) -> Any:
+        if observer.is_led:
+            return real(optimizer, gradients, *args, **more)
+        gradients = list(gradients)
+        found = real(optimizer, gradients, *args, **more)
+        applied(optimizer, gradients)
+        return found
+
+    around(keras.optimizers.Optimizer, "apply", applies)
+    for kind in (keras.optimizers.Optimizer, keras.Model):
+        keep_places(kind, observer)

@@ -1,0 +1,86 @@
+"""Replaces functions of a framework by ones that observe."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .observer import clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from .observer import Observer
+
+
+def around(kind: Any, name: str, by: Callable[..., Any]) -> None:
+    """Replace a function, of a class in the one that defines it, by one that is given the real one first."""
+    owner = next((each for each in getattr(kind, "__mro__", ()) if name in vars(each)), kind)
+    real = getattr(owner, name)
+
+    @functools.wraps(real)
+    def replaced(*args: Any, **more: Any) -> Any:
+        return by(real, *args, **more)
+
+    setattr(owner, name, replaced)
+
+
+def time_reads(kind: Any, names: Iterable[str], observer: Observer, copies: Iterable[str] = ()) -> None:
+    """Replace methods that wait for a value, or copy one to another device, by ones that tell how long users wait."""
+    for name in (*names, *copies):
+        setattr(kind, name, _timed(getattr(kind, name), name, observer, copies))
+
+
+def _timed(read: Any, name: str, observer: Observer, copies: Iterable[str]) -> Any:
+    word = f"{name.strip('_')}()" if name.startswith("__") else f".{name}()"
+    synchronised, copied = observer.guarded(observer.synchronised), observer.guarded(observer.copied)
+
+    @functools.wraps(read, ("__name__", "__doc__"))
+    def reads(self: Any, *args: Any, **more: Any) -> Any:
+        frame = sys._getframe(1)
+        if not (observer.speaks and observer.is_users(frame)):
+            return read(self, *args, **more)
+        start = clock()
+        found = read(self, *args, **more)
+        if name not in copies or found.device.type == "cpu" != self.device.type:
+            synchronised(word, clock() - start, frame)
+        elif found.device != self.device:
+            copied(clock() - start)
+        return found
+
+    reads._trainmark = True  # type: ignore[attr-defined]
+    return reads
+
+
+def time_saves(kind: Any, names: Iterable[str], observer: Observer) -> None:
+    """Tell how long functions that save files take."""
+    saved = observer.guarded(observer.saved)
+
+    def saves(real: Callable[..., Any], *args: Any, **more: Any) -> Any:
+        start = clock()
+        found = real(*args, **more)
+        saved(clock() - start, sys._getframe(2))
+        return found
+
+    for name in names:
+        around(kind, name, saves)
+
+
+def keep_places(kind: Any, observer: Observer) -> None:
+    """Keep where things of this kind are made."""
+
+    @observer.guarded
+    def made(thing: Any, frame: Any) -> None:
+        while frame.f_back is not None and frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is thing:
+            frame = frame.f_back
+        observer.made(thing, frame)
+
+    init = kind.__init__
+
+    @functools.wraps(init)
+    def initialised(self: Any, *args: Any, **more: Any) -> None:
+        init(self, *args, **more)
+        made(self, sys._getframe(1))
+
+    kind.__init__ = initialised

@@ -1,0 +1,171 @@
+"""What is observed of TensorFlow: ``tf.data``, reads of tensors, gradients, calls of a ``tf.function`` that trains."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from .observer import clock
+from .patch import around, time_reads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .observer import Observer
+
+_READS = ("numpy", "__float__", "__int__", "__bool__", "__format__", "__array__")
+_ALIKE = 10
+"""Number of calls with one step each, after which the steps of a function are not read from the optimiser any more."""
+
+
+def install(tensorflow: Any, observer: Observer) -> None:
+    """Observe the data and the tensors of this process; steps are seen by ``keras.py``."""
+    tensors: Any = importlib.import_module("tensorflow.python.framework.ops")
+    observer.attempt("tf.data", lambda: _datasets(observer))
+    observer.attempt("tf.GradientTape", lambda: _gradients(tensorflow, observer))
+    observer.attempt("tf.Tensor reads", lambda: time_reads(tensors._EagerTensorBase, _READS, observer))
+
+
+class Functions:
+    """Calls of a ``tf.function``: one that applies an optimiser, which is only seen as it is traced, is a step."""
+
+    def __init__(self, tensorflow: Any, observer: Observer) -> None:
+        self._tensorflow, self._observer = tensorflow, observer
+        self._outermost: Any = None
+        self._applied: weakref.WeakKeyDictionary[Any, dict[int, _Applied]] = weakref.WeakKeyDictionary()
+        self._called = observer.guarded(self._look)
+
+    def follow(self) -> None:
+        """Patch the calls."""
+        module: Any = importlib.import_module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+        around(module.Function, "__call__", self._call)
+
+    def _call(self, real: Callable[..., Any], function: Any, *args: Any, **more: Any) -> Any:
+        if self._outermost is not None or self._observer.is_led:
+            return real(function, *args, **more)
+        self._outermost = function
+        try:
+            found = real(function, *args, **more)
+        finally:
+            self._outermost = None
+        if function in self._applied:
+            self._called(function, found, args, more)
+        return found
+
+    def traced(self, optimizer: Any) -> None:
+        """Keep that an optimiser is applied in what is traced."""
+        if self._outermost is not None:
+            with self._tensorflow.init_scope():
+                applied = _Applied(optimizer)
+            self._applied.setdefault(self._outermost, {}).setdefault(id(optimizer), applied)
+
+    def _look(self, function: Any, found: Any, args: Any, more: Any) -> None:
+        self._observer.forward(training=True, grad=True, examples=examples((args, more)))
+        loss = number(found)
+        if loss is not None:
+            self._observer.loss(loss)
+        for applied in list(self._applied[function].values()):
+            steps = applied.steps()
+            if steps:
+                self._observer.stepped(applied.optimizer, "keras", steps)
+
+
+class _Applied:
+    """An optimiser that a function applies."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self.optimizer, self._count, self._alike = optimizer, int(optimizer._iterations), 0
+
+    def steps(self) -> int:
+        """Return the number of steps of the last call, of which a loop may take many, and a condition none."""
+        if self._alike == _ALIKE:
+            return 1
+        before, self._count = self._count, int(self.optimizer._iterations)
+        self._alike = self._alike + 1 if self._count - before == 1 else -sys.maxsize
+        return self._count - before
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what nested sequences and mappings hold, with its name."""
+    if isinstance(value, (dict, list, tuple)):
+        for key, each in value.items() if isinstance(value, dict) else ((name, each) for each in value):
+            yield from _leaves(each, str(key))
+    else:
+        yield name, value
+
+
+def number(value: Any) -> Any:
+    """Return the loss among the results of a step: the number that is named so, or the first; None without numbers."""
+    found = [(name, each) for name, each in _leaves(value) if isinstance(each, float) or _is_number(each)]
+    return next((each for name, each in found if "loss" in name), found[0][1] if found else None)
+
+
+def _is_number(value: Any) -> bool:
+    return getattr(value, "shape", None) == () and "float" in str(getattr(value, "dtype", ""))
+
+
+def examples(value: Any) -> int | None:
+    """Return the number of examples of a batch, by its first array."""
+    return next((each.shape[0] for _, each in _leaves(value) if getattr(each, "shape", ())), None)
+
+
+def _datasets(observer: Observer) -> None:
+    datasets: Any = importlib.import_module("tensorflow.python.data.ops.dataset_ops")
+    iterators: Any = importlib.import_module("tensorflow.python.data.ops.iterator_ops")
+
+    @observer.guarded
+    def opened(dataset: Any, iterator: Any, start: float, frame: Any) -> None:
+        iterator._trainmark = observer.steps, start
+        observer.made(dataset, frame)
+        observer.opened(dataset, start)
+
+    @observer.guarded
+    def fetched(start: float, batch: Any) -> None:
+        observer.fetched(start, examples(batch))
+
+    @observer.guarded
+    def exhausted(steps_before: int, start: float) -> None:
+        if observer.steps > steps_before:
+            observer.exhausted(steps_before)
+        else:  # without a step, it was an evaluation
+            observer.evaluating(start)
+            observer.evaluated()
+
+    def opens(real: Callable[..., Any], dataset: Any) -> Any:
+        start = clock()
+        found = real(dataset)
+        if not observer.is_led:
+            opened(dataset, found, start, sys._getframe(2))
+        return found
+
+    def advances(real: Callable[..., Any], iterator: Any) -> Any:
+        start, opening = clock(), getattr(iterator, "_trainmark", None)
+        if opening is None or observer.is_led:
+            return real(iterator)
+        try:
+            batch = real(iterator)
+        except StopIteration:
+            exhausted(*opening)
+            raise
+        fetched(start, batch)
+        return batch
+
+    around(datasets.DatasetV2, "__iter__", opens)
+    around(iterators.OwnedIterator, "__next__", advances)
+
+
+def _gradients(tensorflow: Any, observer: Observer) -> None:
+    @observer.guarded
+    def keep(target: Any, frame: Any) -> None:
+        observer.place("backward", frame)
+        if tensorflow.executing_eagerly() and _is_number(target):
+            observer.loss(target)
+
+    def differentiated(real: Callable[..., Any], tape: Any, target: Any, *args: Any, **more: Any) -> Any:
+        if not observer.is_led:
+            keep(target, sys._getframe(2))
+        return real(tape, target, *args, **more)
+
+    around(tensorflow.GradientTape, "gradient", differentiated)

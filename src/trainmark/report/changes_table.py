@@ -1,0 +1,114 @@
+"""A table of what changes to a user's script give, and sentences about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from trainmark import units
+from trainmark.analysis.changes import Finding
+from trainmark.analysis.experiments import experiment, words
+from trainmark.record.record import Observed
+from trainmark.report.table import Cell, Field, Table, interval, table_of
+
+_MOST_LINES, _LEAST_SHARE = 3, 0.1
+_LEARNING = {"same": "the same", "better": "better", "worse": "worse", "unclear": "unclear"}
+
+
+def changes_table(
+    name: str, observed: Observed, findings: Sequence[Finding], left_out: Mapping[str, str], said: Sequence[str]
+) -> Table:
+    """Return the table of the findings, with the first of the sentences that are ``said`` on top."""
+    step = units.seconds(observed.seconds / max(observed.steps - 1, 1))
+    of_step = ", ".join(f"{what} {units.percent(share, 0)}" for what, share in shares(observed).items() if share > 0.01)
+    reasons = "; ".join(f"{change} ({why})" for change, why in left_out.items())
+    return table_of(
+        findings,
+        (
+            Field("change", lambda each: Cell(each.change, tone="strong" if each.wins else "plain")),
+            Field("speed-up", _speedup, "right"),
+            Field("learning", _learning),
+            Field("where", lambda each: each.place or "", optional=True),
+            Field("description", lambda each: Cell(_does(each), tone="dim"), optional=True),
+        ),
+        title=name,
+        conditions=(
+            f"{observed.framework} on {observed.device}, a step takes {step}" + (f": {of_step}" if of_step else ""),
+        ),
+        notes=(*said[1:], *((f"Not tried: {reasons}.",) if reasons else ())),
+        answer=Cell(said[0]),
+    )
+
+
+def answers(findings: Sequence[Finding], combination: Finding | None, lines: Mapping[str, float]) -> list[str]:
+    """Return what to do first, then the other sentences about the findings."""
+    winners = [each for each in findings if each.wins]
+    said = [_advice(each) for each in winners if not each.harms]
+    if not said:
+        said = ["None of the changes that were tried makes this script clearly faster."]
+    if combination is not None:
+        together = f"Together, {combination.change.replace('+', ', ')} give {times(combination)} as fast"
+        said.append(f"{together}{_but(combination)}.")
+    for each in winners:
+        if each.harms:
+            said.append(f"{each.change} is {times(each)} as fast, but harms learning: its loss is worse.")
+    if idle := ", ".join(each.change for each in findings if not each.wins):
+        said.append(f"Not worth it: {idle}.")
+    slow = [f"{place} {units.percent(share, 0)}" for place, share in lines.items() if share >= _LEAST_SHARE]
+    if slow:
+        said.append(f"Lines of yours that take the most time: {', '.join(slow[:_MOST_LINES])}.")
+    return said
+
+
+def shares(observed: Observed) -> dict[str, float]:
+    """Return the shares of a step's time that were observed; they may overlap."""
+    seconds = {
+        "loader wait": observed.loader_wait_seconds,
+        "copies": observed.copy_seconds,
+        "optimizer": observed.optimizer_seconds,
+        "reading results": observed.sync_seconds,
+        "saving": observed.saving_seconds,
+        "evaluation": observed.evaluation_seconds,
+    }
+    whole = observed.seconds
+    return {name: each / whole for name, each in seconds.items() if each is not None and whole > 0}
+
+
+def _advice(found: Finding) -> str:
+    about = experiment(found.change)
+    where = f" ({found.place})" if found.place else ""
+    gain = f"{times(found)} as fast"
+    text = words(about.advice, found.change).removesuffix(".")
+    if found.kind == "diagnosis":
+        return f"{text}{where}: at most {gain}."
+    return f"{text}{where}: {gain}{_but(found)}."
+
+
+def _but(found: Finding) -> str:
+    match found.learning:
+        case "same":
+            return ", and it learns the same"
+        case "better":
+            return ", and the loss falls faster"
+        case "worse":
+            return ", but the loss is worse after as many examples"
+        case "unclear":
+            return "; whether it learns the same is unclear"
+
+
+def times(found: Finding) -> str:
+    """Return the speed-up with its interval."""
+    return f"{found.speedup.value:.2f}×{interval(found.speedup.low, found.speedup.high)}"
+
+
+def _speedup(found: Finding) -> Cell:
+    return Cell(times(found), tone="good" if found.wins and not found.harms else "plain", value=found.speedup.value)
+
+
+def _learning(found: Finding) -> Cell:
+    if found.kind == "diagnosis":
+        return Cell("no training", tone="dim")
+    return Cell(_LEARNING[found.learning], tone="bad" if found.harms else "plain")
+
+
+def _does(found: Finding) -> str:
+    return words(experiment(found.change).does, found.change)

@@ -1,0 +1,434 @@
+"""Experiments on a user's script: the same training with one change each, against the unchanged one.
+
+All of them are alive at the same time and take turns. What wins is measured again in fresh rounds with fresh
+processes, since the best of twenty looks better than it is; then what wins again is combined.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import math
+import re
+import secrets
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS, Part, experiment
+from trainmark.analysis.statistics import Estimate
+from trainmark.errors import ExplanationFailed, UnknownName
+from trainmark.execute.parent.command import Command, CommandRun, CommandSide
+from trainmark.execute.parent.here import look_around
+from trainmark.execute.parent.plan import Settings
+from trainmark.execute.parent.scheduler import Observer, RunStopped, execute
+from trainmark.execute.parent.task import Task
+from trainmark.execute.parent.turns import SLICE_SECONDS
+from trainmark.execute.protocol.answers import Answer, StepsObserved
+from trainmark.measure.host import read_host, usable_core_numbers
+from trainmark.record.record import Observed, Record
+from trainmark.record.store import Store
+from trainmark.study.explain.statements import lines_around
+from trainmark.study.progress import Tell
+from trainmark.units import many, percent
+from trainmark.units import seconds as in_words
+
+SECONDS = 120.0
+UNCHANGED = ""
+_CHANGES = "TRAINMARK_CHANGES"
+_FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
+"""Of steps of the unchanged script; more if it has not evaluated yet."""
+_SCREENING = 0.6
+"""Share of the time until the winners are known."""
+_FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
+_ROUNDS = 3
+_WINNERS = 3
+_MEMORY_SHARE = 0.7
+_MORE_BATCH = 8
+_SAMPLED = "samples of the running lines"
+_SHORT_STEPS = 4
+_SHORT = f"short={_SHORT_STEPS}"
+"""Epochs of so many steps, to compare evaluations that come after them."""
+_IN_EVERY_STEP = 1 / 8
+"""Evaluations a step from which they are a part of the steps; as the observer has it."""
+_SLOW_SECONDS = 300.0
+"""With at least this time, changes that start slowly are tried."""
+
+
+@dataclass(frozen=True)
+class OwnScript:
+    """What is known of a user's script.
+
+    Args:
+        command: its name.
+        observed: what the unchanged script does.
+        lines: share of the time of each line of the user's, the largest first.
+        findings: what each change gives, those to name first at the top.
+        combination: several changes together; None if fewer than two are worth it.
+        left_out: why changes were not tried, or could not be.
+        seconds: how long it took.
+    """
+
+    command: str
+    observed: Observed
+    lines: Mapping[str, float]
+    findings: tuple[Finding, ...]
+    combination: Finding | None
+    left_out: Mapping[str, str]
+    seconds: float
+
+
+def explain(
+    command: Command, settings: Settings, tell: Tell, seconds: float = SECONDS, only: Sequence[str] = ()
+) -> OwnScript:
+    """Try changes to the script of ``command`` for about ``seconds``.
+
+    Args:
+        tell: called with the current step and the share done.
+        only: names of the changes to try; all that apply by default.
+
+    Raises:
+        ExplanationFailed: the unchanged script failed, or made no steps that can be seen.
+        UnknownName: no such change.
+    """
+    for name in only:
+        if name.partition("=")[0] not in EXPERIMENTS:
+            raise UnknownName("change", name, EXPERIMENTS)
+    with tempfile.TemporaryDirectory(prefix="trainmark-explain-", ignore_cleanup_errors=True) as folder:
+        command = dataclasses.replace(command, inject=True, scratch=True, most_steps=None)
+        study = _Study(command, settings, Store(Path(folder)), tell, seconds)
+        return study.explain(only)
+
+
+@dataclass
+class _Study:
+    command: Command
+    settings: Settings
+    store: Store
+    tell: Tell
+    seconds: float
+    started: float = field(default_factory=time.monotonic)
+    records: dict[str, list[Record]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    rounds: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    screened: dict[str, int] = field(default_factory=dict)
+    session: str = field(default_factory=lambda: secrets.token_hex(6))
+
+    @property
+    def passed(self) -> float:
+        return time.monotonic() - self.started
+
+    def explain(self, only: Sequence[str]) -> OwnScript:
+        first = self._watch_unchanged()
+        self.observed, facts, lines = first
+        planned = self._planned(facts, only)
+        planned = planned if only else self._that_fit(planned)
+        findings = self._screen(planned)
+        sampled = self._of_lines(facts, lines) if "no-sync" in planned else None
+        if sampled is not None and (
+            "no-sync" not in findings or sampled.speedup.value > findings["no-sync"].speedup.value
+        ):
+            findings["no-sync"] = sampled
+        combined = self._measure_again(candidates(findings.values()))
+        for name in [*findings, *combined]:
+            if (again := self._finding(name, fresh=True)) is not None:
+                findings[name] = again
+        combinations = [findings.pop(name) for name in combined if name in findings]
+        singles = [each for each in findings.values() if each.can_be_made]
+        best = max(combinations, key=lambda each: each.speedup.value, default=None)
+        if best is not None and singles and best.speedup.value < max(each.speedup.value for each in singles):
+            best = None
+        every = tuple(ranked(findings.values()))
+        self.tell("done", 1.0)
+        name = self.command.name
+        lines.pop("", None)
+        return OwnScript(name, self.observed, lines, every, best, dict(self.left_out), self.passed)
+
+    # The unchanged script
+
+    def _watch_unchanged(self) -> tuple[Observed, dict[str, Any], dict[str, float]]:
+        watcher = _Watcher(
+            self.tell_time, "the unchanged script", min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
+        )
+        (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
+        seen = record.observed
+        if seen is None or seen.steps < 2:
+            raise ExplanationFailed(
+                f"{self.command.name} can't be explained",
+                expected="a Python script that trains with PyTorch, Keras or JAX, for at least two steps",
+                found=_why(record) or "no training step was seen",
+            )
+        self.base = record
+        self.start_seconds = watcher.start_seconds
+        self.step_seconds = seen.seconds / (seen.steps - 1)
+        self.records[UNCHANGED] = []
+        facts, lines = json.loads(seen.changed.get("look", "[{}, {}]"))
+        return seen, facts, lines
+
+    # The plan
+
+    def _planned(self, facts: Mapping[str, Any], only: Sequence[str]) -> list[str]:
+        """Return the changes that apply; the others are left out with the reason."""
+        seen, cores = self.observed, len(usable_core_numbers())
+        if seen.framework == "jax":
+            self.left_out["all"] = (
+                "there are none for jax: donate the state (donate_argnums), and take several steps in a lax.scan"
+            )
+            return []
+        gpu, threads = (seen.device or "cpu") != "cpu", seen.threads or cores
+        workers = facts.get("workers")
+        reasons = {
+            "workers": "the data set is iterable" if facts.get("iterable") else "",
+            "prefetch": "the loader has worker processes" if workers else "",
+            "pin": "" if gpu else "there is no GPU",
+            "tf32": "" if gpu else "there is no GPU",
+            "fp16": "" if gpu else "it is for GPUs; --only fp16 tries it",
+            "bf16": "" if seen.precision == "float32" else f"the weights are {seen.precision}",
+            "mixed-bf16": "" if seen.precision == "float32" else f"the layers are {seen.precision}",
+            "fp32": "" if seen.precision == "float64" else f"the weights are {seen.precision}",
+            "fused": _flag(facts, "fused"),
+            "foreach": _flag(facts, "foreach"),
+            "torch-optimizer": "" if facts.get("own") else f"{facts.get('optimizer')} is PyTorch's own",
+            "no-evaluation": self._rare(seen.evaluations, seen.evaluation_seconds),
+            "no-grad": "" if facts.get("graded") else "no evaluation with gradients was seen",
+            "no-saves": self._rare(seen.saves, seen.saving_seconds),
+            "no-sync": self._rare(sum(seen.syncs.values()), seen.sync_seconds),
+            "channels-last": "" if facts.get("conv") else "there are no 2-D convolutions",
+            "compile": ""
+            if self.seconds >= _SLOW_SECONDS
+            else f"it starts slowly; --seconds {_SLOW_SECONDS:g} or --only compile tries it",
+        }
+        values = {
+            "workers": [f"workers={max(2, min(cores, 8))}"],
+            "threads": [f"threads={number}" for number in (cores, 1) if number != threads],
+            "batch": [f"batch={_MORE_BATCH}"],
+            "steps-per-execution": ["steps-per-execution=8"],
+        }
+        own = OF_KERAS if seen.framework == "keras" else [name for name in EXPERIMENTS if name not in ONLY_KERAS]
+        reasons |= {name: f"there is no such change for {seen.framework}" for name in EXPERIMENTS if name not in own}
+        if only:
+            return [change for name in only for change in (values.get(name, [name]))]
+        self.left_out |= {name: reason for name, reason in reasons.items() if reason}
+        names = [name for name in EXPERIMENTS if not reasons.get(name)]
+        return [change for name in names for change in values.get(name, [name])]
+
+    def _rare(self, times: int, seconds: float | None) -> str:
+        """Why something can't be left out of the steps; empty if it belongs to them."""
+        if times >= _IN_EVERY_STEP * self.observed.steps:
+            return ""
+        share = (seconds or 0.0) / (self.observed.seconds + (seconds or 0.0))
+        return f"it takes {percent(share, 0)} of the time, not in every step" if times else "there is none"
+
+    def _that_fit(self, planned: list[str]) -> list[str]:
+        """Return as many as the time for the screening allows."""
+        each = self._start_seconds(1) + 2 * _FEWEST_BLOCKS * self._slice_seconds
+        number = max(int((_SCREENING * self.seconds - self.passed) / each) - 1, 1)
+        late = f"there was no time; {in_words(each * len(planned) / _SCREENING)} would be enough"
+        self.left_out |= dict.fromkeys(planned[number:], late)
+        return planned[:number]
+
+    def _start_seconds(self, sides: int) -> float:
+        """Until so many processes have started, as many at a time as there are cores."""
+        return sides * self.start_seconds / min(len(usable_core_numbers()), 4)
+
+    @property
+    def _slice_seconds(self) -> float:
+        return 1.1 * max(SLICE_SECONDS, 2 * self.step_seconds)
+
+    # The experiments
+
+    def _screen(self, planned: Sequence[str]) -> dict[str, Finding]:
+        """Measure every change once, in parties that fit into memory."""
+        for party in _parties(planned, self._most_alive()):
+            left = _SCREENING * self.seconds - self.passed - self._start_seconds(len(party) + 1)
+            self._round([UNCHANGED, *party], self._blocks(left * len(party) / len(planned), len(party) + 1))
+        found = {change: self._finding(change) for change in planned}
+        return {change: finding for change, finding in found.items() if finding is not None}
+
+    def _measure_again(self, winners: Sequence[Finding]) -> list[str]:
+        """Measure what may win in fresh rounds, together with the combinations; returns those."""
+        valid = list[str]()
+        for each in winners:
+            fits = not any(_exclude(each.change, other) for other in valid)
+            if fits and each.kind == "change" and not each.harms and self._sides_of(each.change)[0] != _SHORT:
+                valid.append(each.change)
+        single = [each.change for each in winners if each.proof != _SAMPLED]
+        self.screened = {name: len(records) for name, records in self.records.items()}
+        if not single:
+            return []
+        for most in range(_WINNERS, 0, -1):
+            again = list(dict.fromkeys([*single[:most], *valid[:most]]))
+            combined = ["+".join(valid[:number]) for number in range(2, min(len(valid), most) + 1)]
+            sides = [UNCHANGED, *again, *combined]
+            needed = self._start_seconds(len(sides)) + 2 * _FEWEST_BLOCKS * len(sides) * self._slice_seconds
+            if self.passed + _ROUNDS * needed < self.seconds:
+                break
+        blocks = self._blocks((self.seconds - self.passed) / _ROUNDS - self._start_seconds(len(sides)), len(sides))
+        longest, number = 0.0, 0
+        while number < _ROUNDS or self.passed + longest < self.seconds:
+            began = self.passed
+            for party in _parties(sides[1:], self._most_alive()):
+                self._round([UNCHANGED, *party], blocks)
+            longest, number = max(longest, self.passed - began), number + 1
+        return combined
+
+    def _finding(self, change: str, *, fresh: bool = False) -> Finding | None:
+        """Return what is known of a change, from the fresh rounds alone if ``fresh``; None if it took no effect."""
+
+        def of(side: str) -> list[Record]:
+            return self.records.get(side, [])[self.screened.get(side, 0) if fresh else 0 :]
+
+        reference, side = self._sides_of(change)
+        records = of(side)
+        if fresh and not records:
+            return None
+        seen = [each.observed for each in records if each.observed is not None]
+        proofs, failed = (
+            {k: v for each in seen for k, v in getattr(each, name).items()} for name in ("changed", "failed")
+        )
+        why_not = [failed[part] for part in change.split("+") if part in failed]
+        why_not += [why for each in records if (why := _why(each))]
+        why_not += ["it took no effect" for part in change.split("+") if part not in proofs]
+        ratio = speedup(of(reference), records, per_example=change.startswith("batch"))
+        if why_not or ratio is None:
+            self.left_out[change] = why_not[0] if why_not else "the training ended before it could be compared"
+            return None
+        if reference == _SHORT:
+            ratio = of_evaluation(ratio, _SHORT_STEPS, self.observed)
+        unchanged = [_losses(each) for each in (self.base, *self.records[UNCHANGED])]
+        batch = _MORE_BATCH if change.startswith("batch") else 1
+        curve = compare_losses(unchanged, [_losses(each) for each in self.records[side]], batch)
+        proof = "; ".join(proofs[part] for part in change.split("+"))
+        if "+" in change:
+            return Finding(change, "change", None, ratio, fresh, curve, proof, None)
+        about = experiment(change)
+        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, self._place(about.part))
+
+    def _sides_of(self, change: str) -> tuple[str, str]:
+        """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
+        if change == "no-grad" and self._rare(self.observed.evaluations, None):
+            return _SHORT, f"{_SHORT}+{change}"
+        return UNCHANGED, change
+
+    def _of_lines(self, facts: Mapping[str, Any], lines: Mapping[str, float]) -> Finding | None:
+        """What statements that read results in every step take, by samples of the running lines."""
+        seen = self.observed
+        often = [place for call, times in seen.syncs.items() if times >= seen.steps / 2 for place in call.split()[:1]]
+        avoid = [*facts.get("stack", ()), *seen.places.values()]
+        parts = [lines_around(place, self.command.directory, avoid) for place in often if place not in avoid]
+        best = max(parts, key=lambda part: sum(lines.get(each, 0.0) for each in part), default=[])
+        share, number = min(sum(lines.get(each, 0.0) for each in best), 0.99), lines.get("", 0.0)
+        if not share or not number:
+            return None
+        half = 2 * math.sqrt(share * (1 - share) / number)
+        ratio = Estimate(share, share - half, min(share + half, 0.995)).mapped(lambda part: 1 / (1 - part))
+        last = best[-1].rpartition(":")[2]
+        place = best[0] if len(best) == 1 else f"{best[0]}-{last}"
+        return Finding("no-sync", "diagnosis", "sync", ratio, False, "unclear", _SAMPLED, place)
+
+    def _place(self, part: Part) -> str | None:
+        places, syncs = self.observed.places, self.observed.syncs
+        if part == "sync":
+            return max(syncs, key=lambda line: syncs[line], default="").partition(" ")[0] or None
+        return places.get("model" if part == "precision" else part)
+
+    # Processes
+
+    def _most_alive(self) -> int:
+        """How many sides fit into memory, with the unchanged script."""
+        used = self.base.samples and self.base.samples.tree_resident_bytes
+        needs, left = max(filter(None, used or ()), default=None), read_host().memory_available_bytes
+        return max(int(_MEMORY_SHARE * left / needs) - 1, 1) if needs and left else 8
+
+    def _blocks(self, seconds: float, sides: int) -> int:
+        blocks = int(seconds / (2 * sides * self._slice_seconds))
+        return min(max(blocks, _FEWEST_BLOCKS), _MOST_BLOCKS)
+
+    def _round(self, changes: Sequence[str], blocks: int) -> None:
+        sides = dict.fromkeys(side for change in changes for side in self._sides_of(change))
+        number = next(self.rounds)
+        tasks = [self._task(side, blocks, number) for side in sides]
+        watcher = _Watcher(self.tell_time, f"{many(len(changes) - 1, 'change')} against the unchanged script")
+        for record in execute(tasks, {}, self.store, watcher, look_around):
+            found = re.match(r"change=(\S+)", record.backend.style or "")
+            self.records.setdefault(found[1] if found else UNCHANGED, []).append(record)
+
+    def _task(self, change: str, blocks: int | None, number: int) -> Task[CommandRun]:
+        environment = {_CHANGES: change.replace("+", ","), "PYTHONDONTWRITEBYTECODE": "1", "WANDB_MODE": "disabled"}
+        side = CommandSide({"change": change} if change else {}, environment)
+        run = CommandRun(self.command, side, self.settings, number, number, self.session, self.session, blocks)
+        return Task((run,))
+
+    def tell_time(self, what: str) -> None:
+        """Tell what is being done."""
+        self.tell(what, min(self.passed / self.seconds, 0.99))
+
+
+class _Watcher(Observer):
+    """Follows processes.
+
+    Args:
+        most: end the process after this many seconds of steps, or earlier if it has evaluated.
+    """
+
+    def __init__(self, tell: Callable[[str], None], what: str, most: float = math.inf) -> None:
+        self._tell, self._what, self._most = tell, what, most
+        self._began = time.monotonic()
+        self._stepped_at: float | None = None
+        self._seen: StepsObserved | None = None
+
+    @property
+    def start_seconds(self) -> float:
+        """Seconds from the start of the process to its first step."""
+        return (self._stepped_at or time.monotonic()) - self._began
+
+    def heard(self, task: Task[Any], answer: Answer) -> None:  # noqa: ARG002
+        """Keep what was observed."""
+        if isinstance(answer, StepsObserved):
+            self._seen = answer
+            self._stepped_at = self._stepped_at or time.monotonic() - answer.seconds
+
+    def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
+        """Show the time left, and end the first process after a few seconds of steps."""
+        self._tell(self._what)
+        if self._most < math.inf and self._seen is not None:
+            passed = time.monotonic() - self._began - self.start_seconds
+            if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
+                raise RunStopped("enough was seen")
+
+
+def _parties(changes: Sequence[str], most: int) -> Iterator[list[str]]:
+    """Split changes into parties of about equal sizes."""
+    number = -(-len(changes) // most)
+    for index in range(number):
+        yield list(changes[index::number])
+
+
+def _exclude(one: str, other: str) -> bool:
+    """Whether two changes exclude each other."""
+    alike = ({"fused", "foreach", "torch-optimizer"}, {"bf16", "fp16"}, {"threads"}, {"workers", "prefetch"})
+    return any({each.partition("=")[0] for each in (one, other)} <= names for names in alike)
+
+
+def _flag(facts: Mapping[str, Any], flag: str) -> str:
+    """Why an implementation of the optimiser can't be tried; empty if it can."""
+    if flag not in facts:
+        return f"{facts.get('optimizer', 'the optimiser')} has none"
+    return "the script uses it" if facts[flag] else ""
+
+
+def _losses(record: Record) -> list[float]:
+    return record.observed.losses if record.observed else []
+
+
+def _why(record: Record) -> str | None:
+    """Why a process failed, with the last line that it printed; None if it did not."""
+    if record.outcome.status not in ("failed", "timeout"):
+        return None
+    tail = (record.outcome.stderr_tail or "").strip().splitlines()
+    return ": ".join(filter(None, (record.outcome.reason, tail[-1][:200] if tail else None)))

@@ -1,0 +1,74 @@
+"""Explain a user's own script by changes to it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command import CommandLine
+
+pytest.importorskip("torch")
+
+SCRIPTS = Path(__file__).parent / "own_scripts"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's working folder."""
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    shutil.copy(SCRIPTS / "slow_loader.py", folder)
+    (folder / "model.pt").write_bytes(b"the user's")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_the_loader_is_named_and_nothing_of_the_users_changes(command: CommandLine, folder: Path) -> None:
+    script = ["python", "slow_loader.py", str(folder / "model.pt")]
+    only = ["--only", "same-batch", "--only", "workers"]
+    chart = folder.parent / "gains.svg"
+    code, out, err = command.run("explain", "--seconds", "10", *only, "--json", "--chart", str(chart), "--", *script)
+    assert code == 0, err
+    found = json.loads(out)
+    (first,) = found["findings"]
+    assert (first["change"], first["place"]) == ("same-batch", "slow_loader.py:27")
+    assert first["speedup"]["value"] > 2
+    assert first["fresh"], "it was measured again"
+    assert first["proof"] == "Slow is not read any more"
+    assert "not from another process" in found["left_out"]["workers=2"]
+    assert "slow_loader.py:27" in found["sentences"][0]
+    assert found["observed"]["saves"] > 0
+    assert max(found["lines"], key=found["lines"].get) == "slow_loader.py:18"
+    assert chart.read_text().startswith("<svg")
+    assert sorted(each.name for each in folder.iterdir()) == ["model.pt", "slow_loader.py"]
+    assert (folder / "model.pt").read_bytes() == b"the user's"
+
+
+def test_a_script_without_a_step_is_said_to_have_none(command: CommandLine, folder: Path) -> None:
+    (folder / "none.py").write_text("print('no training'); raise SystemExit(3)")
+    code, _, err = command.run("explain", "--", "python", "none.py")
+    assert code == 1
+    assert "exit code 3: no training" in err
+    assert "PyTorch" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--only", "faster", "--", "python", "slow_loader.py"), "faster"),
+        (("mnist-mlp128", "--", "python", "slow_loader.py"), "nothing before --"),
+        (("--backend", "torch", "--", "python", "slow_loader.py"), "--backend"),
+        (("--only", "bf16", "mnist-mlp128"), "--only"),
+        ((), "WORKLOAD"),
+        (("--",), "WORKLOAD"),
+        (("--chart", "gains.txt", "--", "python", "slow_loader.py"), ".svg"),
+        (("--", "no-such-program"), "no-such-program"),
+    ],
+)
+def test_odd_arguments_are_refused(command: CommandLine, folder: Path, arguments: tuple[str, ...], words: str) -> None:
+    code, _, err = command.run("explain", *arguments)
+    assert code == 2
+    assert words in err

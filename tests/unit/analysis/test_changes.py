@@ -1,0 +1,139 @@
+"""What changes give, which one is named first, and whether losses tell that learning was harmed."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from msgspec import structs
+
+from tests.records import a_record
+from trainmark.analysis.changes import Finding, candidates, compare_losses, of_evaluation, ranked, speedup
+from trainmark.analysis.experiments import experiment, words
+from trainmark.analysis.statistics import Estimate
+from trainmark.record.record import Observed, Record, Slice
+
+
+def found(change: str, ratio: float, learning: str = "same", low: float | None = None) -> Finding:
+    about = experiment(change)
+    interval = Estimate(ratio, low or ratio * 0.98, ratio * 1.02)
+    return Finding(change, about.kind, about.part, interval, True, learning, "", None)  # type: ignore[arg-type]
+
+
+def names(*findings: Finding) -> list[str]:
+    return [each.change for each in ranked(findings)]
+
+
+def test_the_largest_gain_comes_first() -> None:
+    assert names(found("fused", 1.2), found("bf16", 1.5), found("threads=1", 0.9)) == ["bf16", "fused", "threads=1"]
+
+
+def test_a_change_comes_before_the_diagnosis_that_it_mostly_explains() -> None:
+    assert names(found("same-batch", 2.0), found("workers=2", 1.8), found("bf16", 1.9))[:2] == [
+        "workers=2",
+        "same-batch",
+    ]
+    assert names(found("same-batch", 2.0), found("workers=2", 1.1))[0] == "same-batch"
+
+
+def test_a_larger_batch_comes_first_only_if_nothing_else_explains_its_gain() -> None:
+    assert names(found("batch=8", 4.0), found("same-batch", 2.5))[0] == "same-batch"
+    assert names(found("batch=8", 5.0), found("fused", 1.2))[0] == "batch=8"
+
+
+def test_what_harms_learning_is_not_named_first() -> None:
+    assert names(found("bf16", 3.0, "worse"), found("fused", 1.1)) == ["fused", "bf16"]
+    assert found("bf16", 3.0, "worse").harms
+    assert not found("same-batch", 3.0, "worse").harms, "no training"
+
+
+def test_what_is_not_certain_does_not_win() -> None:
+    assert not found("fused", 1.1, low=0.99).wins
+    assert not found("fused", 1.02, low=1.01).wins
+    assert found("fused", 1.04, low=1.01).can_be_made
+
+
+def test_an_unchanged_process_that_was_fast_hides_no_winner() -> None:
+    every = [found("fused", 0.8), found("bf16", 0.82), found("foreach", 0.79), found("workers=2", 1.0)]
+    assert [each.change for each in candidates(every)] == ["workers=2"]
+
+
+def sliced(pace: float, round_: int, disturbed: bool = False) -> Record:
+    others = 0.5 if disturbed else 0.0
+    slices = [Slice(order // 2, order, 0.0, 12, 10, 0.1 / pace, 100.0, others_share=others) for order in range(12)]
+    return a_record(round=round_, slices=slices)
+
+
+def test_speed_is_compared_by_rounds_if_there_are_enough_else_by_blocks() -> None:
+    ratio = speedup([sliced(1, 0)], [sliced(1.5, 0)])
+    assert ratio is not None
+    assert ratio.value == pytest.approx(1.5)
+    assert ratio.low == pytest.approx(1.5 * math.exp(-0.015)), "processes differ"
+    ratio = speedup([sliced(1, number) for number in range(6)], [sliced(1.5, number) for number in range(6)])
+    assert ratio is not None
+    assert ratio.low == pytest.approx(1.5)
+
+
+def test_a_step_counts_or_an_example_where_steps_differ_in_size() -> None:
+    larger = structs.replace(
+        sliced(1, 0), slices=[structs.replace(each, examples=200.0) for each in sliced(1, 0).slices]
+    )
+    for per_example, expected in ((False, 1.0), (True, 2.0)):
+        ratio = speedup([sliced(1, 0)], [larger], per_example=per_example)
+        assert ratio is not None
+        assert ratio.value == pytest.approx(expected)
+
+
+def test_blocks_count_if_all_are_disturbed() -> None:
+    ratio = speedup([sliced(1, 0, True)], [sliced(1.5, 0, True)])
+    assert ratio is not None
+    assert ratio.low is not None
+
+
+def test_a_faster_evaluation_counts_by_how_often_it_comes() -> None:
+    seen = Observed("torch", (), steps=101, seconds=1.0, evaluation_seconds=2.0, evaluations=2)
+    # A step takes 10 ms, an evaluation 1 s every 50 steps; four steps with one took 1.04 s, and take 0.54 s.
+    ratio = of_evaluation(Estimate(1.04 / 0.54, None, None), 4, seen)
+    often = 2 / 101
+    assert ratio.value == pytest.approx((0.01 + often) / (0.01 + often * 0.5))
+
+
+def losses(seed: int, steps: int = 200, end: float = 0.5, noise: float = 0.2) -> list[float]:
+    draw = random.Random(seed)
+    return [end + 2 * math.exp(-step / 40) + noise * draw.random() for step in range(steps)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "verdict"),
+    [
+        (losses(1), "same"),
+        ([loss + 1e-4 * step for step, loss in enumerate(losses(1))], "same"),
+        (losses(2), "same"),
+        (losses(1, end=0.9), "worse"),
+        (losses(1, end=0.1), "better"),
+        ([*losses(1)[:50], math.nan, *losses(1)[51:]], "worse"),
+        (losses(1)[:5], "unclear"),
+        ([], "unclear"),
+    ],
+)
+def test_losses_are_compared(changed: Sequence[float], verdict: str) -> None:
+    assert compare_losses([losses(1), losses(1)], [changed]) == verdict
+
+
+def test_runs_that_do_not_repeat_each_other_need_a_larger_difference() -> None:
+    unchanged = [losses(1, end=0.5), losses(2, end=0.9)]
+    assert compare_losses(unchanged, [losses(3, end=0.95)]) == "same"
+    assert compare_losses(unchanged, [losses(3, end=2.0)]) == "worse"
+
+
+def test_a_larger_batch_is_compared_after_as_many_examples() -> None:
+    slow = [2.5 - 0.01 * step for step in range(25)]  # an eighth of the steps, as much for each
+    unchanged = [2.5 - 0.01 * step for step in range(200)]
+    assert compare_losses([unchanged], [slow], batch=8) == "worse"
+    assert compare_losses([unchanged], [[2.465 - 0.08 * step for step in range(25)]], batch=8) == "same"
+
+
+def test_a_value_is_filled_into_the_advice() -> None:
+    assert "num_workers=2" in words(experiment("workers=2").advice, "workers=2")

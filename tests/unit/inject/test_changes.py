@@ -1,0 +1,271 @@
+"""Each change to a PyTorch training takes effect, says so, and learns the same where it should."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.optim import Optimizer  # noqa: E402
+
+from trainmark.analysis.experiments import EXPERIMENTS, OF_KERAS, ONLY_KERAS  # noqa: E402
+from trainmark.inject import changes as all_changes  # noqa: E402
+from trainmark.inject.changes import torch as changes  # noqa: E402
+
+optimizers = sys.modules[Optimizer.__module__]
+EXAMPLES, BATCH = 96, 8
+
+
+class Notes:
+    """What an observer is told."""
+
+    def __init__(self) -> None:
+        self.changes: dict[str, str] = {}
+        self.failures: dict[str, str] = {}
+
+    def changed(self, name: str, proof: str) -> None:
+        self.changes[name] = proof
+
+    def cannot(self, name: str, why: str) -> None:
+        self.failures[name] = why
+
+    def is_users(self, frame: FrameType) -> bool:
+        return frame.f_code.co_filename == __file__
+
+    def users_place(self, frame: FrameType) -> str:
+        return f"{Path(__file__).name}:{frame.f_lineno}"
+
+
+@pytest.fixture
+def apply(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Notes]]:
+    """Apply changes for the time of a test."""
+
+    def applied(names: str) -> Notes:
+        notes = Notes()
+        monkeypatch.setenv(all_changes.VARIABLE, names)
+        monkeypatch.setattr(changes, "_set", monkeypatch.setattr)
+        all_changes.apply(notes, changes.KNOWN)
+        return notes
+
+    threads, hooks = torch.get_num_threads(), optimizers._global_optimizer_post_hooks
+    known = list(hooks)
+    yield applied
+    torch.set_num_threads(threads)
+    torch.set_default_dtype(torch.float32)
+    for key in set(hooks) - set(known):
+        del hooks[key]
+
+
+class Data(torch.utils.data.Dataset[Any]):
+    def __init__(self, dtype: Any = torch.float32) -> None:
+        generator = torch.Generator().manual_seed(1)
+        self.x = torch.randn(EXAMPLES, 3, 8, 8, generator=generator, dtype=dtype)
+        self.y = self.x.mean((1, 2, 3)).gt(0).long()
+        self.reads = 0
+
+    def __len__(self) -> int:
+        return EXAMPLES
+
+    def __getitem__(self, index: int) -> Any:
+        self.reads += 1
+        return self.x[index], self.y[index]
+
+
+class Descent(torch.optim.Optimizer):
+    """Written by hand, with a momentum."""
+
+    def __init__(self, weights: Any) -> None:
+        super().__init__(weights, {"lr": 0.1})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for weight in self.param_groups[0]["params"]:
+            momentum = self.state[weight].setdefault("momentum", torch.zeros_like(weight))
+            momentum.mul_(0.9).add_(weight.grad)
+            weight -= 0.1 * momentum
+
+
+def network(dtype: Any = torch.float32) -> Any:
+    torch.manual_seed(0)
+    layers = torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(4 * 36, 2)
+    return torch.nn.Sequential(*layers).to(dtype)
+
+
+def train(
+    *,
+    optimizer: Callable[..., Any] = lambda weights: torch.optim.SGD(weights, 0.1, momentum=0.9),
+    dtype: Any = torch.float32,
+    data: Data | None = None,
+    epochs: int = 2,
+    evaluate: Callable[[Any, Any], None] = lambda *_: None,
+) -> list[float]:
+    """A training as users write it; returns its losses."""
+    model, data = network(dtype), data or Data(dtype)
+    steps, losses = optimizer(model.parameters()), []
+    loader = torch.utils.data.DataLoader(data, BATCH, shuffle=True, generator=torch.Generator().manual_seed(2))
+    for _ in range(epochs):
+        for x, y in loader:
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            steps.zero_grad()
+            loss.backward()
+            steps.step()
+            losses.append(float(loss.detach().numpy()))
+        evaluate(model, loader)
+    return losses
+
+
+@pytest.mark.parametrize(
+    ("name", "proof", "tolerance"),
+    [
+        ("foreach", "torch._foreach_", 1e-6),
+        ("fused", "torch._fused_sgd_", 1e-5),
+        ("threads=1", "1 threads", 1e-5),
+        ("workers=2", "2 processes", 0.0),
+        ("prefetch", "while a step computes", 0.0),
+        ("channels-last", "1 convolutions", 1e-5),
+        ("bf16", "layers compute in bf16", 0.1),
+        ("fp16", "layers compute in fp16", 0.1),
+    ],
+)
+def test_learns_the_same(apply: Callable[..., Notes], name: str, proof: str, tolerance: float) -> None:
+    expected = train()
+    notes = apply(name)
+    losses = train()
+    assert proof in notes.changes[name], notes.failures
+    assert losses == pytest.approx(expected, rel=tolerance, abs=tolerance)
+
+
+def test_double_precision_becomes_single(apply: Callable[..., Notes]) -> None:
+    expected = train(dtype=torch.float64)
+    notes = apply("fp32")
+    torch.set_default_dtype(torch.float64)
+    assert torch.get_default_dtype() is torch.float32
+    assert train(dtype=torch.float64) == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert notes.changes == {"fp32": "the model computes in fp32"}
+
+
+def test_a_step_written_by_hand_becomes_the_fused_one_with_as_much_state(apply: Callable[..., Notes]) -> None:
+    expected = train(optimizer=Descent)
+    notes = apply("torch-optimizer")
+    losses = train(optimizer=Descent)
+    assert notes.changes == {"torch-optimizer": "SGD steps instead of Descent"}
+    assert losses[:2] == pytest.approx(expected[:2])
+    assert losses[-1] < losses[0]
+
+
+def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., Notes]) -> None:
+    notes = apply("fused")
+    train(optimizer=Descent)
+    assert notes.failures == {"fused": "Descent has no fused implementation"}
+    assert not notes.changes
+
+
+def test_the_optimizer_is_left_out(apply: Callable[..., Notes]) -> None:
+    notes = apply("no-optimizer,same-batch")
+    assert len(set(train())) == 1, "the same weights and the same batch"
+    assert set(notes.changes) == {"no-optimizer", "same-batch"}
+
+
+@pytest.mark.parametrize("names", ["same-batch", "same-batch,workers=1"])
+def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], names: str) -> None:
+    data, notes = Data(), apply(names)
+    losses = train(data=data, epochs=3)
+    assert len(losses) == 3 * EXAMPLES / BATCH, "as many as before"
+    assert losses[-1] < losses[0] / 10, "of eight examples"
+    assert data.reads == (0 if "workers" in names else BATCH)
+    assert notes.changes["same-batch"] == "Data is not read any more"
+
+
+def get_batch(split: str, data: Data = Data()) -> Any:  # noqa: B008
+    chosen = torch.randint(EXAMPLES, (BATCH,))
+    data.reads += 1
+    return data.x[chosen], data.y[chosen], split
+
+
+def test_a_function_that_returns_batches_is_found(apply: Callable[..., Notes], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(globals(), "get_batch", get_batch)
+    model, notes, seen = network(), apply("same-batch"), list[int]()
+    for _ in range(8):
+        x, _, _ = get_batch("train")
+        model(x).sum().backward()
+        seen.append(id(x))
+    assert len(set(seen[-5:])) == 1
+    assert notes.changes == {"same-batch": "get_batch() returns its first batch again"}
+
+
+def test_batches_are_larger(apply: Callable[..., Notes]) -> None:
+    notes = apply("batch=4")
+    assert len(train()) == 2 * EXAMPLES / BATCH / 4
+    assert notes.changes == {"batch=4": "batches of 32 instead of 8"}
+
+
+def test_a_data_set_may_be_too_small_for_larger_batches(apply: Callable[..., Notes]) -> None:
+    notes = apply("batch=16")
+    assert len(train()) == 2 * EXAMPLES / BATCH
+    assert notes.failures == {"batch=16": "the data set has too few examples"}
+
+
+def test_lines_that_read_a_result_get_an_old_one(apply: Callable[..., Notes]) -> None:
+    notes = apply("no-sync")
+    values = [torch.tensor(float(number)).item() for number in range(3)]
+    assert values == [0.0, 0.0, 0.0]
+    assert [float(torch.tensor(number)) for number in (1, 2)] == [1.0, 1.0], "every line has its own"
+    assert "test_changes.py:" in notes.changes["no-sync"]
+
+
+def evaluate(model: Any, loader: Any) -> None:
+    model.eval()
+    Seen.batches = [model(x) for x, _ in loader]
+    model.train()
+
+
+class Seen:
+    batches: list[Any]
+
+
+def test_evaluation_is_left_out(apply: Callable[..., Notes]) -> None:
+    expected = train(epochs=1)
+    notes = apply("no-evaluation")
+    assert train(epochs=1, evaluate=evaluate) == expected
+    assert len(Seen.batches) == 1
+    assert notes.changes
+
+
+def test_evaluation_records_no_gradients(apply: Callable[..., Notes]) -> None:
+    notes = apply("no-grad")
+    train(epochs=1, evaluate=evaluate)
+    assert len(Seen.batches) == EXAMPLES / BATCH
+    assert not any(each.requires_grad for each in Seen.batches)
+    assert notes.changes == {"no-grad": "Sequential evaluates without gradients"}
+
+
+def test_nothing_is_saved(apply: Callable[..., Notes], tmp_path: Path) -> None:
+    notes = apply("no-saves")
+    torch.save(network().state_dict(), tmp_path / "model.pt")
+    assert not list(tmp_path.iterdir())
+    assert notes.changes == {"no-saves": "save does nothing"}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
+@pytest.mark.parametrize("name", ["pin", "tf32"])
+def test_what_needs_a_gpu_says_so(apply: Callable[..., Notes], name: str) -> None:
+    assert "no GPU" in apply(name).failures[name]
+
+
+def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Notes]) -> None:
+    notes = apply("threads=many")
+    assert "ValueError" in notes.failures["threads=many"]
+    assert train(epochs=1)
+
+
+def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
+    assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys() - set(ONLY_KERAS)
+    keras = Path(changes.__file__).with_name("keras.py").read_text()
+    assert set(re.findall(r'^    "([\w-]+)": \w+,$', keras, re.MULTILINE)) == set(OF_KERAS)

@@ -1,0 +1,102 @@
+"""An experiment can't change a file of the user's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from trainmark.inject.changes import writes
+
+BEFORE = "the user's"
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's folder, outside of the experiment's."""
+    for name in ("mine", "copy", "temporary", "cache"):
+        (tmp_path / name).mkdir()
+    for name in ("model", "old", "log"):
+        (tmp_path / "mine" / name).write_text(BEFORE)
+    (tmp_path / "copy" / "link").symlink_to(tmp_path / "mine" / "model")
+    monkeypatch.chdir(tmp_path / "copy")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(writes, "_set", monkeypatch.setattr)
+    writes.Writes().redirect()
+    return tmp_path / "mine"
+
+
+def _write(path: Path) -> None:
+    path.write_text("ours")
+
+
+def _append(path: Path) -> None:
+    with path.open("a") as file:
+        file.write("ours")
+
+
+def _by_descriptor(path: Path) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.write(descriptor, b"ours")
+    os.close(descriptor)
+
+
+def _replace(path: Path) -> None:
+    Path("new").write_text("ours")
+    os.replace("new", path)  # noqa: PTH105
+
+
+def _move_away(path: Path) -> None:
+    shutil.move(str(path), "here")
+
+
+def _copy(path: Path) -> None:
+    Path("new").write_text("ours")
+    shutil.copy("new", path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _write,
+        _append,
+        _by_descriptor,
+        _replace,
+        _move_away,
+        _copy,
+        Path.unlink,
+        lambda path: os.truncate(path, 0),
+        lambda path: shutil.rmtree(path.parent),
+        lambda path: path.rename("here"),
+        lambda path: (path.parent / "new").mkdir(),
+        lambda path: (path.parent / "new").write_text("ours"),
+        lambda _: Path("link").write_text("ours"),
+    ],
+)
+def test_the_users_files_stay_as_they_are(mine: Path, change: Callable[..., object]) -> None:
+    change(mine / "model")
+    assert sorted(each.name for each in mine.iterdir()) == ["log", "model", "old"]
+    assert (mine / "model").read_text() == BEFORE
+
+
+def test_its_own_folders_can_be_written(mine: Path) -> None:
+    for path in (Path("model"), Path(tempfile.mkdtemp()) / "model", mine.parent / "cache" / "model"):
+        _write(path)
+        _append(path)
+        assert path.read_text() == "oursours"
+        path.unlink()
+        assert not path.exists()
+
+
+def test_a_save_goes_nowhere(mine: Path) -> None:
+    saved = writes.Writes().to_nowhere(lambda what, f: Path(f).write_text(what), 1)
+    saved("ours", mine / "model")
+    saved("ours", f=mine / "model")
+    saved("ours", "model")
+    assert (mine / "model").read_text() == BEFORE
+    assert Path("model").read_text() == "ours"
