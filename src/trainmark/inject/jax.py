@@ -176,8 +176,9 @@ class _Steps:
         training.called_earlier(calls[-1])
 
     def _source(self, function: Any, ids: set[int]) -> Any:
-        """Return the function that computes the loss: itself, or one whose other results it is given."""
-        for other in (function, *self._calls):
+        """Return the function that computes the loss: itself, or one called before it whose other results it is given."""
+        earlier = [each for each in self._calls if self._counts[each] > self._counts[function]]
+        for other in (function, *earlier):
             last = self._calls[other][-1]
             if any(id(each) not in ids for each in last.losses.values()) and (
                 other is function or last.returned().keys() & ids

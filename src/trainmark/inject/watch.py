@@ -38,6 +38,7 @@ class _Watch:
             return None
         self._awaited.discard(name)
         spec = find_spec(name)
+        self._awaited.add(name)  # this may only be a question whether there is such a module
         if spec is not None and spec.loader is not None:
             self._install_after(spec.loader, name)
         return spec
@@ -47,6 +48,7 @@ class _Watch:
 
         def exec_module(module: Any) -> None:
             del loader.exec_module  # the loader is its own again
+            self._awaited.discard(name)
             execute(module)
             self._observer.attempt(name, lambda: self._install(name, module))
 
