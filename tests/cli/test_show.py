@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tests.records import a_record, a_trial, write_all
+from tests.records import a_command, a_record, a_trial, write_all
 from trainmark.cli.main import run
+from trainmark.record.record import Observed
 from trainmark.workload import catalog
 
 
@@ -105,3 +106,22 @@ def test_what_could_not_be_run_is_not_shown_either(
         said.append(capsys.readouterr().err)
     assert words in said[0]
     assert said[0] == said[1]
+
+
+def test_what_was_observed_of_a_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = Observed(
+        "torch", (), 11, 2.0, examples_per_step=32.0, loader_wait_seconds=0.5, evaluations=2, evaluation_seconds=0.25,
+        losses=[2.5, 1.5], places={"loader": "train.py:41", "evaluation": "train.py:60"}, ended_early=True,
+    )  # fmt: skip
+    write_all(tmp_path, [record := a_command(observed=seen)])
+    assert run(["show", str(tmp_path / f"{record.id}.json")]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "steps 11 the first one is not timed; ended early",
+        "step 200 ms mean",
+        "examples per step 32 train.py:41",
+        "loader wait 500 ms train.py:41",
+        "evaluation 250 ms 2 times train.py:60",
+        "step loss 1.500 the last one; the first one 2.500",
+    ):
+        assert words in printed

@@ -77,6 +77,9 @@ def summarize(record: Record) -> RunSummary:
     seconds = median(epoch.seconds for epoch in steady)
     if seconds is not None and seconds <= 0:
         seconds = None  # the clock is too coarse for this epoch, so its rate is unknown
+    rate = None if seconds is None or steady[0].examples is None else steady[0].examples / seconds
+    if (seen := record.observed) and not record.epochs and seen.examples_per_step and seen.seconds:
+        rate = (seen.steps - 1) * seen.examples_per_step / seen.seconds
     train_loss = record.final.train_loss
     if diverged and train_loss is None:
         train_loss = math.nan
@@ -85,7 +88,7 @@ def summarize(record: Record) -> RunSummary:
         round=record.round,
         epoch_seconds=seconds,
         process_seconds=record.process.seconds if record.process else None,
-        samples_per_second=None if seconds is None or steady[0].examples is None else steady[0].examples / seconds,
+        samples_per_second=rate,
         examples=steady[0].examples if steady else None,
         training_seconds=None if diverged else _training_seconds(record),
         compile_seconds=record.compile_seconds,

@@ -55,7 +55,8 @@ def title_of(groups: Sequence[GroupResult]) -> str:
     words = length(longest.epochs, longest.steps, by_steps=longest.by_steps)
     if not words:
         ran = "slices" if any(group.runs for group in groups) else "no finished run"
-        words = "whole processes" if longest.key.precision is None else ran
+        whole = longest.key.precision is None and not any(group.speedup.of == "slice" for group in groups)
+        words = "whole processes" if whole else ran
     return f"{longest.key.workload} · {words}"
 
 

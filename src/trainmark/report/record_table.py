@@ -171,19 +171,18 @@ def _observed(seen: Observed | None) -> Iterator[tuple[str, str, str]]:
     """Yield what the observer saw of the steps of a command."""
     if seen is None:
         return
-    each = seen.seconds / (seen.steps - 1) if seen.steps > 1 else None
     yield "steps", f"{seen.steps:,}", "the first one is not timed" + ("; ended early" if seen.ended_early else "")
-    yield "step", units.seconds(each), "mean, without evaluation"
+    yield "step", units.seconds(seen.seconds / max(seen.steps - 1, 1) or None), "mean, without evaluation"
     for name, count in (("examples", seen.examples_per_step), ("tokens", seen.tokens_per_step)):
         if count is not None:
-            yield f"{name} per step", units.significant(count), seen.places.get("loader", "")
+            yield f"{name} per step", f"{count:,.4g}", seen.places.get("loader", "")
     for name, place in (("loader wait", "loader"), ("optimizer", "optimizer"), ("saving", "save"), ("sync", "")):
         seconds = getattr(seen, f"{name.replace(' ', '_')}_seconds")
         if seconds is not None:
             yield name, units.seconds(seconds), seen.places.get(place, "")
     if seen.evaluations:
-        place = seen.places.get("evaluation", "")
-        yield "evaluation", units.seconds(seen.evaluation_seconds), f"{units.many(seen.evaluations, 'time')} {place}"
+        often = f"{units.many(seen.evaluations, 'time')} {seen.places.get('evaluation', '')}"
+        yield "evaluation", units.seconds(seen.evaluation_seconds), often
     if seen.losses:
         yield "step loss", units.loss(seen.losses[-1]), f"the last one; the first one {units.loss(seen.losses[0])}"
 

@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from tests.records import a_record
+from tests.records import a_command, a_record
 from trainmark.analysis.summary import summarize
 from trainmark.record.caveats import Caveat
-from trainmark.record.record import Epoch, Final
+from trainmark.record.record import Epoch, Final, Observed
 
 
 def test_the_first_epoch_is_not_steady() -> None:
@@ -59,3 +59,10 @@ def test_a_run_without_epochs_has_no_figures() -> None:
     run = summarize(a_record(seconds=(), final=Final()))
     assert run.epoch_seconds is None
     assert run.training_seconds is None
+
+
+def test_without_epochs_the_rate_is_that_of_the_observed_steps() -> None:
+    seen = Observed("torch", (), steps=11, seconds=2.0, examples_per_step=32.0)
+    assert summarize(a_command(observed=seen)).samples_per_second == 160
+    assert summarize(a_command(observed=seen, seconds=[2.0, 2.0], examples=640)).samples_per_second == 320
+    assert summarize(a_command(observed=Observed("torch", (), 11, 2.0))).samples_per_second is None

@@ -115,8 +115,7 @@ def _injection(environment: Mapping[str, str], most_steps: int | None) -> dict[s
     """Return the variables that start the observer in every Python interpreter of the command."""
     site = Path(__file__).parents[2] / "inject" / "site"
     path = os.pathsep.join(filter(None, (str(site), environment.get("PYTHONPATH"))))
-    steps = {} if most_steps is None else {"TRAINMARK_STEPS": str(most_steps)}
-    return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), **steps}
+    return {"PYTHONPATH": path, "TRAINMARK_OBSERVER": str(_folder()), "TRAINMARK_STEPS": str(most_steps or 0)}
 
 
 def _copied(folder: Path, *, is_experiment: bool) -> Path:
