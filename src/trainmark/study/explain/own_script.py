@@ -43,6 +43,8 @@ UNCHANGED = ""
 _CHANGES = "TRAINMARK_CHANGES"
 _FIRST_SHARE, _FIRST_SECONDS, _FIRST_SECONDS_AT_MOST = 0.1, 3.0, 8.0
 """Of steps of the unchanged script; more if it has not evaluated yet."""
+_PATIENCE_SECONDS = 60.0
+"""And more with more seconds: how long the first step of the unchanged script may take."""
 _SCREENING = 0.6
 """Share of the time until the winners are known."""
 _FEWEST_BLOCKS, _MOST_BLOCKS = 4, 12
@@ -161,7 +163,7 @@ class _Study:
             raise ExplanationFailed(
                 f"{self.command.name} can't be explained",
                 expected="a Python script that trains with PyTorch, Keras or JAX, for at least two steps",
-                found=_why(record) or "no training step was seen",
+                found=_why(record) or f"no training step was seen in {in_words(self.passed)}",
             )
         self.base = record
         self.start_seconds = watcher.start_seconds
@@ -368,10 +370,13 @@ class _Watcher(Observer):
 
     Args:
         most: end the process after this many seconds of steps, or earlier if it has evaluated.
+        patience: end it if it has made no step after this many seconds.
     """
 
-    def __init__(self, tell: Callable[[str], None], what: str, most: float = math.inf) -> None:
-        self._tell, self._what, self._most = tell, what, most
+    def __init__(
+        self, tell: Callable[[str], None], what: str, most: float = math.inf, patience: float = math.inf
+    ) -> None:
+        self._tell, self._what, self._most, self._patience = tell, what, most, patience
         self._began = time.monotonic()
         self._stepped_at: float | None = None
         self._seen: StepsObserved | None = None
@@ -390,6 +395,8 @@ class _Watcher(Observer):
     def counted(self, task: Task[Any], steps: int) -> None:  # noqa: ARG002
         """Show the time left, and end the first process after a few seconds of steps."""
         self._tell(self._what)
+        if self._seen is None and self.start_seconds > self._patience:
+            raise RunStopped("no step was made")
         if self._most < math.inf and self._seen is not None:
             passed = time.monotonic() - self._began - self.start_seconds
             if passed > self._most or (passed > _FIRST_SECONDS and self._seen.evaluations > 0):
