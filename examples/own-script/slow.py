@@ -55,7 +55,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.manual_seed(1)
     training = Drawn(8_000, 1, prepared=options.prepare)
-    test = Drawn(500, 2, prepared=True)
+    test = Drawn(1_000, 2, prepared=True)
     loader = DataLoader(training, 64, shuffle=True)
     layers = nn.Conv2d(1, 16, 3), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2), nn.ReLU(), nn.Flatten()
     network = nn.Sequential(*layers, nn.Linear(32 * 36, CLASSES))

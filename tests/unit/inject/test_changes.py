@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ class Notes:
     def __init__(self) -> None:
         self.changes: dict[str, str] = {}
         self.failures: dict[str, str] = {}
+        self.places: dict[str, str] = {}
 
     def changed(self, name: str, proof: str) -> None:
         self.changes[name] = proof
@@ -266,3 +268,19 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
 
 def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
     assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys()
+
+
+def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> None:
+    notes = apply("look")
+    train(evaluate=evaluate)
+    facts, _ = json.loads(notes.changes["look"])
+    known = {"workers": 0, "iterable": False, "conv": True, "graded": False, "optimizer": "SGD", "own": False}
+    assert facts.items() >= {**known, "parameters": 4, "fused": None, "foreach": None}.items(), "before it evaluates"
+    assert len(facts["stack"]) == 2, "the line of the step, and of the test"
+
+
+def test_epochs_are_short_for_the_sake_of_evaluations(apply: Callable[..., Notes]) -> None:
+    notes = apply("short=3")
+    assert len(train(evaluate=evaluate)) == 2 * 3
+    assert len(Seen.batches) == EXAMPLES / BATCH
+    assert notes.changes == {"short=3": "loaders end after 3 batches"}

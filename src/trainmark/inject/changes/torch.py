@@ -98,6 +98,10 @@ def _freeze(change: Change, frame: Any) -> bool:
         for name, function in list(vars(owner).items()):
             if getattr(function, "__code__", None) is frame.f_code:
                 _set(owner, name, _first_again(function))
+                code = function.__code__
+                change.observer.places.setdefault(
+                    "loader", f"{os.path.relpath(code.co_filename)}:{code.co_firstlineno}"
+                )
                 change.took(f"{name}() returns its first batch again")
                 return True
     return False
@@ -527,6 +531,9 @@ def look(change: Change) -> None:
         facts["graded"] |= not module.training and torch.is_grad_enabled() and _has_parameters(module)
         return inner(*args, **kwargs)
 
+    def tell(shares: dict[str, float], loading: list[str]) -> None:
+        change.observer.changed("look", json.dumps([{**facts, "loading": loading}, shares]))
+
     def stepped(optimizer: Any, *_: Any) -> None:
         if "optimizer" not in facts:
             facts["parameters"] = sum(len(group["params"]) for group in optimizer.param_groups)
@@ -535,7 +542,7 @@ def look(change: Change) -> None:
             facts["own"] = not isinstance(optimizer, _FUSED) and not type(optimizer).__module__.startswith("torch.")
             facts.update((flag, group[flag]) for flag in ("fused", "foreach") if flag in group)
             facts["stack"] = lines.stack(change.observer)
-            lines.sample(change.observer, lambda counts: change.observer.changed("look", json.dumps([facts, counts])))
+            lines.sample(change.observer, tell)
 
     _with_loader(built)
     _around_modules(call)

@@ -154,9 +154,8 @@ class _Study:
     # The unchanged script
 
     def _watch_unchanged(self) -> tuple[Observed, dict[str, Any], dict[str, float]]:
-        watcher = _Watcher(
-            self.tell_time, "the unchanged script", min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
-        )
+        most = min(_FIRST_SHARE * self.seconds, _FIRST_SECONDS_AT_MOST)
+        watcher = _Watcher(self.tell_time, "the unchanged script", most, max(_PATIENCE_SECONDS, self.seconds))
         (record,) = execute([self._task("look", None, 0)], {}, self.store, watcher, look_around)
         seen = record.observed
         if seen is None or seen.steps < 2:
@@ -303,7 +302,8 @@ class _Study:
         if "+" in change:
             return Finding(change, "change", None, ratio, fresh, curve, proof, None)
         about = experiment(change)
-        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, self._place(about.part))
+        place = self._place(about.part) or next((each.places.get(about.part) for each in seen), None)
+        return Finding(change, about.kind, about.part, ratio, fresh, curve, proof, place)
 
     def _sides_of(self, change: str) -> tuple[str, str]:
         """The side that a change is compared with, and its own; evaluations are compared after short epochs."""
@@ -315,7 +315,7 @@ class _Study:
         """What statements that read results in every step take, by samples of the running lines."""
         seen = self.observed
         often = [place for call, times in seen.syncs.items() if times >= seen.steps / 2 for place in call.split()[:1]]
-        avoid = [*facts.get("stack", ()), *seen.places.values()]
+        avoid = [*facts.get("stack", ()), *facts.get("loading", ()), *seen.places.values()]
         parts = [lines_around(place, self.command.directory, avoid) for place in often if place not in avoid]
         best = max(parts, key=lambda part: sum(lines.get(each, 0.0) for each in part), default=[])
         share, number = min(sum(lines.get(each, 0.0) for each in best), 0.99), lines.get("", 0.0)
