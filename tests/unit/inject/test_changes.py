@@ -168,12 +168,6 @@ def test_an_optimizer_without_the_implementation_is_named(apply: Callable[..., N
     assert not notes.changes
 
 
-def test_the_optimizer_is_left_out(apply: Callable[..., Notes]) -> None:
-    notes = apply("no-optimizer,same-batch")
-    assert len(set(train())) == 1, "the same weights and the same batch"
-    assert set(notes.changes) == {"no-optimizer", "same-batch"}
-
-
 @pytest.mark.parametrize("names", ["same-batch", "same-batch,workers=1"])
 def test_every_loader_yields_its_first_batch_again(apply: Callable[..., Notes], names: str) -> None:
     data, notes = Data(), apply(names)
@@ -267,7 +261,7 @@ def test_an_error_is_reported_and_the_training_goes_on(apply: Callable[..., Note
 
 
 def test_every_experiment_of_the_plan_is_known_in_the_users_process() -> None:
-    assert changes.KNOWN.keys() - {"look", "short", "no-optimizer"} == EXPERIMENTS.keys()
+    assert changes.KNOWN.keys() - {"look", "short"} == EXPERIMENTS.keys()
 
 
 def test_what_the_plan_depends_on_is_reported(apply: Callable[..., Notes]) -> None:

@@ -468,17 +468,6 @@ def _noting(function: Callable[..., Any], name: str, called: list[str]) -> Calla
     return noted
 
 
-def no_optimizer(change: Change) -> None:
-    """Compute gradients, and don't apply them."""
-
-    def step(_: Inner, self: Any, closure: Any = None) -> Any:
-        change.took(f"{type(self).__name__} does nothing")
-        with torch.enable_grad():
-            return closure() if closure is not None else None
-
-    _around_steps(step)
-
-
 def torch_optimizer(change: Change) -> None:
     """Use PyTorch's fused optimiser with as much state instead of one written by hand."""
     instead: dict[int, Any] = {}
@@ -664,6 +653,5 @@ KNOWN = {
     "compile": compile_model,
     "fused": kind_of_step,
     "foreach": kind_of_step,
-    "no-optimizer": no_optimizer,
     "torch-optimizer": torch_optimizer,
 }
